@@ -91,7 +91,7 @@ def failed(eval_id="thermostat_night"):
 def crashed(eval_id="away_for_a_week"):
     error = ErrorInfo(
         "TimeoutError",
-        "no answer within 30 s",
+        "no response within 30 s",
         'Traceback (most recent call last):\n  File "tools.py", line 41, in wait_for_boiler\n',
         "tools.py:41 in wait_for_boiler",
     )

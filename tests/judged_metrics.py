@@ -22,7 +22,7 @@ def votes(yes, no, lost=0, *, why="It is so.", against="It is not.", labels=("ye
     return (
         *(Vote(1.0, why, labels[0]) for _ in range(yes)),
         *(Vote(0.0, against, labels[1]) for _ in range(no)),
-        *(Vote(None, problem="TimeoutError: no answer within 60 s") for _ in range(lost)),
+        *(Vote(None, problem="TimeoutError: no response within 60 s") for _ in range(lost)),
     )
 
 

@@ -32,7 +32,7 @@ from evaltui.runner.parent.pool import HostSettings
 
 Result = TypeVar("Result")
 
-_HOW = "Ctrl-D ends, Ctrl-C cancels a turn, a line that ends in \\ goes on in the next"
+_HOW = "ctrl+d ends, ctrl+c cancels the turn, \\ at the end continues a line"
 
 
 def chat(options: argparse.Namespace) -> int:
@@ -100,7 +100,7 @@ class _Chat:
             self._failed("no session", failed.error)
         except ValueError as invalid:
             self._failed(
-                "the turns before cannot be gone on from", ErrorInfo(type(invalid).__name__, str(invalid))
+                "cannot continue from the earlier turns", ErrorInfo(type(invalid).__name__, str(invalid))
             )
         else:
             self._lines.on_session((self._conversation.info or {}).get("name", ""), state)
@@ -143,7 +143,7 @@ class _Chat:
                 raise
             self._interrupts.listen_again()
             self._lines.echoed()
-            self._lines.note(f"turn {self._begun} is cancelled, and as if it had never been")
+            self._lines.note(f"turn {self._begun} cancelled and removed")
         else:
             self._kept.append(events)
             self._is_open = True

@@ -46,7 +46,7 @@ def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
     print(f"{new}: {counted(len(eval_set.eval_cases), 'case')} of {old}")
     if not new.name.endswith(SUFFIXES):
         endings = " or ".join(SUFFIXES)
-        note = f"name {new} to run it: only names that end in {endings} are found by themselves"
+        note = f"run it by its path: only names that end in {endings} are found automatically"
         print(f"evaltui migrate: {note}", file=sys.stderr)
     return 0
 
@@ -55,7 +55,7 @@ def _read(old: Path, initial_session: Path | None) -> EvalSet:
     """The converted set, its warnings on stderr. Raises UsageError or EvalSetError."""
     loaded = read_eval_set(old, initial_session, with_authors)
     if loaded.format == "eval set":
-        raise UsageError(f"{old} is an EvalSet or meant to be one; only the formats before it are migrated")
+        raise UsageError(f"{old} is not of an old format, so there is nothing to migrate")
     if loaded.eval_set is None:
         raise EvalSetError([problem for problem in loaded.problems if problem.severity is Severity.ERROR])
     for problem in (*loaded.problems, *changes(old)):
@@ -64,7 +64,7 @@ def _read(old: Path, initial_session: Path | None) -> EvalSet:
 
 
 def _write(new: Path, text: str) -> None:
-    refusal = f"{new} exists already and is not overwritten; name a new file"
+    refusal = f"{new} already exists; name a new file"
     if new.exists():
         raise UsageError(refusal)
     try:

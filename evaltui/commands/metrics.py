@@ -72,9 +72,9 @@ def _checks(agent_dir: Path, sets: Sequence[SetPlan]) -> tuple[MetricCheck, ...]
 def _metrics_of_sets(place: Path, checks: Sequence[MetricCheck], cells: int) -> Iterator[Line]:
     name = visible(place.name if place.suffix == ".json" else agent_folder(place).resolve().name)
     if not checks:
-        yield [(f"{name} has no case that a metric is asked for", "bold")]
+        yield [(f"{name} has no case with a metric", "bold")]
     else:
-        yield [(f"Asked for in {name}", "bold")]
+        yield [(f"Metrics of {name}", "bold")]
         yield from check_lines(checks, cells, every=True)
     yield []
     yield [("All metrics", "bold")]
@@ -97,9 +97,7 @@ def _table(facts: Facts, cells: int) -> Iterator[Line]:
             fixes[check.fix] = None
     for fix in fixes:
         yield []
-        yield from wrap(
-            [("– ", "warning"), (f"To run those that cannot run here: {visible(fix)}.", "")], cells
-        )
+        yield from wrap([("– ", "warning"), (f"To enable the others: {visible(fix)}.", "")], cells)
     yield []
     yield from wrap([(_BESIDE_THESE, "")], cells)
 
@@ -130,7 +128,7 @@ def announce(checks: Sequence[MetricCheck], required: Sequence[str]) -> None:
     asked = {check.metric for check in checks}
     for name in required:
         if name not in asked:
-            raise UsageError(f"--require: no config asks for {name}{did_you_mean(name, asked)}")
+            raise UsageError(f"--require: no config has {name}{did_you_mean(name, asked)}")
     cannot = (check.metric for check in checks if check.readiness is Readiness.CANNOT)
     if missing := ", ".join(dict.fromkeys(name for name in cannot if name in required)):
-        raise UsageError(f"--require: nothing was run, because {missing} cannot run here")
+        raise UsageError(f"--require: nothing run; {missing} cannot run here")

@@ -92,11 +92,11 @@ def require_one_agent(agent_dir: Path) -> None:
         raise UsageError(f"{agent_dir} does not exist")
     agents = [str(agent_dir / name) for name in agents_in(agent_dir)]
     if len(agents) == 1:
-        raise UsageError(f"{agent_dir} is a folder above the agent; name the agent itself: {agents[0]}")
+        raise UsageError(f"{agent_dir} is the parent of an agent; use {agents[0]}")
     if agents:
-        raise UsageError(f"{agent_dir} holds several agents: {', '.join(agents)}; name one of them")
+        raise UsageError(f"{agent_dir} has several agents: {', '.join(agents)}. Name one of them")
     if not may_be_agent(agent_dir):
-        raise UsageError(f"{agent_dir} holds no agent: it has no agent.py, __init__.py or root_agent.yaml")
+        raise UsageError(f"{agent_dir} has no agent: agent.py, __init__.py or root_agent.yaml is missing")
 
 
 Format = Literal["console", "json", "junit", "csv"]

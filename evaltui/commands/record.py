@@ -123,9 +123,7 @@ def _messages(turns: str) -> list[str]:
     blocks = groupby(lines, key=lambda line: bool(line.strip()))
     messages = ["\n".join(block) for has_text, block in blocks if has_text]
     if not messages:
-        raise UsageError(
-            f"--turns: {turns} is empty; write what the user says, a blank line between messages"
-        )
+        raise UsageError(f"--turns: {turns} is empty; write user messages, separated by blank lines")
     return messages
 
 
@@ -159,13 +157,13 @@ def _require_free(path: Path, eval_id: str) -> None:
     """Raises UsageError or EvalSetError where the set cannot get a case of this id."""
     eval_set = read_eval_set_file(path, "given", path.parent)
     if eval_set.format in ("old test", "old eval set"):
-        raise UsageError(f"{path} is of an old format; `evaltui migrate` makes an eval set of it")
+        raise UsageError(f"{path} has an old format; convert it with `evaltui migrate`")
     # What is wrong with a case of it need not keep the set from getting another.
     errors = [one for one in eval_set.problems if one.severity is Severity.ERROR and len(one.path) < 2]
     if errors:
         raise EvalSetError(errors)
     if any(case.eval_id == eval_id for case in eval_set.cases):
-        raise UsageError(f"{path} already has a case {eval_id!r}; give the new one another id")
+        raise UsageError(f"{path} already has a case {eval_id!r}; choose another id")
 
 
 async def _record(options: argparse.Namespace, recording: _Recording) -> Json | None:
@@ -196,13 +194,13 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
     except (RequestFailedError, HostLostError) as lost:
         what, error = f"turn {len(turns) + 1} failed", lost.error
     except ResponseError as refused:
-        lines.note(f"nothing is recorded: turn {len(turns) + 1} responds to a call that waits: {refused}")
+        lines.note(f"nothing recorded: turn {len(turns) + 1} responds to a waiting call: {refused}")
         return None
     except ValueError as invalid:
         what, error = "a case cannot hold this", ErrorInfo(type(invalid).__name__, str(invalid))
     finally:
         await conversation.close()
-    lines.failed(f"nothing is recorded: {what}", error)
+    lines.failed(f"nothing recorded: {what}", error)
     return None
 
 

@@ -93,7 +93,7 @@ class _Lines:
         await workbench.watch.ready()
         many = counted(len(keys), "case")
         write_lines(
-            [[(f"watching {visible(workbench.agent.dir.resolve().name)}: {many}; Ctrl-C ends", "muted")]]
+            [[(f"watching {visible(workbench.agent.dir.resolve().name)}: {many}; ctrl+c ends", "muted")]]
         )
         if sys.stdin.isatty():
             asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._entered)
@@ -161,7 +161,7 @@ class _Lines:
                 yield from ([(f"    {line}", "muted")] for line in visible_lines(error.traceback))
                 yield [("Previous results kept; retries on save", "muted")]
             case ReactionStep.DONE if reaction.run is None:
-                done = f"{reaction.rescored} scored again, without the agent" if reaction.rescored else ""
+                done = f"{reaction.rescored} rescored without the agent" if reaction.rescored else ""
                 yield [(f"{what}: {done or 'nothing to run'}", "bold"), (f"  {after}", "muted")]
                 yield from self._verdicts()
             case ReactionStep.DONE:
@@ -195,7 +195,7 @@ class _Lines:
         workbench = self._workbench
         results = (workbench.outcomes.get(case) for case in workbench.sets.every_case())
         statuses = [Status(scored.result.status) for scored in results if scored is not None]
-        line = counts(statuses) or [("no case was run", "warning")]
+        line = counts(statuses) or [("no case run", "warning")]
         yield [*line, (f"  {when}", "muted")]
         waiting = workbench.watch.waiting()
         if waiting.cases:

@@ -62,7 +62,7 @@ def _locked_descriptor(descriptor: int, folder: Path) -> int:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > end:
-                    message = f"another process has been saving in {folder} for too long"
+                    message = f"another process is saving in {folder}"
                     raise TimeoutError(errno.ETIMEDOUT, message) from None
                 time.sleep(_WAIT)
             else:
@@ -150,7 +150,7 @@ def write_atomically(path: Path, text: str) -> None:
             with suppress(NotAsComparedError):
                 write_all([Change(path, before, text.encode())])
                 return
-    raise OSError(f"{path} is being written by others all the time")
+    raise OSError(f"{path} keeps changing on disk")
 
 
 @contextmanager
@@ -306,7 +306,7 @@ def _prepared(change: Change) -> _Replacement:
     if found is not None:
         _require_regular(found.st_mode)
         if not found.st_mode & 0o222 or not os.access(target, os.W_OK):
-            raise PermissionError(f"{target.name} is read-only; `chmod u+w {target.name}` lets it be changed")
+            raise PermissionError(f"{target.name} is read-only; run `chmod u+w {target.name}`")
         if found.st_nlink > 1:
             return _Replacement(change, target, None)
     try:

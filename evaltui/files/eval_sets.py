@@ -148,7 +148,7 @@ def _read_session(given: InitialSession) -> tuple[Json | None, list[Problem]]:
 def _misplaced(session: Json | None, format: str) -> list[Problem]:
     if session is None:
         return []
-    message = f"an initial session goes with the old .test.json format only; this file has {format}"
+    message = f"an initial session needs the old .test.json format; this file has {format}"
     return [Problem.error((), message)]
 
 

@@ -65,7 +65,7 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     if not text.strip():
         return "the file is empty", 0
     if message.startswith("Unterminated string"):
-        return "the text that begins here is never closed with a double quote", position
+        return "unterminated text; close it with a double quote", position
     if message.startswith("Invalid control character"):
         return "a line break or control character inside a text; write \\n for a line break", position
     if message.startswith("Invalid \\"):
@@ -84,7 +84,7 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     if rest[0] in "}]" and before.endswith(","):
         return "a comma before the closing bracket", len(before) - 1
     if message.startswith("Extra data"):
-        return "more text after the end of the document", position
+        return "text after the end of the document", position
     if message.startswith("Expecting ',' delimiter"):
         # At the end of the line that lacks it, not at the start of the next one.
         bracket = f"the bracket after this should not be {rest[0]}"
@@ -96,7 +96,7 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     word = re.match(r"\w+", rest)
     if word and word[0] in _WORDS:
         return f"{word[0]} is not JSON; write {_WORDS[word[0]]}", position
-    return "a value is missing or is not one that JSON has", position
+    return "a value is missing or invalid", position
 
 
 def duplicate_keys(

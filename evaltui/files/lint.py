@@ -34,7 +34,7 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
         found = _files_in(path) if path.is_dir() else [path]
         files |= dict.fromkeys(found)
         if not found:
-            problems.append(Problem.error((), "holds no eval sets", file=str(path)))
+            problems.append(Problem.error((), "has no eval sets", file=str(path)))
     seen: dict[str, Path] = {}
     for file in files:
         of_file = _lint_config(file) if _is_config(file) else _lint_set(file, seen)
@@ -48,7 +48,7 @@ def _same_label(file: Path, eval_set: EvalSet | None, seen: dict[str, Path]) -> 
         return
     first = seen.setdefault(eval_set.eval_set_id, file)
     if first.resolve() != file.resolve():
-        message = f"{eval_set.eval_set_id!r} is the id of {first}, too; give each set an id of its own"
+        message = f"{eval_set.eval_set_id!r} is also the id of {first}; set ids must be unique"
         yield Problem.warning(("eval_set_id",), message, file=str(file))
 
 

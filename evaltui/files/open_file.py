@@ -25,7 +25,7 @@ from evaltui.files.saving import Fingerprint, read_source
 from evaltui.text.values import in_words
 
 # What the journal calls changes that are no step of the user's.
-_MERGED = "merge with what changed outside"
+_MERGED = "merge with changes on disk"
 _EARLIER = "unsaved changes"
 
 
@@ -221,7 +221,7 @@ class OpenFile:
         try:
             yield
         except OSError as error:
-            self._complain(f"unsaved edits are not kept for a crash: {error.strerror or error}")
+            self._complain(f"unsaved changes cannot be recovered after a crash: {error.strerror or error}")
 
     def end_journal(self) -> None:
         """Nothing is to be recovered."""

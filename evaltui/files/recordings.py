@@ -156,7 +156,7 @@ def _parsed(path: Path, text: str) -> Recordings:
 def _problem(path: Path, damaged: Sequence[int]) -> str:
     where = some_of([str(number) for number in damaged], _MOST_LINES_NAMED)
     lines = "line" if len(damaged) == 1 else "lines"
-    return f"{path}: {lines} {where} cannot be read as recordings; left in the file and passed over"
+    return f"{path}: {lines} {where} unreadable as recordings; skipped"
 
 
 def save_recordings(
@@ -187,4 +187,4 @@ def save_recordings(
         except ChangedOutsideError:
             continue
         return current
-    raise OSError(f"{path} is being written by others all the time")
+    raise OSError(f"{path} keeps changing on disk")

@@ -42,7 +42,7 @@ class ChangedOutsideError(Exception):
         self.theirs_text = theirs_text
         self.fingerprint = fingerprint
         what = "was deleted" if fingerprint is None else "was changed by another program"
-        super().__init__(f"{path} {what} since it was read; nothing was saved")
+        super().__init__(f"{path} {what} meanwhile; not saved")
 
 
 def fingerprint(text: str) -> Fingerprint:
@@ -153,7 +153,7 @@ def add_case(path: Path, case_value: dict[str, Any]) -> Source:
                 # By a program that takes no lock.
                 continue
             return made
-    raise OSError(f"{path} is being written by others all the time")
+    raise OSError(f"{path} keeps changing on disk")
 
 
 def _with_case(source: Source, case_value: dict[str, Any]) -> str:
@@ -161,7 +161,7 @@ def _with_case(source: Source, case_value: dict[str, Any]) -> str:
     cases = document.value[cases_key]
     eval_id = case_value.get(spelt("eval_id", case_value))
     if any(isinstance(case, dict) and case.get(spelt("eval_id", case)) == eval_id for case in cases):
-        message = f"already has a case {eval_id!r}; give the new one another id"
+        message = f"already has a case {eval_id!r}; choose another id"
         raise _unusable(source.path, (cases_key,), message)
     document.apply([Insert((cases_key,), len(cases), case_value)])
     return document.text

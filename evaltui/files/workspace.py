@@ -248,7 +248,7 @@ def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
     by_id = [eval_set for eval_set in workspace.sets if eval_set.eval_set_id == name]
     if len(by_id) > 1:
         files = " and ".join(str(eval_set.path) for eval_set in by_id)
-        raise SelectionError(f"{name!r} is the id of several sets, {files}; name the file instead")
+        raise SelectionError(f"{name!r} is the id of several sets, {files}. Name the file")
     if by_id:
         return by_id
     for path in paths:
@@ -267,7 +267,7 @@ def _with_cases(sets: Sequence[EvalSetFile], name: str, cases: str) -> list[Sele
         return [(eval_set, wanted) for eval_set in unread]
     for case in wanted:
         if not case:
-            raise SelectionError(f"a case is missing after {name}:")
+            raise SelectionError(f"case id missing after {name}:")
         if case not in known:
             hint = did_you_mean(case, known) or _list_of(known)
             raise SelectionError(f"no case {case!r} in {name}{hint}")
@@ -283,7 +283,7 @@ def _not_empty(sets: Sequence[EvalSetFile], name: str) -> Sequence[EvalSetFile]:
     """A set that cannot be read is not empty: loading it says what is wrong."""
     if any(eval_set.cases or eval_set.problems for eval_set in sets):
         return sets
-    raise SelectionError(f"{name} has no cases, so there is nothing to run")
+    raise SelectionError(f"{name} has no cases; nothing to run")
 
 
 def _list_of(known: Sequence[str]) -> str:

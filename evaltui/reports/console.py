@@ -116,7 +116,7 @@ def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
         if others:
             same = ", ".join(visible(case.eval_id) for case in others)
             yield []
-            yield from ([("  ", ""), *line] for line in wrap([(f"the same for {same}", "")], width - 2))
+            yield from ([("  ", ""), *line] for line in wrap([(f"also {same}", "")], width - 2))
         yield []
 
 
@@ -140,7 +140,7 @@ def counts(statuses: Sequence[Status]) -> Line:
 
 
 def _sum(report: RunReport, width: int) -> Iterator[Line]:
-    line = counts([case.status for case in report.result.cases]) or [("no case was run", "warning")]
+    line = counts([case.status for case in report.result.cases]) or [("no case run", "warning")]
     line.append((f" in {report.seconds:.1f} s", ""))
     if report.uses_recordings:
         line.append((f" · {report.calls}", ""))

@@ -62,7 +62,7 @@ def _runs(case: CaseResult) -> Iterator[Line]:
     meets = "meets" if case.policy_met else "fails"
     figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}, {meets} policy {case.policy}"
     yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status])]
-    yield [("          the gravest one is shown below", "muted")]
+    yield [("          worst run below", "muted")]
 
 
 def _rates(case: CaseResult) -> Iterator[Line]:
@@ -75,7 +75,7 @@ def _rates(case: CaseResult) -> Iterator[Line]:
 def _trajectories(case: CaseResult) -> Iterator[Line]:
     groups = trajectory_groups(case)
     if len(groups) == 1:
-        yield [("  calls   the same in every run", "")]
+        yield [("  calls   equal in all runs", "")]
         return
     yield [(f"  calls   {len(groups)} different trajectories", "")]
     for group in groups[:_MOST_GROUPS]:
@@ -336,7 +336,7 @@ def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iter
         head += [glyph(score.status), (f" {score.score:.2f}  ", "")]
         indent += 8
     if actual is None:
-        yield from _wrapped(indent, [("none, expected was: ", "error"), *_plain(expected)], width, head)
+        yield from _wrapped(indent, [("none, expected: ", "error"), *_plain(expected)], width, head)
         return
     parts = words(expected, actual)
     if much_in_common(parts):

@@ -268,7 +268,7 @@ class CallRecorder:
 
     def _miss(self, what: str, why: str) -> NotRecordedError:
         error = NotRecordedError(
-            f"{what} {self._recorded.file}: {why}. --record auto asks for what is missing"
+            f"{what} {self._recorded.file}: {why}. --record auto requests the missing ones"
         )
         self._missed.append(error)
         return error

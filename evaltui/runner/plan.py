@@ -156,7 +156,7 @@ def work_items(plan: RunPlan) -> list[WorkItem]:
             raise ValueError(f"{one.eval_set_id}: {format_path(path)}: {why}")
     items = list(_items(plan))
     if not items:
-        raise ValueError("nothing to run: no case is selected")
+        raise ValueError("no case selected")
     return items
 
 

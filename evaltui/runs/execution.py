@@ -247,7 +247,7 @@ class _Execution:
             if resumes:
                 self._log.carry_over(resumes.path, set(resumes.carried()))
         except OSError as error:
-            self._on_update(Noted(f"this run is not kept: {error}"))
+            self._on_update(Noted(f"Run not stored: {error}"))
 
     def _update(self, update: Update) -> None:
         self._write_log(lambda log: log.write(update))

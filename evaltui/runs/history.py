@@ -43,7 +43,7 @@ def find_run(agent_dir: Path, ref: str) -> Path:
     if ref == "last":
         last = latest_run(agent_dir)
         if last is None:
-            raise SelectionError(f"no run of {agent_dir} was kept yet")
+            raise SelectionError(f"no runs of {agent_dir} yet")
         return last
     names = run_names(agent_dir)
     known = {run_id(path): path for path in [*adk_results(agent_dir), *run_logs(agent_dir)]}
@@ -53,7 +53,7 @@ def find_run(agent_dir: Path, ref: str) -> Path:
     found = [one for one in known if ref and one.startswith(ref)]
     if len(found) > 1:
         first, second, *_ = found
-        raise SelectionError(f"{ref!r} begins the ids of {len(found)} runs: {first}, {second}, …")
+        raise SelectionError(f"{ref!r} matches {len(found)} runs: {first}, {second}, …")
     if not found:
         raise SelectionError(
             f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *known]) or '.'} "
@@ -83,7 +83,7 @@ def name_run(agent_dir: Path, ref: str, name: str) -> str:
     path = find_run(agent_dir, ref)
     ids = {run_id(one) for one in [*adk_results(agent_dir), *run_logs(agent_dir)]}
     if name in ("", "last") or name in ids or name.endswith((SUFFIX, ADK_SUFFIX)):
-        raise SelectionError(f"{name!r} cannot be the name of a run")
+        raise SelectionError(f"{name!r} is not a valid run name")
     file = make_own_folder(agent_dir, RUNS) / _NAMES
     # Another process may name a run meanwhile.
     with saving_in([file]):

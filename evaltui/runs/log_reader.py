@@ -289,7 +289,7 @@ _KINDS_IN_EVENTS: dict[str, type | tuple[type, ...]] = {
 def _repeat_number(path: Path, data: Json) -> int:
     repeat = data.get("repeat", 0)
     if type(repeat) is not int or repeat < 0:
-        raise ValueError(f"{path} is damaged: {repeat!r} is no number of a run")
+        raise ValueError(f"{path} is damaged: {repeat!r} is not a repeat number")
     return repeat
 
 

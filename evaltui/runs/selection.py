@@ -110,9 +110,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
             plans.append(one)
             infos.append(SetInfo.of(found, one, named))
     if request.only_failed and not plans:
-        raise SelectionError(
-            "--failed: every selected case succeeded in the last run, so there is nothing to run"
-        )
+        raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
     plan = checked(_plan(request, plans))
     return SelectedRun(request, plan, tuple(infos), _header(request, sets), tuple(notes))
 
@@ -156,7 +154,7 @@ def _passed(agent_dir: Path) -> frozenset[CaseId]:
     """The cases that passed in the newest run. Raises SelectionError where it cannot be read."""
     last = latest_run(agent_dir)
     if last is None:
-        raise SelectionError(f"--failed: no earlier run of {agent_dir} is known")
+        raise SelectionError(f"--failed: no runs of {agent_dir} yet")
     try:
         run = read_run(last)
     except (OSError, ValueError) as error:

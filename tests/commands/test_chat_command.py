@@ -86,14 +86,14 @@ def test_it_begins_with_the_session_that_is_given(agent, tmp_path):
 def test_a_turn_may_take_too_long(agent):
     done = talk(agent, "wait\nlast", "--timeout", 2)
     assert done.returncode == 3
-    assert "turn 1 failed: TimeoutError: no answer within 2 s" in done.stderr
+    assert "turn 1 failed: TimeoutError: no response within 2 s" in done.stderr
     assert "turn 1 after 0: 'last'" in done.stdout
 
 
 def test_an_agent_that_cannot_be_imported_is_an_error_with_its_traceback(write_agent):
     done = talk(write_agent("import nowhere\n"), "hello")
     assert (done.returncode, done.stdout) == (3, "")
-    assert "the agent cannot be used: ModuleNotFoundError" in done.stderr
+    assert "Cannot load agent: ModuleNotFoundError" in done.stderr
     assert "agent.py" in done.stderr
 
 

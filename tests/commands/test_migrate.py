@@ -84,7 +84,7 @@ def test_no_file_is_overwritten(tmp_path, capsys):
     old = write(tmp_path / "lamps.test.json", [TURN])
     before = old.read_bytes()
     assert call("migrate", old, old) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert old.read_bytes() == before
     assert call("migrate", old, tmp_path) == 2
     assert call("migrate", old, tmp_path / "nowhere" / "new.evalset.json") == 2

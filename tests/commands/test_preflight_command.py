@@ -124,9 +124,9 @@ def test_adk_has_no_optional_metrics_and_no_block(agent, capsys):
 @pytest.mark.parametrize(
     ("required", "says"),
     [
-        ("safety_v1", "--require: nothing was run, because safety_v1 cannot run here"),
+        ("safety_v1", "--require: nothing run; safety_v1 cannot run here"),
         (",".join(CANNOT), "because safety_v1, final_response_match_v2 cannot run here"),
-        ("response_match_score,saftey_v1", "no config asks for saftey_v1. Did you mean safety_v1?"),
+        ("response_match_score,saftey_v1", "no config has saftey_v1. Did you mean safety_v1?"),
     ],
 )
 def test_required_metrics_keep_the_run_from_beginning(agent, required, says, capsys):
@@ -162,7 +162,7 @@ def test_sets_and_cases_that_differ_are_named(agent, capsys):
     assert code == 3
     text = " ".join(err.split())
     assert "– response_match_score 1 of 2 cases in more not for two it compares with expected turns" in text
-    assert "– hallucinations_v1 none of 2 cases in more there is no module my_agent.nowhere" in text
+    assert "– hallucinations_v1 none of 2 cases in more no module my_agent.nowhere" in text
     assert "– conversation_scenario none of 1 case in more GOOGLE_API_KEY is not set (simulated user" in text
     statuses = {case["eval_id"]: case for case in report["cases"] if case["eval_set_id"] == "more"}
     assert statuses["two"]["status"] == "NOT_EVALUATED"

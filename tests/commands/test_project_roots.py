@@ -42,9 +42,7 @@ def test_a_root_names_its_agent(words, layout, agent, tmp_path, monkeypatch, cap
     layout(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert call(*words) == 2
-    assert capsys.readouterr().err == (
-        f"evaltui {words[0]}: . is a folder above the agent; name the agent itself: {agent}\n"
-    )
+    assert capsys.readouterr().err == (f"evaltui {words[0]}: . is the parent of an agent; use {agent}\n")
 
 
 def test_several_are_all_named(tmp_path, capsys, nothing_starts):
@@ -53,7 +51,7 @@ def test_several_are_all_named(tmp_path, capsys, nothing_starts):
     assert call("run", tmp_path) == 2
     both = f"{tmp_path}/src/billing, {tmp_path}/src/shopbot"
     assert capsys.readouterr().err == (
-        f"evaltui run: {tmp_path} holds several agents: {both}; name one of them\n"
+        f"evaltui run: {tmp_path} has several agents: {both}. Name one of them\n"
     )
 
 
@@ -61,7 +59,7 @@ def test_a_folder_without_an_agent_is_refused(tmp_path, capsys, nothing_starts):
     write(tmp_path / "tests" / "eval" / "a.evalset.json")
     assert call("run", tmp_path) == 2
     assert capsys.readouterr().err == (
-        f"evaltui run: {tmp_path} holds no agent: it has no agent.py, __init__.py or root_agent.yaml\n"
+        f"evaltui run: {tmp_path} has no agent: agent.py, __init__.py or root_agent.yaml is missing\n"
     )
 
 

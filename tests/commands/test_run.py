@@ -98,7 +98,7 @@ WRONG_USES = {
     "no such config": (["--config", "nowhere.json"], "nowhere.json"),
     "unknown report": (["--report", "html"], "html"),
     "two reports on stdout": (["--report", "json", "--report", "junit"], "stdout"),
-    "no earlier run": (["--failed"], "no earlier run"),
+    "no earlier run": (["--failed"], "no runs of"),
     "no seconds": (["--timeout", "0"], "--timeout"),
 }
 

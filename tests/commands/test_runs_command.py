@@ -85,7 +85,7 @@ def test_a_damaged_log_does_not_hide_the_others(write_agent, capsys):
 
 def test_no_run_yet_and_no_agent(write_agent, tmp_path, capsys):
     agent = write_agent("")
-    assert listed(agent, capsys) == [f"no run of {agent} was kept yet"]
+    assert listed(agent, capsys) == [f"no runs of {agent} yet"]
     assert call("runs", tmp_path / "nowhere") == 2
     assert call("runs", tmp_path) == 2
     err = capsys.readouterr().err
@@ -132,4 +132,4 @@ def test_with_a_result_of_google_adk_only_a_run_was_kept(write_agent, capsys):
     assert call("runs", agent) == 0
     out = capsys.readouterr().out
     assert "google-adk" in out
-    assert "kept yet" not in out
+    assert "no runs" not in out

@@ -154,10 +154,10 @@ def test_the_final_state():
 
 def test_an_error_of_the_agent_is_the_reason_for_all_that_follows():
     error = ErrorInfo(
-        "TimeoutError", "no answer within 30 s\nmore", "Traceback ...", "tools.py:41 in wait_for_boiler"
+        "TimeoutError", "no response within 30 s\nmore", "Traceback ...", "tools.py:41 in wait_for_boiler"
     )
     unevaluated = metric("response_match_score", status=Status.NOT_EVALUATED)
-    expected = "TimeoutError: no answer within 30 s (tools.py:41 in wait_for_boiler)"
+    expected = "TimeoutError: no response within 30 s (tools.py:41 in wait_for_boiler)"
     result = case(Status.ERROR, unevaluated, error=error, turns=(turn([call("f")], []),))
     assert sentence(result) == summary(result) == error_text(error) == expected
 

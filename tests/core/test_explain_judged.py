@@ -92,10 +92,10 @@ def test_a_turn_that_failed_without_a_question():
     silent = judged_metric(
         RATINGS, [], [Judgement("", "the answer", 5.0)], threshold=4.0, status=Status.FAILED
     )
-    first = InvocationScore(1.0, Status.FAILED, "there is no answer text")
+    first = InvocationScore(1.0, Status.FAILED, "no response text")
     result = case(replace(silent, per_invocation=(first, silent.per_invocation[1])))
-    assert sentence(result) == "turn 1: response_evaluation_score failed: there is no answer text"
-    assert summary(result) == "turn 1: response_evaluation_score: there is no answer text"
+    assert sentence(result) == "turn 1: response_evaluation_score failed: no response text"
+    assert summary(result) == "turn 1: response_evaluation_score: no response text"
 
 
 def test_turns_that_passed_are_not_blamed():
@@ -127,7 +127,7 @@ def test_a_judge_that_did_not_answer():
 
 
 def test_what_keeps_several_metrics_from_being_judged_is_told_once():
-    error = ErrorInfo("TimeoutError", "no answer within 60 s")
+    error = ErrorInfo("TimeoutError", "no response within 60 s")
     turn = InvocationScore(None, Status.ERROR, "the judge is not there")
     judge = JudgedBy("gemini", "p/1", 5)
     failed = [

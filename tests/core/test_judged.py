@@ -88,7 +88,7 @@ def test_the_reason_is_that_of_the_vote_that_decided():
     votes = (Vote(1.0, "Fine."), Vote(0.0, "Rude."), Vote(0.0, "Curt."))
     assert only(Judgement("polite", "", 0.0, votes=votes)).why == "Rude."
     assert only(Judgement("polite", "", 0.0, "In short: rude.", votes=votes)).why == "In short: rude."
-    assert only(LEFT_OUT).why == "TimeoutError: no answer within 60 s"
+    assert only(LEFT_OUT).why == "TimeoutError: no response within 60 s"
 
 
 def test_a_long_or_hostile_id_is_a_short_name():

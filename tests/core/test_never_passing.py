@@ -63,7 +63,7 @@ def test_the_turns_the_metric_and_what_to_do_are_named():
     config = EvalConfig.default()
 
     assert never_passes(case(WORDS, turn({"text": "👍"})), config, ()) == (
-        "never passes: turn 2 expects an answer without a word, which response_match_score gives 0 "
+        "never passes: turn 2 expects a response without words; response_match_score scores it 0 "
         "(threshold 0.8). Mark it as context, or remove response_match_score from the config"
     )
     assert never_passes(case(WORDS, turn({"text": "👍"})), config, {1}) == ""
@@ -76,7 +76,7 @@ def test_lint_says_so(tmp_path):
     cases = [{"eval_id": "one", "conversation": [turn({"text": "👍"})]}]
     path.write_text(json.dumps({"eval_set_id": "one", "eval_cases": cases}))
     (problem,) = lint([path])
-    assert problem.message.startswith("never passes: turn 1 expects an answer without a word")
+    assert problem.message.startswith("never passes: turn 1 expects a response without words")
 
     mark = {"set": "one", "case": "one", "turn": 0, "mode": "context"}
     (tmp_path / "test_config.json").write_text(

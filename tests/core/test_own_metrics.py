@@ -47,13 +47,13 @@ def test_nothing_is_wrong_with_what_is_documented():
     [
         (
             {"criteria": {"brief": SHORT}},
-            "warning criteria.brief.function: a metric in short form stands under evaltui.criteria: under "
-            "criteria its function is called by nobody, and google-adk cannot find the metric",
+            "warning criteria.brief.function: a metric in short form belongs under "
+            "evaltui.criteria; under criteria google-adk cannot find the metric",
         ),
         (
             {"criteria": {"m": 1}, "custom_metrics": {"kind": CODE}},
-            "warning custom_metrics.kind: is computed neither here nor by google-adk, because it is not "
-            "asked for: add it to criteria, with its threshold",
+            "warning custom_metrics.kind: is not a criterion, so it is not computed; "
+            "add it to criteria with a threshold",
         ),
         (
             {"criteria": {"kind": 1}, "customMetrics": {"kind": {"codeConfig": {"name": "kind"}}}},
@@ -96,13 +96,13 @@ def test_nothing_is_wrong_with_what_is_documented():
         ),
         (
             {"criteria": {"response_match_score": {"threshold": 0.5, "lower_is_better": True}}},
-            "warning criteria.response_match_score.lower_is_better: only metrics of your own may have it; "
-            "this one is better where it is higher",
+            "warning criteria.response_match_score.lower_is_better: allowed for "
+            "custom metrics only; higher is better for this metric",
         ),
         (
             {"evaltui": {"criteria": {"trajectory_recall": {"threshold": 0.5, "lower_is_better": True}}}},
-            "warning evaltui.criteria.trajectory_recall.lower_is_better: only metrics of your own may have "
-            "it; this one is better where it is higher",
+            "warning evaltui.criteria.trajectory_recall.lower_is_better: allowed for "
+            "custom metrics only; higher is better for this metric",
         ),
         (
             {"evaltui": {"criteria": {"brief": {**SHORT, "function": "brief"}}}},
@@ -138,7 +138,7 @@ def test_a_misplaced_function_says_so_in_the_result():
     config = EvalConfig.model_validate({"criteria": {"brief": SHORT}})
     result = run_metric(MetricInput(expected=(), actual=(), metric=config.metrics()[0]))
     assert result.status == "NOT_EVALUATED"
-    assert result.reason.startswith("a metric in short form stands under evaltui.criteria")
+    assert result.reason.startswith("a metric in short form belongs under evaltui.criteria")
 
 
 @pytest.mark.compat

@@ -211,7 +211,7 @@ def test_a_user_who_cannot_be_played():
     assert one.why == "GOOGLE_API_KEY is not set (simulated user gemini-2.5-flash)"
     assert SCENARIO in withheld(checks, "s")
     spoken = to_check(cases, {"hallucinations_v1": 0.5}, user_simulator_config={"type": "llm_audio"})
-    assert "evaltui does not do" in preflight([spoken], HERE)[-1].why
+    assert "evaltui does not support" in preflight([spoken], HERE)[-1].why
     mine = to_check(cases, {}, user_simulator_config={"model": "my_agent.users:ask"})
     assert preflight([mine], HERE) == ()
 

@@ -120,8 +120,7 @@ def test_a_config_that_cannot_be_meant_is_refused(given_config, message):
 def test_a_user_who_is_to_speak_is_not_simulated():
     config = SimulatorConfig.model_validate({"type": "llm_audio", "audio_model": "cloud_tts"})
     assert config.refusal == (
-        'its user is to speak (user_simulator_config of type "llm_audio"), which evaltui does not do; '
-        'with "type": "llm_backed" it writes'
+        'user_simulator_config has type "llm_audio", which evaltui does not support; use "type": "llm_backed"'
     )
     assert SimulatorConfig().refusal is None
 

@@ -247,9 +247,9 @@ def test_what_is_empty_is_a_warning():
     eval_set, problems = validate_eval_set({"eval_set_id": "s", "eval_cases": []})
     assert eval_set is not None
     assert [f"{problem.severity} {problem}" for problem in problems] == [
-        "warning eval_cases: empty, so there is nothing to run"
+        "warning eval_cases: empty; nothing to run"
     ]
-    assert found(case()) == ["warning eval_cases[0].conversation: empty, so there is nothing to run"]
+    assert found(case()) == ["warning eval_cases[0].conversation: empty; nothing to run"]
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_a_sound_config():
             "error evaltui.turns[0].turn: must be at least 0, is the number -1",
         ),
         ({"criteria": {"m": 1}, "evaltiu": {}}, "warning evaltiu: unknown key. Did you mean evaltui?"),
-        ({"criteria": {}}, "warning asks for no metric, so nothing is scored"),
+        ({"criteria": {}}, "warning names no metric, so nothing is scored"),
     ],
 )
 def test_what_is_wrong_with_a_config(data, problem):

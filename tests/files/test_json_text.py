@@ -28,8 +28,8 @@ from evaltui.files.json_text import decode, duplicate_keys, lines_of, locate, pa
             "{\"a\": 'b'}",
             "line 1: not valid JSON: single quotes; texts and keys need double quotes (column 7)",
         ),
-        ('{\n  "a": 1\n  "b": 2\n}', "line 2: not valid JSON: a comma is missing after this (column 8)"),
-        ("[1\n2]", "line 1: not valid JSON: a comma is missing after this (column 2)"),
+        ('{\n  "a": 1\n  "b": 2\n}', "line 2: not valid JSON: a comma missing after this (column 8)"),
+        ("[1\n2]", "line 1: not valid JSON: a comma missing after this (column 2)"),
         ('{"a": [1}', "line 1: not valid JSON: the bracket after this should not be } (column 8)"),
         ('{"a" 1}', "line 1: not valid JSON: a colon is missing after this key (column 4)"),
         ("{a: 1}", "line 1: not valid JSON: a key in double quotes is missing (column 2)"),
@@ -47,8 +47,7 @@ from evaltui.files.json_text import decode, duplicate_keys, lines_of, locate, pa
         ),
         (
             '["abc',
-            "line 1: not valid JSON: "
-            "the text that begins here is never closed with a double quote (column 2)",
+            "line 1: not valid JSON: unterminated text; close it with a double quote (column 2)",
         ),
         (
             '["a\nb"]',
@@ -60,8 +59,8 @@ from evaltui.files.json_text import decode, duplicate_keys, lines_of, locate, pa
             "line 1: not valid JSON: "
             "a backslash that starts no escape; write \\\\ for a backslash (column 5)",
         ),
-        ("{}\n{}", "line 2: not valid JSON: more text after the end of the document (column 1)"),
-        ('{"a": }', "line 1: not valid JSON: a value is missing or is not one that JSON has (column 7)"),
+        ("{}\n{}", "line 2: not valid JSON: text after the end of the document (column 1)"),
+        ('{"a": }', "line 1: not valid JSON: a value is missing or invalid (column 7)"),
     ],
 )
 def test_syntax_errors_in_words(text, sentence):

@@ -31,8 +31,7 @@ def test_sets_and_configs_of_an_agent_are_linted(agent):
     write_set(agent / "data" / "hidden.test.json", "hidden", a=0)
     (agent / "eval" / "test_config.json").write_text('{"criteria": {\n"m": []}}')
     assert [format_problem(problem) for problem in lint([agent])] == [
-        f"{agent}/eval/two.test.json:6: warning: "
-        "eval_cases[0].conversation: empty, so there is nothing to run",
+        f"{agent}/eval/two.test.json:6: warning: eval_cases[0].conversation: empty; nothing to run",
         f"{agent}/eval/test_config.json:2: error: criteria.m: must be a number or an object, is a list",
     ]
 
@@ -50,7 +49,7 @@ def test_each_file_is_linted_once_and_its_problems_go_by_line(agent):
     lines = [str(problem) for problem in lint([path, agent, path])]
     assert lines == [
         "line 1: eval_set_id: must be text, is the number 5",
-        "line 3: eval_cases[0].conversation: empty, so there is nothing to run",
+        "line 3: eval_cases[0].conversation: empty; nothing to run",
         "line 4: eval_cases[1].eval_id: missing",
     ]
 
@@ -118,12 +117,12 @@ def test_sets_that_share_an_id_are_named(agent):
     assert problem.severity is Severity.WARNING
     assert problem.file == str(twin)
     first = agent / "lights.evalset.json"
-    assert str(problem) == f"eval_set_id: 'lights' is the id of {first}, too; give each set an id of its own"
+    assert str(problem) == f"eval_set_id: 'lights' is also the id of {first}; set ids must be unique"
 
 
 def test_nothing_to_lint_is_an_error(tmp_path):
     assert [format_problem(problem) for problem in lint([tmp_path, tmp_path / "x.test.json"])] == [
-        f"{tmp_path}: error: holds no eval sets",
+        f"{tmp_path}: error: has no eval sets",
         f"{tmp_path}/x.test.json: error: no such file",
     ]
 

@@ -57,9 +57,7 @@ def test_other_cases_keep_their_text_and_damaged_lines_stay(path):
     path.write_bytes(f"\ufeff<<<<<<< ours\r\n{odd}\r\n\r\n{{broken\n[1]\n".encode())
     found = read_recordings(path)
     assert found.entries("b", 0) == [ToolCall("b", 0, 0, "find", {})]
-    assert found.problem == (
-        f"{path}: lines 1, 4, 5 cannot be read as recordings; left in the file and passed over"
-    )
+    assert found.problem == (f"{path}: lines 1, 4, 5 unreadable as recordings; skipped")
     save_recordings(path, {("a", 0): [call("a")]}, {})
     assert path.read_text() == f"{written(call('a'))}\n{odd}\n<<<<<<< ours\n{{broken\n[1]\n"
 

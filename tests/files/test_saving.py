@@ -233,7 +233,7 @@ def test_a_save_waits_for_another_one_and_not_for_ever(tmp_path, monkeypatch):
     file = tmp_path / "a.evalset.json"
     with atomic.locked(tmp_path):
         monkeypatch.setattr(atomic, "_LONGEST_WAIT", 0.0)
-        with pytest.raises(TimeoutError, match="another process has been saving in"):
+        with pytest.raises(TimeoutError, match="another process is saving in"):
             save(file, "1", None)
         monkeypatch.setattr(atomic, "_LONGEST_WAIT", 60.0)
         waiting = threading.Thread(target=save, args=(file, "1", None))
@@ -414,7 +414,7 @@ def test_a_read_only_file_is_not_replaced(tmp_path):
     file = tmp_path / "a.json"
     seen = save(file, "1", None).fingerprint
     file.chmod(0o444)
-    with pytest.raises(PermissionError, match=r"^a.json is read-only; `chmod u\+w a.json` lets it"):
+    with pytest.raises(PermissionError, match=r"^a.json is read-only; run `chmod u\+w a.json`"):
         save(file, "2", seen)
     assert file.read_text() == "1"
 

@@ -303,16 +303,16 @@ def test_selectors_of_one_set_add_up(lights):
             "lights:a,zzzzz",
             "no case 'zzzzz' in lights. Known: turn_off_bedroom, set_thermostat, a,b, a, x/y:z",
         ),
-        ("lights:", "a case is missing after lights:"),
-        ("lights:a,", "a case is missing after lights:"),
+        ("lights:", "case id missing after lights:"),
+        ("lights:a,", "case id missing after lights:"),
         ("lihgts:a", "no eval set 'lihgts' in AGENT. Did you mean lights?"),
         ("", "no eval set '' in AGENT. Known: lights:night, empty, twice, twice, lights"),
-        ("empty", "empty has no cases, so there is nothing to run"),
+        ("empty", "empty has no cases; nothing to run"),
         ("empty:x", "no case 'x' in empty"),
         (
             "twice",
-            "'twice' is the id of several sets, AGENT/eval/one.test.json and AGENT/eval/two.test.json; "
-            "name the file instead",
+            "'twice' is the id of several sets, AGENT/eval/one.test.json and AGENT/eval/two.test.json. "
+            "Name the file",
         ),
         ("nothing_here", "no eval sets found in AGENT/nothing_here"),
     ],
@@ -334,7 +334,7 @@ def test_nothing_at_all_says_what_was_skipped(project):
     with pytest.raises(SelectionError, match=r"x\.json was skipped: looks like an eval set"):
         picked(agent)
     write_set(agent / "empty.evalset.json", "empty")
-    with pytest.raises(SelectionError, match="has no cases, so there is nothing to run"):
+    with pytest.raises(SelectionError, match="has no cases; nothing to run"):
         picked(agent)
 
 

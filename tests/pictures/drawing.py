@@ -72,7 +72,7 @@ PICTURES = (
 
 
 async def draw(picture: Picture) -> str:
-    """The screen of a real run, and as its description the words that are the same in every run."""
+    """The screen of a real run, and as its description the words that are equal in all runs."""
     svg = re.sub(r"@font-face \{.*?\}\s*", "", await _export(picture), flags=re.DOTALL)
     words = html.escape(" ".join(await words_now(picture)))
     return re.sub(r"(<svg[^>]*>)", lambda start: f"{start[1]}\n<desc>{words}</desc>", svg, count=1)

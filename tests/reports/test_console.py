@@ -48,7 +48,7 @@ def test_a_line_per_case():
     assert lines(mixed(), width=98)[2:8] == [
         "✓ turn_off_bedroom       1.00",
         '✗ thermostat_night       0.50  turn 2: set_temperature: degrees is "19" (string), expected 19; un…',
-        "! away_for_a_week       error  TimeoutError: no answer within 30 s (tools.py:41 in wait_for_boile…",
+        "! away_for_a_week       error  TimeoutError: no response within 30 s (tools.py:41 in wait_for_boi…",
         "– judged                    –  safety_v1: needs Vertex AI",
         "≈ movie_mode        3/5 FLAKY  fails policy all: missing call dim",
         "≈ movie_night       3/5 FLAKY  meets policy majority: missing call dim",
@@ -62,7 +62,7 @@ def test_the_sum_counts_every_outcome():
     )
     assert lines(report(crashed("a"), crashed("b")))[-1] == "2 errors in 6.2 s"
     assert "passed" not in lines(report(failed()))[-1]
-    assert lines(report())[-1] == "no case was run in 6.2 s"
+    assert lines(report())[-1] == "no case run in 6.2 s"
 
 
 def test_a_log_path_is_never_cut():
@@ -108,7 +108,7 @@ def test_details_of_a_failure():
 
 def test_details_of_a_crash_hold_place_and_traceback():
     details = details_of(report(crashed()), "away_for_a_week")
-    assert "  TimeoutError: no answer within 30 s\n  at tools.py:41 in wait_for_boiler\n" in details
+    assert "  TimeoutError: no response within 30 s\n  at tools.py:41 in wait_for_boiler\n" in details
     assert '      File "tools.py", line 41, in wait_for_boiler\n' in details
 
 
@@ -130,7 +130,7 @@ def test_what_is_the_same_for_several_cases_is_told_once():
     run = report(crashed("a"), failed("b"), crashed("c"), crashed("d"))
     headings = [line for line in lines(run) if line.startswith("── ")]
     assert [line.split()[2] for line in headings] == ["a", "b"]
-    assert "\n  the same for c, d\n" in details_of(run, "a")
+    assert "\n  also c, d\n" in details_of(run, "a")
     assert "the same" not in details_of(run, "b")
 
 
@@ -158,11 +158,11 @@ def test_runs_of_a_flaky_case():
     assert "3/5 repeats passed, policy all: missing call dim" in details
     assert details_of(report(flaky()), "movie_mode").splitlines()[3:9] == [
         "  runs    ✓✗✓✗✓  3/5 FLAKY, fails policy all",
-        "          the gravest one is shown below",
+        "          worst run below",
         "  k       1     2     3     5",
         "  pass@k  0.60  0.90  1.00  1.00",
         "  pass^k  0.60  0.30  0.10  0.00",
-        "  calls   the same in every run",
+        "  calls   equal in all runs",
     ]
     assert "3/5 FLAKY, meets policy majority" in details_of(mixed(), "movie_night")
 
@@ -197,7 +197,7 @@ def test_texts_with_little_in_common_are_shown_one_below_the_other():
 def test_an_answer_that_is_missing():
     turn = TurnResult("no calls", (), ResponseDiff("I can switch lights.", None))
     bad = case("c", Status.FAILED, metrics=(answer_metric(0.0),), turns=(turn,))
-    assert "    answer  ✗ 0.00  none, expected was: I can switch lights.\n" in details_of(report(bad), "c")
+    assert "    answer  ✗ 0.00  none, expected: I can switch lights.\n" in details_of(report(bad), "c")
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -111,7 +111,7 @@ def test_errors_of_agent_and_metric_are_whole():
     document = case_result_json(crashed())
     assert document["error"] == {
         "type": "TimeoutError",
-        "message": "no answer within 30 s",
+        "message": "no response within 30 s",
         "traceback": crashed().error.traceback,
         "where": "tools.py:41 in wait_for_boiler",
     }

@@ -81,7 +81,7 @@ def test_rubrics_with_votes_and_reasons():
         "                    ✓ yes  It is so.",
         "      ✓ yes 5:0     short  Is at most two sentences",
         "      – not judged  on_topic  Stays with the thermostat",
-        "                    TimeoutError: no answer within 60 s",
+        "                    TimeoutError: no response within 60 s",
         "      ✓ yes 3:2     kind  Is kind",
         "                    It greets.",
         "                    ✗ no  It does not greet.",
@@ -130,9 +130,9 @@ def test_the_whole_conversation_is_no_turn():
 
 def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
     metric = judged_metric(RATINGS, [Judgement("", "the answer", 5.0)], threshold=4.0)
-    silent = replace(metric.per_invocation[0], status=Status.FAILED, reason="there is no answer text")
+    silent = replace(metric.per_invocation[0], status=Status.FAILED, reason="no response text")
     lines = details(replace(metric, status=Status.FAILED, per_invocation=(silent,)), turns=(FINE,))
-    assert lines[-1] == "      there is no answer text"
+    assert lines[-1] == "      no response text"
 
 
 def test_what_was_left_open_is_shown():
@@ -221,7 +221,7 @@ def test_json_keeps_all_of_it():
         "score": None,
         "label": "",
         "rationale": "",
-        "problem": "TimeoutError: no answer within 60 s",
+        "problem": "TimeoutError: no response within 60 s",
     }
 
 
@@ -265,7 +265,7 @@ def test_csv_has_a_line_for_everything_that_was_judged():
     assert first["judged"] == "short: yes 5:0 (It is so.)"
     assert second["judged"].splitlines() == [
         "polite: no 1:4 (It shouts\\x1b[2J at the user.)",
-        "on_topic: not judged (TimeoutError: no answer within 60 s)",
+        "on_topic: not judged (TimeoutError: no response within 60 s)",
     ]
 
 

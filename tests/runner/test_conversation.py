@@ -235,7 +235,7 @@ async def test_a_turn_is_cancelled_and_the_conversation_goes_on(talk_to, message
 
 async def test_a_turn_that_takes_too_long_ends_and_says_where(talk_to):
     async with talk_to(FUNCTION, timeout=1.0) as talk:
-        with pytest.raises(RequestFailedError, match="no answer within 1 s") as late:
+        with pytest.raises(RequestFailedError, match="no response within 1 s") as late:
             await talk.say("wait")
         assert late.value.error.where.startswith("agent.py:")
         await talk.open()

@@ -237,7 +237,7 @@ async def test_a_function_that_hangs_is_ended_and_harms_no_other_case(write_agen
     result = await evaluate(agent, sets("hang", "one"), config("picky"), timeout=5.0, workers=1)
     hung, fine = (metrics_of(result, number)["picky"] for number in range(2))
     assert (hung.status, fine.status) == (Status.ERROR, Status.PASSED), fine.reason
-    assert "no answer within 5 s" in hung.reason
+    assert "no response within 5 s" in hung.reason
     assert "metrics.py:8 in picky" in hung.reason
 
 

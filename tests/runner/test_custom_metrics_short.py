@@ -137,7 +137,7 @@ async def test_what_goes_wrong_is_an_error_of_that_metric_and_says_in_which_turn
     said = "my_agent.metrics.wrong_type returned a str; it must return a number, True, False or None"
     assert said in metrics["wrong_type"].reason
     assert re.search(r"metrics\.py:\d+ in wrong_type", metrics["wrong_type"].reason)
-    assert "returned nan, which is no score" in metrics["nan"].reason
+    assert "returned nan, which is not a score" in metrics["nan"].reason
     for name in ("adks_form", "two"):
         assert "does not take the three arguments (actual, expected, criterion)" in metrics[name].reason
     assert "belongs under custom_metrics" in metrics["adks_form"].reason

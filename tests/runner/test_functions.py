@@ -91,9 +91,9 @@ def test_modules_in_the_folder_and_beside_it(tmp_path, call):
     ("path", "says"),
     [
         ("my_agent.metrics.brieff", "metrics.py has no function brieff. Did you mean brief?"),
-        ("agent.metrics.LIMIT", "metrics.py is no function but of type int"),
-        ("agent.metric.brief", "there is no module agent.metric"),
-        ("nowhere.metrics.brief", "there is no module nowhere.metrics"),
+        ("agent.metrics.LIMIT", "metrics.py is not a function but of type int"),
+        ("agent.metric.brief", "no module agent.metric"),
+        ("nowhere.metrics.brief", "no module nowhere.metrics"),
         ("agent.broken.brief", "ModuleNotFoundError: No module named 'no_such_library'"),
     ],
 )

@@ -121,7 +121,7 @@ async def test_a_model_that_never_answers_is_an_error_of_its_case_only(write_age
     assert bad.status is Status.ERROR
     assert bad.error.type == "ModelError"
     assert bad.error.message.startswith(
-        "model 'gemini-test' gave no answer (tried 5 times): 503 UNAVAILABLE: busy."
+        "model 'gemini-test' gave no response (tried 5 times): 503 UNAVAILABLE: busy."
     )
     assert good.status is Status.PASSED
     told = [event for event in run.of_kind("error") if event.case == "bad"]

@@ -130,7 +130,7 @@ async def test_a_hang_ends_at_its_time_out_and_says_where(write_agent, hang):
     error = result.cases[1].error
     assert error is not None
     assert error.type == "TimeoutError"
-    assert "no answer within 1 s" in error.message
+    assert "no response within 1 s" in error.message
     assert error.where.startswith("agent.py:") or hang == HANGS["swallowed cancel"]
 
 

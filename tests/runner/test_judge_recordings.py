@@ -17,7 +17,7 @@ from evaltui.runner.parent.recordings import SetRecordings
 
 SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE"))
 NO_KEY = RequestFailedError(ErrorInfo("ValueError", "there is no key"))
-TOO_LATE = RequestFailedError(ErrorInfo("TimeoutError", "no answer within 300 s"))
+TOO_LATE = RequestFailedError(ErrorInfo("TimeoutError", "no response within 300 s"))
 CRASHED = HostLostError(ErrorInfo("AgentProcessError", "exit code 3"))
 
 
@@ -164,10 +164,10 @@ async def test_what_is_missing_is_asked_in_auto_and_named_in_a_replay(study):
     missing = await study.judge("replay", Host(), question(), question(), question("other"))
     assert missing[0] == "~a"
     assert missing[1] == (
-        "NotRecordedError: what the judge of m is asked in turn 1 is not in recordings/x.jsonl: it was made "
-        "once when this was recorded, and now once more. --record auto asks for what is missing (unasked)"
+        "NotRecordedError: what the judge of m is asked in turn 1 is not in recordings/x.jsonl: recorded once"
+        ", now requested once more. --record auto requests the missing ones (unasked)"
     )
-    assert 'content 1 is "user: other", it was "user: so?"' in missing[2]
+    assert 'content 1 is "user: other", was "user: so?"' in missing[2]
     assert await study.judge("auto", Host("b"), question(), question()) == ["~a", "b"]
     assert await study.judge("replay", Host(), question(), question()) == ["~a", "~b"]
 

@@ -90,9 +90,9 @@ async def test_one_failed_sample_does_not_void_the_turn(path, gemini):
     assert ran.statuses == ["PASSED"]
     assert ran.votes == [1.0, None, 1.0]
     problem = ran.metric.per_invocation[0].judgements[0].votes[1].problem
-    assert "model 'gemini-judge' gave no answer (tried 5 times): 500 INTERNAL" in problem
+    assert "model 'gemini-judge' gave no response (tried 5 times): 500 INTERNAL" in problem
     assert (ran.metric.judge.asked, ran.metric.judge.answered) == (3, 2)
-    assert "2 of 3 answers counted" in ran.metric.per_invocation[0].reason
+    assert "2 of 3 votes counted" in ran.metric.per_invocation[0].reason
 
 
 async def test_what_may_pass_is_asked_again(path, gemini):
@@ -159,7 +159,7 @@ async def test_a_judge_that_takes_too_long_has_failed(path, gemini):
     ran = await run(path, timeout=5.0)
     hold.release()
     assert ran.votes == [None, 1.0, 1.0]
-    assert "no answer within 5 s" in ran.metric.per_invocation[0].judgements[0].votes[0].problem
+    assert "no response within 5 s" in ran.metric.per_invocation[0].judgements[0].votes[0].problem
 
 
 JUDGES = """
@@ -196,7 +196,7 @@ JUDGES = """
         ("my_agent.judges:wrong_type", Status.ERROR, "returned a dict; it must return its answer as a str"),
         ("my_agent.judges:absent", Status.ERROR, "has no function absent"),
         ("my_agent.judges:dies", Status.ERROR, "exit code 3"),
-        ("my_agent.judges:hangs", Status.ERROR, "no answer within 3 s"),
+        ("my_agent.judges:hangs", Status.ERROR, "no response within 3 s"),
     ],
 )
 async def test_a_function_may_be_the_judge(write_agent, name, status, said):
@@ -255,7 +255,7 @@ async def test_what_is_not_recorded_is_named_in_a_replay(path):
     assert missing.metric.error.type == "NotRecordedError"
     assert (
         f"what the judge of {METRIC} is asked in turn 1 is not in recordings/shapes.jsonl: no answer of a "
-        "judge is recorded for this run of the case. --record auto asks for what is missing"
+        "judge recorded for this repeat. --record auto requests the missing ones"
     ) in missing.metric.reason
     assert missing.calls.judge_live == 0
 

@@ -92,7 +92,7 @@ async def test_what_may_pass_is_asked_again(gemini, tmp_path, failure):
 
 async def test_what_does_not_pass_is_told_with_what_to_do(gemini, tmp_path):
     gemini.script(fails(400, "too long"))
-    with pytest.raises(ModelError, match="model 'judge-1' gave no answer: 400 INVALID_ARGUMENT: too long"):
+    with pytest.raises(ModelError, match="model 'judge-1' gave no response: 400 INVALID_ARGUMENT: too long"):
         await ask("judge-1", "?", None, tmp_path)
     gemini.script(*[fails(503)] * models.ATTEMPTS)
     with pytest.raises(ModelError, match=r"\(tried 5 times\).* The service is overloaded"):
@@ -101,7 +101,7 @@ async def test_what_does_not_pass_is_told_with_what_to_do(gemini, tmp_path):
 
 async def test_an_answer_that_is_no_text_says_why(gemini, tmp_path):
     gemini.script(Answer([chunk({"text": "hm", "thought": True}, finishReason="MAX_TOKENS")]))
-    with pytest.raises(ModelError, match=r"answered without text \(MAX_TOKENS\)"):
+    with pytest.raises(ModelError, match=r"responded without text \(MAX_TOKENS\)"):
         await ask("judge-1", "?", None, tmp_path)
 
 

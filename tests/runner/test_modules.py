@@ -35,7 +35,7 @@ for name in sys.argv[2:]:
     try:
         find_function(name, "no such function", Path(sys.argv[1]))
     except FunctionNotFoundError as error:
-        print("there is no module" not in str(error))
+        print("no module" not in str(error))
 """
 
 

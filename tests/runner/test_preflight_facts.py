@@ -88,5 +88,5 @@ async def test_a_run_from_python_asks_nobody_in_vain(write_agent):
     result = await evaluate(write_agent(AGENT), EvalSet.model_validate_json(json.dumps(SET)), config)
     safety, match, *_ = result.cases[0].metrics
     assert (safety.status, match.status) == (Status.NOT_EVALUATED, Status.PASSED)
-    assert safety.reason.startswith("there is no module my_agent.nothing")
+    assert safety.reason.startswith("no module my_agent.nothing")
     assert safety.judge is None

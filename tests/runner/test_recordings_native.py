@@ -124,7 +124,7 @@ async def test_a_changed_prompt_is_asked_again_in_auto_and_named_in_a_replay(age
     assert (case.status, case.error.type) == ("ERROR", "NotRecordedError")
     assert case.error.message == (
         "the model call of geometer in turn 1 is not in recordings/shapes.jsonl: the system instruction is "
-        '"Measure well.", it was "Measure.". --record auto asks for what is missing'
+        '"Measure well.", was "Measure.". --record auto requests the missing ones'
     )
     assert len(gemini.requests) == 3
     assert str(missed.calls).startswith("0 live model calls, 0 replayed")
@@ -148,7 +148,7 @@ async def test_every_run_of_a_case_is_a_run_of_its_own(agent, gemini):
     more = await run(path, "replay", runs=4)
     error = more.cases[0].repeats[3].error
     assert error is not None
-    assert "no model call is recorded for this run of the case" in error.message
+    assert "no model call recorded for this repeat" in error.message
 
     gemini.script(says("four"))
     await run(path, "auto", runs=4)
@@ -280,10 +280,7 @@ async def test_of_a_callable_nothing_is_recorded_and_it_is_said(write_agent):
     path = write_set(agent, {"one": [turn("hi", "hi")]})
     ran = await run(path, "auto")
     assert ran.statuses == ["PASSED"]
-    assert ran.notes == [
-        "of what the agent does nothing is recorded: it is a callable, which asks its models and calls its "
-        "tools by itself"
-    ]
+    assert ran.notes == ["nothing is recorded: the agent is a callable and calls its models and tools itself"]
     (case,) = (await run(path, "replay")).cases
     assert case.error.message.startswith("this agent is a callable")
 
@@ -297,9 +294,7 @@ async def test_recordings_of_cases_that_are_gone_stay_and_are_told(agent, gemini
     ran = await run(path, "auto")
     assert ran.calls.live == 0
     assert recorded_file(path).read_text() == text
-    assert ran.notes == [
-        f"{recorded_file(path)} also has recordings of cases that the set does not have: two"
-    ]
+    assert ran.notes == [f"{recorded_file(path)} has recordings of unknown cases: two"]
 
 
 async def test_a_set_that_is_no_file_has_no_place_for_recordings(agent):

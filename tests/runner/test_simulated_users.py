@@ -106,7 +106,7 @@ async def test_a_user_who_has_no_message_is_an_error_and_what_was_said_is_kept(e
     plans = {
         "a lamp|raise": "the simulated user has no next message: out of ideas",
         "a lamp|five": "people:by_plan returned a int; it must return its answer as a str",
-        "a lamp| ": "the simulated user said nothing after 2 turns",
+        "a lamp| ": "the simulated user sent nothing after 2 turns",
     }
     ran = await simulate(echo, *(scenario(plan, f"case{n}") for n, plan in enumerate(plans)))
     for number, (case, message) in enumerate(zip(ran.cases, plans.values(), strict=True)):
@@ -155,7 +155,7 @@ async def test_a_user_who_is_to_speak_is_not_evaluated_and_nobody_is_asked(echo)
     ran = await simulate(echo, scenario("x"), by=by)
     (case,) = ran.cases
     assert case.status is Status.NOT_EVALUATED
-    assert "its user is to speak" in case.metrics[0].reason
+    assert "llm_audio" in case.metrics[0].reason
     assert ran.events == []
 
 

@@ -149,7 +149,7 @@ def test_rubrics_stand_at_both_levels():
                 "rationale": "turn 1, yes: It is so.\nturn 2, yes: It is so.",
             },
             {"rubric_id": "polite", "score": 0.0, "rationale": POLITE.rationale},
-            {"rubric_id": "on_topic", "rationale": "TimeoutError: no answer within 60 s"},
+            {"rubric_id": "on_topic", "rationale": "TimeoutError: no response within 60 s"},
         ]
     }
     first, second = (

@@ -177,19 +177,19 @@ def test_the_whole_conversation_says_nothing_of_single_turns():
 
 def test_a_turn_that_failed_without_a_question_says_why():
     metric = judged_metric(RATINGS, [], [Judgement("", "the answer", 5.0)], threshold=4.0)
-    silent = InvocationScore(1.0, Status.FAILED, "there is no answer text")
+    silent = InvocationScore(1.0, Status.FAILED, "no response text")
     lines = drawn(page_of(replace(metric, per_invocation=(silent, metric.per_invocation[1]))))
-    assert part_of(lines, "response_evaluation")[1:3] == ["  Turn 1", "    there is no answer text"]
+    assert part_of(lines, "response_evaluation")[1:3] == ["  Turn 1", "    no response text"]
 
 
 def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
     metric = judged_metric("per_turn_user_simulator_quality_v1", [judged("", "Hello", 5, 0)])
     begun = replace(
-        metric.per_invocation[0], status=Status.FAILED, reason="the first message is not the starting prompt"
+        metric.per_invocation[0], status=Status.FAILED, reason="first message is not the starting prompt"
     )
     lines = drawn(page_of(replace(metric, status=Status.FAILED, per_invocation=(begun,)), turns=(SAME,)))
     assert part_of(lines, "per_turn_user_simulator_quality")[1:] == [
-        "    the first message is not the starting prompt",
+        "    first message is not the starting prompt",
         ends("    ✓ yes  Hello", "5/5"),
     ]
 

@@ -302,7 +302,7 @@ async def test_a_function_under_criteria_is_told_to_be_misplaced(greetings):
     misplaced = {"criteria": {"words": {"threshold": 1, "function": "mine.words"}}}
     criteria = criteria_of(greetings, json.dumps(misplaced))
     assert metric(criteria, "words").why_not.startswith(
-        "a metric in short form stands under evaltui.criteria"
+        "a metric in short form belongs under evaltui.criteria"
     )
 
 

@@ -243,7 +243,7 @@ def test_a_request_is_put_together_and_says_what_is_new():
     assert other.contents == (content("other"),)
     assert third is not None
     assert (third.new, third.contents) == (2, (content("1"), content("2"), content("3")))
-    assert third.changes == ("the system instruction is another one", "fewer tools: t")
+    assert third.changes == ("system instruction changed", "fewer tools: t")
     assert fourth is not None
     assert fourth.contents == (content("1"), content("new"))
     assert fourth.changes == ("2 of the contents before were dropped or changed",)

@@ -183,7 +183,7 @@ async def test_a_run_that_cannot_be_kept_still_runs(echo, until, monkeypatch):
     workbench.runs.run_case()
     await until(lambda: workbench.runs.current.over)
     assert workbench.runs.current.stage is Stage.FINISHED
-    assert "this run is not kept" in workbench.runs.current.remarks[0]
+    assert "Run not stored" in workbench.runs.current.remarks[0]
 
 
 async def test_a_run_reads_files_that_changed(echo, write_set, until):

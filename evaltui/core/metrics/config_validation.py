@@ -26,11 +26,8 @@ from evaltui.core.model.problems import JsonPath, Problem, likely_typos
 from evaltui.text.values import did_you_mean
 
 _OF_CRITERION = ("lower_is_better", "lowerIsBetter")
-_NOT_ASKED_FOR = (
-    "is computed neither here nor by google-adk, because it is not asked for: add it to criteria, with its "
-    "threshold"
-)
-_NOT_LOOKED_AT = "only metrics of your own may have it; this one is better where it is higher"
+_NOT_ASKED_FOR = "is not a criterion, so it is not computed; add it to criteria with a threshold"
+_NOT_LOOKED_AT = "allowed for custom metrics only; higher is better for this metric"
 
 
 def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
@@ -43,7 +40,7 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
         if outside := list(outside_of_range(config)):
             return None, [*problems, *(Problem.error(path, why) for path, why in outside)]
         if not config.metrics():
-            problems.append(Problem.warning((), "asks for no metric, so nothing is scored"))
+            problems.append(Problem.warning((), "names no metric, so nothing is scored"))
         problems += _of_optional(config)
         problems += [
             replace(problem, path=path_as_spelt(problem.path, data))
@@ -56,7 +53,7 @@ def _of_optional(config: EvalConfig) -> Iterator[Problem]:
     asked = [metric.metric_name for metric in config.metrics()]
     for number, name in enumerate(config.evaltui.optional):
         if name not in asked:
-            nobody = f"{name!r} is among no criteria{did_you_mean(name, asked)}"
+            nobody = f"{name!r} is not a criterion{did_you_mean(name, asked)}"
             yield Problem.warning(("evaltui", "optional", number), nobody)
 
 

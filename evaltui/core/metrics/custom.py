@@ -182,7 +182,7 @@ def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -
     if wrong := _outside(given, scores):
         return replace(_broken(metric, wrong), per_invocation=tuple(turns))
     if not scores:
-        why = nothing_to_score(turns) if len(without) == len(turns) else "its function gave no score"
+        why = nothing_to_score(turns) if len(without) == len(turns) else "no score from its function"
         return not_evaluated(metric, why, tuple(turns))
     score = mean(scores)
     return MetricResult(
@@ -219,7 +219,7 @@ def _scored_turn(turn: _ReturnedScore, metric: EvalMetric, threshold: float) -> 
     if turn.error is not None:
         return InvocationScore(None, Status.ERROR, str(turn.error))
     if turn.score is None:
-        return unscored_turn("its function gave no score for this turn")
+        return unscored_turn("no score from its function for this turn")
     return InvocationScore(turn.score, _verdict(turn.score, metric, threshold))
 
 
@@ -272,8 +272,8 @@ def _reason(status: Status, turns: Sequence[InvocationScore], score: float | Non
     if status is not Status.NOT_EVALUATED:
         return _failed_turns(turns)
     if score is None:
-        return "the metric's function gave no verdict"
-    return "the metric's function gave a score and no verdict: it set no overall_eval_status"
+        return "no verdict from the metric's function"
+    return "the metric's function returned no overall_eval_status"
 
 
 def _failed_turns(turns: Sequence[InvocationScore]) -> str:

@@ -111,7 +111,7 @@ def failed_with(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
     )
 
 
-NO_EXPECTED_TURNS = "compares with expected turns, and this case has none"
+NO_EXPECTED_TURNS = "needs expected turns; this case has none"
 
 
 def unpaired(given: MetricInput) -> str:
@@ -169,8 +169,8 @@ def score_against_expected(
 
 def nothing_to_score(turns: Sequence[InvocationScore]) -> str:
     if turns:
-        return "no turn is left to score: all are marked as context or skip in the config"
-    return "there is no turn to score"
+        return "no turn to score: all are context or skip in the config"
+    return "no turn to score"
 
 
 def mean(scores: Sequence[float]) -> float:
@@ -187,8 +187,7 @@ def in_turns(reasons: Mapping[int, str]) -> str:
 
 
 MISPLACED = (
-    "a metric in short form stands under evaltui.criteria: under criteria its function is called by nobody, "
-    "and google-adk cannot find the metric"
+    "a metric in short form belongs under evaltui.criteria; under criteria google-adk cannot find the metric"
 )
 
 

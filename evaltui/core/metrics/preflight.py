@@ -255,30 +255,30 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
         return _lacking(
             cases,
             cases.simulated,
-            "it compares with expected turns, and where a user is simulated there are none",
-            "keep such cases in a set of their own, or list the metric under evaltui.optional",
+            "the metric needs expected turns; cases with a simulated user have none",
+            "move these cases to another eval set, or list the metric under evaltui.optional",
         )
     if "a scenario" in info.needs and cases.scripted:
         return _lacking(
             cases,
             cases.scripted,
-            "it rates a simulated user, and there is none without a conversation_scenario",
-            "keep cases with a scenario in a set of their own, or list the metric under evaltui.optional",
+            "the metric rates a simulated user; these cases have no conversation_scenario",
+            "move cases with a scenario to another eval set, or list the metric under evaltui.optional",
         )
     if metric.metric_name in RUBRIC_TYPES and not criterion_rubrics(metric):
         kind = RUBRIC_TYPES[metric.metric_name]
         return _lacking(
             cases,
             [one.eval_id for one in cases.traits if not one.rubric_types & {"", kind}],
-            "there are no rubrics for it",
+            "no rubrics for this metric",
             f'add "rubrics" to its criterion, to the case or to its turns, of type {kind} or without one',
         )
     if metric.metric_name == "final_response_match_v2" and not _counts_what_is_said_before(metric):
         return _lacking(
             cases,
             cases.without_answers,
-            "not every turn expects an answer",
-            "give the turns a final_response, or mark them as context",
+            "some turns have no expected response",
+            "add a final_response to these turns, or mark them as context",
         )
     return None
 

@@ -163,12 +163,12 @@ def _shortfall(score: float, actual_text: str, expected_text: str) -> str:
     if score == 1.0:
         return ""
     if not expected_text:
-        return "no answer is expected, so none can match"
+        return "no response expected, so none can match"
     if not actual_text:
-        return "there is no answer text"
+        return "no response text"
     if not words(expected_text) or not words(actual_text):
-        return "there are no words to compare, only punctuation or symbols"
-    return f"the answer matches the expected one by {score:.2f}"
+        return "no words to compare, only punctuation or symbols"
+    return f"response match {score:.2f}"
 
 
 _METRIC = "response_match_score"
@@ -195,6 +195,6 @@ def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -
     named = some_of([str(number + 1) for number in wordless], _TURNS_NAMED)
     turns = f"turn {named} expects" if len(wordless) == 1 else f"turns {named} expect"
     return (
-        f"never passes: {turns} an answer without a word, which {_METRIC} gives 0 (threshold {threshold:g}). "
+        f"never passes: {turns} a response without words; {_METRIC} scores it 0 (threshold {threshold:g}). "
         f"Mark it as context, or remove {_METRIC} from the config"
     )

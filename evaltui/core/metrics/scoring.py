@@ -266,14 +266,14 @@ def _state_result(state: Sequence[StateDiff], *, known: bool) -> MetricResult:
             None,
             None,
             Status.NOT_EVALUATED,
-            reason="the session state at the end is not known",
+            reason="final session state is unknown",
         )
     if not state:
         return MetricResult(
-            "final_session_state", 1.0, 1.0, Status.PASSED, reason="every expected key is equal"
+            "final_session_state", 1.0, 1.0, Status.PASSED, reason="all expected keys are equal"
         )
     keys = ", ".join(difference.path for difference in state)
-    return MetricResult("final_session_state", 0.0, 1.0, Status.FAILED, reason=f"not as expected: {keys}")
+    return MetricResult("final_session_state", 0.0, 1.0, Status.FAILED, reason=f"keys differ: {keys}")
 
 
 def _reservations(expected: Expected) -> list[MetricResult]:

@@ -219,9 +219,9 @@ def _share_of_calls(
 
 def _precision(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
     if not made:
-        return TurnScore(0.0, "no tool was called") if wanted else TurnScore(1.0)
+        return TurnScore(0.0, "no tool called") if wanted else TurnScore(1.0)
     _, extra = _left_over(wanted, made, same)
-    reason = f"{len(extra)} of {len(made)} calls not expected: {_names(extra)}" if extra else ""
+    reason = f"{len(extra)} of {len(made)} calls unexpected: {_names(extra)}" if extra else ""
     return TurnScore((len(made) - len(extra)) / len(made), reason)
 
 
@@ -229,7 +229,7 @@ def _recall(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
     if not wanted:
         return TurnScore(1.0)
     missing, _ = _left_over(wanted, made, same)
-    reason = f"{len(missing)} of {len(wanted)} expected calls not made: {_names(missing)}" if missing else ""
+    reason = f"{len(missing)} of {len(wanted)} expected calls missing: {_names(missing)}" if missing else ""
     return TurnScore((len(wanted) - len(missing)) / len(wanted), reason)
 
 
@@ -270,13 +270,13 @@ def _mismatch(wanted: Calls, made: Calls, match_type: MatchType, same: _Sameness
     gone = _difference(missing, extra, _BY_NAME)
     changed = _difference(missing, gone, _BY_NAME)
     findings = [
-        *(f"{_name(call)} was called with other arguments" for call in changed),
-        *(f"{_name(call)} is missing" for call in gone),
+        *(f"{_name(call)}: arguments differ" for call in changed),
+        *(f"{_name(call)} missing" for call in gone),
     ]
     if match_type is MatchType.EXACT:
         surplus = _difference(extra, changed, _BY_NAME)
-        findings += [f"{_name(call)} is extra" for call in surplus]
-    return ", ".join(findings) or "the calls are in another order"
+        findings += [f"{_name(call)} unexpected" for call in surplus]
+    return ", ".join(findings) or "calls out of order"
 
 
 def _names(calls: Calls) -> str:

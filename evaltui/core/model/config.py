@@ -47,8 +47,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 _REQUIRED = ("stop_signal", "conversation_plan", "conversation_history")
 _SPEAKS = (
-    'its user is to speak (user_simulator_config of type "llm_audio"), which evaltui does not do; '
-    'with "type": "llm_backed" it writes'
+    'user_simulator_config has type "llm_audio", which evaltui does not support; use "type": "llm_backed"'
 )
 
 
@@ -102,7 +101,7 @@ class _Strict(BaseModel):
 def _no_truth_value(value: Any) -> Any:
     # As a number, true would be 1 and false 0, which every score reaches.
     if isinstance(value, bool):
-        raise PydanticCustomError("float_type", "is no number")
+        raise PydanticCustomError("float_type", "is not a number")
     return value
 
 

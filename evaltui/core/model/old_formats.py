@@ -77,7 +77,7 @@ def _old_case(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     data = _get(item, "data", list, path, problems, required=True)
     turns, turn_problems = _each(data or [], (*path, "data"), _turn)
     if data == []:
-        problems.append(Problem.warning((*path, "data"), "empty, so there is nothing to run"))
+        problems.append(Problem.warning((*path, "data"), "empty; nothing to run"))
     session, session_problems = session_input(item.get("initial_session"), (*path, "initial_session"))
     return _case(name, turns, session), problems + turn_problems + session_problems
 

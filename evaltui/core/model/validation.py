@@ -75,7 +75,7 @@ def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
 def case_warnings(case: EvalCase) -> list[Problem]:
     """What keeps a case from ever passing although ADK reads it; snake_case paths relative to the case."""
     if case.conversation == []:
-        return [Problem.warning(("conversation",), "empty, so there is nothing to run")]
+        return [Problem.warning(("conversation",), "empty; nothing to run")]
     problems: list[Problem] = []
     for number, turn in enumerate(case.conversation or []):
         path = ("conversation", number)
@@ -108,10 +108,10 @@ def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
     for name in EvalSet.model_fields:
         other = camel(name)
         if other != name and other in data:
-            also = f"{name} is given too and counts" if name in data else f"ADK itself reads only {name} here"
+            also = f"{name} is given too and counts" if name in data else f"ADK reads only {name} here"
             yield Problem.warning((other,), also)
     if data.get(key := spelt("eval_cases", data)) == []:
-        yield Problem.warning((key,), "empty, so there is nothing to run")
+        yield Problem.warning((key,), "empty; nothing to run")
 
 
 def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem]:

@@ -298,12 +298,12 @@ def entry_from_json(data: Any) -> Entry | Shared:
     """Unknown keys (of a later version) are ignored. Raises ValueError for what is no line of a recording."""
     kind = _KINDS.get(str(data.get("kind"))) if isinstance(data, dict) else None
     if kind is None:
-        raise ValueError("it is of no kind that is known")
+        raise ValueError("unknown kind")
     given = {item.name: data[item.name] for item in fields(kind) if item.name in data}
     for item in fields(kind):
         wanted = _TYPES.get(str(item.type))
         if wanted and item.name in given and not isinstance(given[item.name], wanted):
-            raise ValueError(f"{item.name} is no {wanted.__name__}")
+            raise ValueError(f"{item.name} is not a {wanted.__name__}")
     if "removed" in given:
         given["removed"] = tuple(given["removed"])
     try:

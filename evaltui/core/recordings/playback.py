@@ -56,7 +56,7 @@ def differences(
     """Everything that differs, a phrase each. `said` has how recorded contents begin, by fingerprint."""
     now, before = prints.request, request_of(entry, shared)
     if now.model != before.model:
-        yield f"the model is {now.model}, it was {before.model}"
+        yield f"model is {now.model}, was {before.model}"
     if _instruction_id(prints) != entry.instruction:
         yield f"the system instruction {_change(now.instruction, before.instruction)}"
     if _tools_id(prints) != entry.tools:
@@ -69,9 +69,9 @@ def differences(
 
 def _change(now: object, before: object) -> str:
     if not now or not before:
-        return "is gone" if before else "is new"
+        return "was removed" if before else "is new"
     was, is_now = show_change(before, now, _SHOWN)
-    return f"is {is_now}, it was {was}"
+    return f"is {is_now}, was {was}"
 
 
 def _tools_change(now: Sequence[Json], before: Sequence[Json]) -> str:
@@ -82,7 +82,7 @@ def _tools_change(now: Sequence[Json], before: Sequence[Json]) -> str:
     changed = [name for name in has if name in had and has[name] != had[name]]
     changes = [
         f"{what} {', '.join(names)}"
-        for what, names in (("new", added), ("gone", gone), ("declared otherwise", changed))
+        for what, names in (("new", added), ("gone", gone), ("declaration changed", changed))
         if names
     ]
     return f"tools: {'; '.join(changes) or 'declared otherwise'}"
@@ -93,7 +93,7 @@ def _settings_changes(now: Json, before: Json) -> Iterator[str]:
     for path, was, is_now in changed[:_MOST_SETTINGS]:
         name = ".".join(map(str, path)) or "config"
         if was is ABSENT or is_now is ABSENT:
-            yield f"{name} is {'new' if was is ABSENT else 'gone'}"
+            yield f"{name} is {'new' if was is ABSENT else 'removed'}"
         else:
             yield f"{name} {_change(is_now, was) if is_now and was else f'is {is_now!r}, it was {was!r}'}"
     if len(changed) > _MOST_SETTINGS:
@@ -110,9 +110,9 @@ def _contents_change(prints: Fingerprints, before: Sequence[str], beginnings: Ma
         return f"content {first + 1} is missing: {_shown(was)}"
     is_now = describe(prints.request.contents[first])
     if was == is_now:
-        return f"content {first + 1} begins like the recorded one, {_shown(was)}, and goes on otherwise"
+        return f"content {first + 1} starts like the recorded one, {_shown(was)}, then differs"
     was, is_now = show_change(was, is_now, 2 * _SHOWN)
-    return f"content {first + 1} is {is_now}, it was {was}"
+    return f"content {first + 1} is {is_now}, was {was}"
 
 
 def _shown(text: str) -> str:
@@ -161,11 +161,11 @@ class Playback:
         """What is different between a request and the nearest one that was recorded."""
         recorded = [entry for entry in self.entries if isinstance(entry, ModelCall)]
         if not recorded:
-            what = "answer of a judge" if agent.startswith(JUDGE_OF) else "model call"
-            return f"no {what} is recorded for this run of the case"
+            what = "judge response" if agent.startswith(JUDGE_OF) else "model call"
+            return f"no {what} recorded for this repeat"
         times = sum(not set(prints.keys).isdisjoint(entry.keys) for entry in recorded)
         if times:
-            return f"it was made {_times(times)} when this was recorded, and now once more"
+            return f"recorded {_times(times)}, now requested once more"
         beginnings = {mark: text for entry in recorded for mark, text in entry.said.items()}
         entry = nearest(prints, agent, recorded)
         return "; ".join(differences(prints, entry, self._shared, beginnings))
@@ -176,9 +176,9 @@ class Playback:
         recorded = [entry for entry in self.entries if isinstance(entry, ToolCall) and entry.tool == tool]
         times = sum(key in entry.keys for entry in recorded)
         if times:
-            return f"this call was recorded {_times(times)}, and is now made once more"
+            return f"this call was recorded {_times(times)}, now made once more"
         if not recorded:
-            return f"no call of {tool} is recorded for this run of the case"
+            return f"no call of {tool} recorded for this repeat"
         others = dict.fromkeys(show_value(entry.args) for entry in recorded)
         return f"recorded are calls with {', '.join(others)}"
 

@@ -320,19 +320,19 @@ def instruction_text(instruction: Any) -> str:
 def _changes(before: Request, now: Request) -> list[str]:
     changes: list[str] = []
     if before.model != now.model:
-        changes.append(f"another model: {before.model} before")
+        changes.append(f"model changed, was {before.model}")
     if before.system_instruction != now.system_instruction:
-        changes.append("the system instruction is another one")
+        changes.append("system instruction changed")
     dropped = len(before.contents) - now.new
     if dropped > 0:
-        changes.append(f"{dropped} of the contents before were dropped or changed")
+        changes.append(f"{dropped} earlier contents dropped or changed")
     had, has = ({tool.get("name", "") for tool in request.tools} for request in (before, now))
     if added := sorted(has - had):
         changes.append(f"more tools: {', '.join(added)}")
     if gone := sorted(had - has):
         changes.append(f"fewer tools: {', '.join(gone)}")
     if had == has and before.tools != now.tools:
-        changes.append("tools are declared in another way")
+        changes.append("tool declarations changed")
     if before.config != now.config:
-        changes.append("the config is another one")
+        changes.append("config changed")
     return changes

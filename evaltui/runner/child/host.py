@@ -298,8 +298,8 @@ class _Host:
         recorded = CaseRecording.from_json(request["recorded"])
         if self._framework == "function" and recorded.modes.stubs:
             raise NotRecordedError(
-                "this agent is a callable, which asks its models and calls its tools by itself: evaltui "
-                "cannot replay or stub them. Run it with --record off and --tools live"
+                "this agent is a callable, which calls its models and tools itself; evaltui cannot "
+                "replay or stub them. Run it with --record off and --tools live"
             )
         message = {"op": "recorded", "id": request["id"]}
         return CallRecorder(recorded, lambda line: self._channel.send({**message, "line": line}))

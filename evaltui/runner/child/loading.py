@@ -268,12 +268,12 @@ def _imported(module: str) -> ModuleType | None:
 def _missing(module: str, name: str, found: list[ModuleType], folder: Path) -> str:
     if not found:
         return (
-            f"there is no module {module}: it is looked for in {folder} (as {folder.name}.… or agent.…), "
-            f"in {folder.parent}, and among what is installed"
+            f"no module {module}; searched in {folder} (as {folder.name}.… or agent.…), "
+            f"in {folder.parent}, and in the installed packages"
         )
     last = found[-1]
     where = last.__file__ or last.__name__
     if hasattr(last, name):
-        return f"{name} in {where} is no function but of type {type(getattr(last, name)).__name__}"
+        return f"{name} in {where} is not a function but of type {type(getattr(last, name)).__name__}"
     close = difflib.get_close_matches(name, [one for one in vars(last) if callable(getattr(last, one))], n=1)
     return f"{where} has no function {name}" + (f". Did you mean {close[0]}?" if close else "")

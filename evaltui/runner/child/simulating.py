@@ -138,6 +138,6 @@ def _content(role: str, text: str) -> Json:
 
 def _nothing_said(turn: int) -> str:
     if not turn:
-        return "the simulated user has nothing to begin with: starting_prompt is empty"
+        return "the simulated user has no first message: starting_prompt is empty"
     after = "1 turn" if turn == 1 else f"{turn} turns"
-    return f"the simulated user said nothing after {after}: its model answered with an empty text"
+    return f"the simulated user sent nothing after {after}: its model responded with an empty text"

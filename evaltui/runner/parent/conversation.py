@@ -71,7 +71,7 @@ class Conversation:
         again at the end of the turns that count. RuntimeError where no session is open.
         """
         if self._started is None or self._chat is None:
-            raise RuntimeError("there is no open conversation to say something in")
+            raise RuntimeError("no open conversation")
 
         def on_text(text: str) -> None:
             self._events += 1

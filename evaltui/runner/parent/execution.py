@@ -94,7 +94,7 @@ def _refusal(case: EvalCase, config: EvalConfig, out_of_reach: Mapping[str, str]
         reason = out_of_reach.get(SCENARIO) or user.refusal
         return None if reason is None else (SCENARIO, reason)
     if not case.conversation:
-        return "eval_case", "the conversation is empty: there is nothing to run"
+        return "eval_case", "the conversation is empty; nothing to run"
     return None
 
 
@@ -281,10 +281,7 @@ class _Run:
     def loaded(self, info: Json) -> None:
         self._on_update(AgentLoaded(info))
         if self._recordings and info.get("framework") == "function":
-            self._note(
-                "of what the agent does nothing is recorded: it is a callable, which asks its models and "
-                "calls its tools by itself"
-            )
+            self._note("nothing is recorded: the agent is a callable and calls its models and tools itself")
 
     def broken(self, error: ErrorInfo) -> None:
         self._on_update(AgentBroken(error))

@@ -163,7 +163,7 @@ class SetRecordings:
         """Say which cases have recordings and are not among those of the set: they stay, and take up room."""
         if others := sorted(self._known.cases.difference(eval_ids)):
             names = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
-            self._note(f"{self._path} also has recordings of cases that the set does not have: {names}")
+            self._note(f"{self._path} has recordings of unknown cases: {names}")
 
     def begin(self, case: EvalCase, repeat: int) -> Json:
         """What a host is told before it runs a case. A run that was begun before counts no more."""
@@ -243,7 +243,7 @@ class SetRecordings:
         try:
             self._known = await asyncio.to_thread(save_recordings, self._path, changes, self._shared)
         except (OSError, EvalSetError) as error:
-            self._note(f"what was recorded is lost: {error}")
+            self._note(f"recordings are lost: {error}")
 
     def abandon(self) -> None:
         """End what is still being run."""

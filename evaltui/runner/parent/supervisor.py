@@ -192,7 +192,7 @@ class Host:
 
     async def _give_up(self, number: int, answer: asyncio.Future[Message], timeout: float) -> Message:
         await self._send({"op": "cancel", "id": number})
-        late = f"no answer within {timeout:g} s"
+        late = f"no response within {timeout:g} s"
         try:
             return await asyncio.wait_for(asyncio.shield(answer), _GRACE)
         except RequestFailedError as failed:

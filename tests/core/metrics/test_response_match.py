@@ -57,10 +57,10 @@ def test_words_of_many_scripts():
 @pytest.mark.parametrize(
     ("expected", "actual", "reason"),
     [
-        (None, "yes", "no answer is expected, so none can match"),
-        ("yes", None, "there is no answer text"),
-        ("👍", "👍", "there are no words to compare, only punctuation or symbols"),
-        ("yes", "no", "the answer matches the expected one by 0.00"),
+        (None, "yes", "no response expected, so none can match"),
+        ("yes", None, "no response text"),
+        ("👍", "👍", "no words to compare, only punctuation or symbols"),
+        ("yes", "no", "response match 0.00"),
     ],
 )
 def test_reason_for_a_low_score(expected, actual, reason):

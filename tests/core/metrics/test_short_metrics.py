@@ -40,7 +40,7 @@ def test_the_verdict_is_that_of_the_threshold_on_the_mean(found, threshold, lowe
         assert (out.status, out.score, out.reason) == (
             Status.NOT_EVALUATED,
             None,
-            "its function gave no score",
+            "no score from its function",
         )
         return
     assert min(known) - 1e-9 <= out.score <= max(known) + 1e-9

@@ -88,11 +88,11 @@ def test_metric_without_a_threshold_is_refused():
         (
             [call("a", x=1)],
             [call("a", x=2), "b"],
-            "turn 1: a was called with other arguments, b is extra",
+            "turn 1: a: arguments differ, b unexpected",
         ),
-        (["a", "b"], ["b"], "turn 1: a is missing"),
-        (["a", "b"], ["b", "a"], "turn 1: the calls are in another order"),
-        ([call("a", x=1), call("a", x=2)], [call("a", x=1)], "turn 1: a is missing"),
+        (["a", "b"], ["b"], "turn 1: a missing"),
+        (["a", "b"], ["b", "a"], "turn 1: calls out of order"),
+        ([call("a", x=1), call("a", x=2)], [call("a", x=1)], "turn 1: a missing"),
         (["a"], ["a"], ""),
     ],
 )
@@ -103,7 +103,7 @@ def test_reason_names_what_differs(expected, actual, reason):
 def test_failed_turns_are_counted_from_one_and_only_the_first_are_named():
     result = avg([turn("a")] * 6, [turn("a")] + [turn()] * 5)
 
-    assert result.reason == "turn 2: a is missing; turn 3: a is missing; turn 4: a is missing; 2 turns more"
+    assert result.reason == "turn 2: a missing; turn 3: a missing; turn 4: a missing; 2 turns more"
     assert result.score == pytest.approx(1 / 6)
     assert [entry.status for entry in result.per_invocation] == [Status.PASSED] + [Status.FAILED] * 5
 
@@ -112,7 +112,7 @@ def test_passing_mean_still_tells_which_turn_failed():
     result = avg([turn("a"), turn("a")], [turn("a"), turn("b")], threshold=0.5)
 
     assert (result.status, result.score) == (Status.PASSED, 0.5)
-    assert result.reason == "turn 2: a is missing, b is extra"
+    assert result.reason == "turn 2: a missing, b unexpected"
 
 
 def test_marked_turns_are_left_out_of_the_mean():
@@ -148,10 +148,10 @@ def test_nothing_left_to_score_is_not_evaluated(name, compute):
     empty = metric_input(name, expected=[], actual=[], criterion={"tool": "a"})
 
     assert (compute(marked).status, compute(marked).score) == (Status.NOT_EVALUATED, None)
-    assert "no turn is left" in compute(marked).reason
+    assert "no turn to score" in compute(marked).reason
     assert len(compute(marked).per_invocation) == 1
     assert compute(empty).status is Status.NOT_EVALUATED
-    assert compute(empty).reason == "there is no turn to score"
+    assert compute(empty).reason == "no turn to score"
 
 
 def test_sides_that_cannot_be_paired_are_not_evaluated():
@@ -188,8 +188,8 @@ def test_precision_and_recall_say_which_calls():
     precise = share(trajectory_precision, PRECISION, ["a"], ["a", "b", "c"])
     complete = share(trajectory_recall, RECALL, ["a", "b"], ["a"])
 
-    assert precise.reason == "turn 1: 2 of 3 calls not expected: b, c"
-    assert complete.reason == "turn 1: 1 of 2 expected calls not made: b"
+    assert precise.reason == "turn 1: 2 of 3 calls unexpected: b, c"
+    assert complete.reason == "turn 1: 1 of 2 expected calls missing: b"
 
 
 def test_precision_can_ignore_args():

@@ -66,7 +66,7 @@ def test_the_same_request_gets_its_answers_in_order_and_then_none():
     played = playback(asked("a"), asked("b"), asked("a"))
     again = fingerprints(asked("a"), NOON)
     assert [played.model_call(again, errors=True) for _ in range(3)] == [0, 2, None]
-    assert played.why_no_answer(again, "") == "it was made 2 times when this was recorded, and now once more"
+    assert played.why_no_answer(again, "") == "recorded 2 times, now requested once more"
 
 
 def test_an_answer_that_was_an_error_is_taken_in_a_replay_only():
@@ -81,12 +81,12 @@ def test_an_answer_that_was_an_error_is_taken_in_a_replay_only():
     [
         (
             asked("a", "b", instruction="Be brief."),
-            'the system instruction is "Be brief.", it was "Be kind."',
+            'the system instruction is "Be brief.", was "Be kind."',
         ),
-        (asked("a", "b", model="pro"), "the model is pro, it was gemini"),
+        (asked("a", "b", model="pro"), "model is pro, was gemini"),
         (asked("a", "b", tools=[{"name": "search"}]), "tools: new search"),
         (asked("a", "b", config={"temperature": 1}), "temperature is new"),
-        (asked("a", "c"), 'content 2 is "user: c", it was "user: b"'),
+        (asked("a", "c"), 'content 2 is "user: c", was "user: b"'),
         (asked("a", "b", "c"), 'content 3 is new: "user: c"'),
         (asked("a"), 'content 2 is missing: "user: b"'),
     ],
@@ -100,7 +100,7 @@ def test_a_difference_behind_the_beginning_that_is_kept_is_told_as_such():
     long = "x" * 200
     played = playback(asked(long + "a"))
     why = played.why_no_answer(fingerprints(asked(long + "b"), NOON), "")
-    assert why.startswith("content 1 begins like the recorded one")
+    assert why.startswith("content 1 starts like the recorded one")
 
 
 def test_changed_settings_and_tools_are_named():
@@ -109,13 +109,13 @@ def test_changed_settings_and_tools_are_named():
     )
     now = asked("a", tools=[{"name": "x", "v": 2}, {"name": "more"}], config={"temperature": 0.7, "top_k": 3})
     assert playback(before).why_no_answer(fingerprints(now, NOON), "") == (
-        "tools: new more; gone gone; declared otherwise x; temperature is 0.7, it was 0.5"
+        "tools: new more; gone gone; declaration changed x; temperature is 0.7, was 0.5"
     )
 
 
 def test_nothing_recorded_is_told_as_such():
     assert playback().why_no_answer(fingerprints(asked("a"), NOON), "") == (
-        "no model call is recorded for this run of the case"
+        "no model call recorded for this repeat"
     )
 
 
@@ -132,7 +132,7 @@ def test_calls_of_tools_are_told_apart_by_their_arguments():
     assert played.tool_call("other", {"b": 3}) is None
     assert played.tool_call("find", {"b": 3}) == 1
     assert played.why_no_result("find", {"b": 4}) == 'recorded are calls with {"a": 1, "b": 2}, {"b": 3}'
-    assert played.why_no_result("find", {"b": 3}) == "this call was recorded once, and is now made once more"
+    assert played.why_no_result("find", {"b": 3}) == "this call was recorded once, now made once more"
 
 
 ENTRIES = [

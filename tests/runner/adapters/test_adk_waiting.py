@@ -123,5 +123,5 @@ async def test_a_confirmation_goes_on_from_a_turn_as_a_case_expects_it():
 
 
 async def test_a_workflow_says_that_it_cannot():
-    with pytest.raises(ValueError, match="a workflow cannot go on from the turns that a case expects"):
+    with pytest.raises(ValueError, match="a workflow cannot continue from expected turns"):
         await goes_on_from_a_case(BOOKING, user("hi"), response(INPUT, {"result": "Oslo"}))

@@ -37,10 +37,10 @@ PASSING = {
     "overloaded": (fails(503, "The model is overloaded."), "503 UNAVAILABLE: The model is overloaded"),
     "a proxy's own page": (Answer(["<h1>Bad gateway</h1>"], 502), "502 Bad Gateway: <h1>Bad gateway</h1>"),
     "lost before the answer": (drops(), "isconnected"),
-    "lost in the answer": (BROKEN_OFF, "the answer begins again in"),
+    "lost in the answer": (BROKEN_OFF, "the response restarts in"),
     "an error in the stream": (
         says("Good m").then(error(503, "stopped")),
-        "503 UNAVAILABLE: stopped; the answer begins again in",
+        "503 UNAVAILABLE: stopped; the response restarts in",
     ),
     "no JSON": (malformed(), 'not JSON, or was cut off: {"candidates": [{"content"'),
     "nothing at all": (Answer([]), "the response was empty"),
@@ -128,7 +128,7 @@ async def test_in_the_end_it_gives_up(gemini, impatient, what):
     said = await refusal()
 
     assert len(gemini.requests) == ATTEMPTS
-    assert said.startswith("model 'gemini-test' gave no answer (tried 5 times): ")
+    assert said.startswith("model 'gemini-test' gave no response (tried 5 times): ")
 
 
 async def test_each_wait_is_about_twice_the_one_before(gemini, monkeypatch):
@@ -163,7 +163,7 @@ async def test_it_waits_as_long_as_the_service_asks(gemini, failure):
 LASTING = {
     "a wait of an hour": (
         fails(429, "quota exceeded", retry_delay="3600s"),
-        "429 RESOURCE_EXHAUSTED: quota exceeded. It wants to be left alone for 3600 s",
+        "429 RESOURCE_EXHAUSTED: quota exceeded. Wait 3600 s",
     ),
     "the quota of a day": (
         fails(429, quota="GenerateRequestsPerDayPerProjectPerModel-FreeTier", retry_delay="1s"),
@@ -190,7 +190,7 @@ async def test_a_wrong_key_is_told_and_where_to_set_it(gemini, monkeypatch):
     monkeypatch.setenv("GOOGLE_API_KEY", "another-key")
     said = await refusal()
     assert said.startswith(
-        "model 'gemini-test' gave no answer: 400 INVALID_ARGUMENT: API key not valid. Please pass a valid "
+        "model 'gemini-test' gave no response: 400 INVALID_ARGUMENT: API key not valid. Please pass a valid "
         "API key. Check the key in GOOGLE_API_KEY or GEMINI_API_KEY"
     )
     assert "another-key" not in said
@@ -200,7 +200,7 @@ async def test_an_unknown_model_is_told_and_where_it_is_set(gemini):
     gemini.models = ["gemini-test"]
     said = await refusal("gemini-tset")
     assert said.startswith(
-        "model 'gemini-tset' gave no answer: 404 NOT_FOUND: models/gemini-tset is not found"
+        "model 'gemini-tset' gave no response: 404 NOT_FOUND: models/gemini-tset is not found"
     )
     assert "Check the agent's `model` for a misspelt or retired name" in said
 
@@ -210,7 +210,7 @@ async def test_an_address_where_nobody_answers_is_told(gemini, monkeypatch, impa
         pass
     monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", gone.url)
     said = await refusal()
-    assert "gave no answer (tried 5 times): " in said
+    assert "gave no response (tried 5 times): " in said
     assert f"whether GOOGLE_GEMINI_BASE_URL={gone.url} is right" in said
 
 
@@ -289,7 +289,7 @@ async def test_an_agent_reports_failed_attempts_and_goes_on(gemini, impatient):
     (request,) = [event for event in events if event.kind == "model_request"]
     busy, broken = [event for event in events if event.kind == "error"]
     assert busy.parent == broken.parent == request.id
-    assert busy.data["message"].startswith("503 UNAVAILABLE: busy; it is asked again in ")
+    assert busy.data["message"].startswith("503 UNAVAILABLE: busy; retrying in ")
     assert (busy.data["retrying"], busy.data["attempt"], busy.data["text_is_void"]) == (True, 1, False)
     assert (broken.data["retrying"], broken.data["attempt"], broken.data["text_is_void"]) == (True, 2, True)
     assert broken.usage["total_token_count"] == 13

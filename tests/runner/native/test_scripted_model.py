@@ -90,7 +90,7 @@ async def test_no_rule_for_a_tool_result():
 
 
 async def test_a_group_without_a_pattern():
-    with pytest.raises(LookupError, match="there is no group 1: the rule has no `user` pattern"):
+    with pytest.raises(LookupError, match="no group 1: the rule has no `user` pattern"):
         await answer([Rule(after_tool="f", reply=lambda s: s[1])], said("user", "go"), results(("f", {})))
 
 

@@ -114,10 +114,8 @@ def _normalised(text: str) -> str:
 _PROMPT = "final_response_match"
 _LONGEST_SUBJECT = 300
 _LONGEST_REASON = 160
-_DISAGREES = "the answer does not agree with the expected one"
-_NOTHING_EXPECTED = (
-    "the case has no expected answer for this turn; give it a final_response, or mark it as context"
-)
+_DISAGREES = "response does not match the expected one"
+_NOTHING_EXPECTED = "no expected response for this turn; add a final_response or mark the turn as context"
 
 
 async def final_response_match_v2(given: MetricInput, judge: Judge) -> MetricResult:

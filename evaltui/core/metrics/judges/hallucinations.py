@@ -334,7 +334,7 @@ def read_findings(text: str, count: int) -> list[Statement]:
         by_number.setdefault(_number(one.get("sentence")), []).append(_finding(one))
     if not by_number.keys() & set(range(1, count + 1)):
         return [Statement(without_verdict(answer, text))] * count
-    left_out = Statement(Vote(None, problem="the judge left this sentence out"))
+    left_out = Statement(Vote(None, problem="no vote on this sentence"))
     # A label of no sentence: what came before it may have been a quotation.
     of_none = by_number.get(0, [])
     found = [

@@ -152,12 +152,12 @@ def _whole(sample: Sample) -> Sample:
     if not isinstance(sample, Answer) or not sample.cut_off:
         return sample
     advice = (
-        "give it more max_output_tokens or a smaller thinking budget"
+        "raise max_output_tokens or lower the thinking budget"
         if sample.cut_off == "MAX_TOKENS"
         else "ask another model"
     )
     return JudgeFailedError(
-        ErrorInfo("UnfinishedAnswerError", f"the judge's answer was cut off ({sample.cut_off}): {advice}"),
+        ErrorInfo("UnfinishedAnswerError", f"the judge's response was cut off ({sample.cut_off}): {advice}"),
         was_asked=not sample.is_replayed,
     )
 
@@ -201,7 +201,7 @@ class Statement:
 def counted(votes: Sequence[Vote]) -> str:
     """`4 of 5 answers counted`; "" where all did."""
     valid = sum(vote.score is not None for vote in votes)
-    return "" if valid == len(votes) else f"{valid} of {len(votes)} answers counted"
+    return "" if valid == len(votes) else f"{valid} of {len(votes)} votes counted"
 
 
 def _object(**properties: Schema) -> Schema:

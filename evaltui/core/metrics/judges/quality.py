@@ -87,8 +87,9 @@ async def rate(
     threshold = required_threshold(given.metric)
     if not scale.holds(threshold) and not given.as_adk:
         raise CriterionError(
-            f"{given.metric.metric_name} is a number from {scale}, and its threshold is {threshold:g}: "
-            "give it one that an answer can reach and can miss"
+            f"{given.metric.metric_name} has scores from {scale}; a threshold of {threshold:g} "
+            "decides nothing. "
+            "Choose one above the lowest score"
         )
     options = judge_options(given.metric)
     samples = await ask_samples(judge, given.metric.metric_name, texts, options, RATING, as_adk=given.as_adk)
@@ -148,7 +149,7 @@ def read_rating(text: str, scale: Scale) -> Statement:
     if len({_number(one) for one in stated}) > 1:
         return Statement(contradiction((show_value(one) for one in stated), rationale))
     if score is None or not scale.holds(score):
-        return Statement(Vote(None, rationale, given, f"{given} is no score: {scale} was asked for"))
+        return Statement(Vote(None, rationale, given, f"{given} is not a score from {scale}"))
     evidence = [(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))]
     return Statement(Vote(score, rationale), tuple(evidence))
 
@@ -184,7 +185,7 @@ async def multi_turn_trajectory_quality_v1(given: MetricInput, judge: Judge) -> 
 async def multi_turn_tool_use_quality_v1(given: MetricInput, judge: Judge) -> MetricResult:
     """How well tools were used over the conversation, from 0 to 1. Raises CriterionError."""
     if not any(_has_tools(turn) for turn in given.actual) and not given.as_adk:
-        return not_evaluated(given.metric, "the agent has no tools, and called none")
+        return not_evaluated(given.metric, "agent has no tools and called none")
     return await _rate_conversation(given, judge, "multi_turn_tool_use_quality")
 
 

@@ -176,7 +176,7 @@ def _turn(given: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[S
     if turn.status is Status.PASSED and any(one.score is None for one in judgements):
         turn = replace(turn, status=Status.NOT_EVALUATED)
     readable = sum(any(vote.label for vote in of_one.values()) for of_one in votes)
-    lost = f"{readable} of {len(votes)} answers counted" if readable < len(votes) else ""
+    lost = f"{readable} of {len(votes)} votes counted" if readable < len(votes) else ""
     return replace(turn, reason="; ".join(filter(None, (turn.reason, lost))))
 
 
@@ -205,7 +205,7 @@ def _votes(sample: Sample, rubrics: Sequence[HeldRubric]) -> dict[str, Vote]:
     if not isinstance(sample, Answer):
         return dict.fromkeys((rubric.id for rubric in rubrics), Vote(None, problem=str(sample)))
     found = dict(read_fulfilment(sample.text, rubrics))
-    absent = Vote(None, problem="the judge left it out") if found else unreadable(sample.text)
+    absent = Vote(None, problem="no vote on it") if found else unreadable(sample.text)
     return {rubric.id: found.get(rubric.id, absent) for rubric in rubrics}
 
 

@@ -96,9 +96,9 @@ def _add(held: dict[str, HeldRubric], rubric: HeldRubric, given: MetricInput) ->
         return
     both = f"{other.place} and {rubric.place}" if other.place != rubric.place else f"{rubric.place} (twice)"
     raise CriterionError(
-        f"the rubric id {rubric.id} stands in {both} with different texts; give one of them another rubric_id"
+        f"rubric id {rubric.id} has different texts in {both}; rename one rubric_id"
         if other.text != rubric.text
-        else f"the rubric {rubric.id} stands in {both}, which google-adk refuses"
+        else f"rubric {rubric.id} is in {both}; google-adk refuses duplicates"
     )
 
 
@@ -106,6 +106,7 @@ def _text(rubric: Rubric, place: str) -> str:
     text = (rubric.rubric_content.text_property or "").strip()
     if not text:
         raise CriterionError(
-            f"the rubric {rubric.rubric_id} of {place} has no text; say in its text_property what must hold"
+            f"the rubric {rubric.rubric_id} of {place} has no text; describe the requirement in its "
+            "text_property"
         )
     return text

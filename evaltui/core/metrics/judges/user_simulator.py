@@ -61,11 +61,9 @@ async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -
     """
     threshold = required_threshold(given.metric)
     if given.scenario is None:
-        return not_evaluated(
-            given.metric, "judges a simulated user, and this case has no conversation_scenario"
-        )
+        return not_evaluated(given.metric, "needs a simulated user; this case has no conversation_scenario")
     if not given.actual:
-        return not_evaluated(given.metric, "there is no turn to score")
+        return not_evaluated(given.metric, "no turn to score")
     options = judge_options(given.metric)
     asked = prompt("user_simulator")
     stop = _stop_signal(given)
@@ -101,7 +99,7 @@ async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -
 
 def _first_turn(message: str, scenario: ConversationScenario, threshold: float) -> InvocationScore:
     same = message.strip() == scenario.starting_prompt.strip()
-    reason = "" if same else "the first message is not the starting prompt"
+    reason = "" if same else "first message is not the starting prompt"
     return InvocationScore(float(same), verdict(float(same), threshold), reason)
 
 
@@ -111,7 +109,7 @@ def _judged(given: MetricInput, subject: str, samples: Sequence[Sample], thresho
     if vote is None or vote.score is None:
         return undecided(given, votes[0].problem, (Judgement("", subject, None, votes=votes),))
     status = verdict(vote.score, threshold)
-    reasons = [vote.rationale or "it does not keep to the scenario"] if status is Status.FAILED else []
+    reasons = [vote.rationale or "simulated user left its scenario"] if status is Status.FAILED else []
     reasons += [short] if (short := counted(votes)) else []
     judgement = Judgement("", subject, vote.score, vote.rationale, votes=votes)
     return InvocationScore(vote.score, status, "; ".join(reasons), (judgement,))

@@ -60,11 +60,11 @@ class Labels:
         """
         word, after = _clauses(label)
         if word in self.undecided:
-            return Vote(None, rationale, word, "the judge cannot tell")
+            return Vote(None, rationale, word, "judge cannot tell")
         opposite = self.negative if word in self.positive else self.positive
         if word not in self.positive + self.negative or set(re.findall(r"\w+", after)) & set(opposite):
-            asked = f"{self.positive[0]} or {self.negative[0]} was asked for"
-            return Vote(None, rationale, word, f"{_quote(label)} is no verdict: {asked}")
+            asked = f"expected {self.positive[0]} or {self.negative[0]}"
+            return Vote(None, rationale, word, f"{_quote(label)} is not a verdict: {asked}")
         return Vote(float(word in self.positive), rationale, word)
 
     def unless_denied(self, vote: Vote, prose: str, *names: str) -> Vote:
@@ -159,8 +159,8 @@ def read_fulfilment(text: str, rubrics: Sequence[HeldRubric]) -> list[tuple[str,
 
 def unreadable(text: str) -> Vote:
     """An answer without a verdict, with its beginning."""
-    beginning = f"it begins {_quote(text)}" if text.strip() else "it is empty"
-    return Vote(None, problem=f"the judge's answer could not be read: {beginning}")
+    beginning = f"{_quote(text)}" if text.strip() else "empty"
+    return Vote(None, problem=f"unreadable judge response: {beginning}")
 
 
 @dataclass(frozen=True)
@@ -255,12 +255,12 @@ def turn_without_verdict(
 ) -> InvocationScore:
     """A turn of which no answer says anything that counts.
 
-    An ERROR where no question was answered, or no answer could be read; NOT_EVALUATED where the judge would
+    An ERROR where no question was answered, or no readable response; NOT_EVALUATED where the judge would
     not tell.
     """
     answers = [sample.text for sample in samples if isinstance(sample, Answer)]
     if any(is_readable(text) for text in answers):
-        return InvocationScore(None, Status.NOT_EVALUATED, "the judge gave no verdict", judgements)
+        return InvocationScore(None, Status.NOT_EVALUATED, "no verdict from the judge", judgements)
     reason = unreadable(answers[0]).problem if answers else str(samples[0])
     return InvocationScore(None, Status.ERROR, reason, judgements)
 
@@ -272,7 +272,9 @@ def voided_as_adk(
     failed = next((sample for sample in samples if isinstance(sample, JudgeFailedError)), None)
     if failed is None and is_decided:
         return None
-    reason = f"a question failed, which voids the turn: {failed}" if failed else "no answer could be read"
+    reason = (
+        f"a judge request failed, so the turn is not scored: {failed}" if failed else "no readable response"
+    )
     unscored = tuple(replace(judgement, score=None) for judgement in judgements)
     return InvocationScore(None, Status.NOT_EVALUATED, reason, unscored)
 
@@ -292,7 +294,7 @@ def unless_open(result: MetricResult, unasked: Container[int] = ()) -> MetricRes
     return replace(result, status=Status.NOT_EVALUATED, reason=in_turns(reasons))
 
 
-NO_ANSWER = "there is no answer text"
+NO_ANSWER = "no response text"
 
 
 def undecided(given: MetricInput, reason: str, judgements: tuple[Judgement, ...] = ()) -> InvocationScore:

@@ -63,7 +63,7 @@ def agent_from_yaml(path: Path) -> BaseNode:
     except (OSError, ValueError) as error:
         if error.__cause__ is not None:
             raise
-        raise AgentLoadError(f"{path} is no agent that ADK can load: {error}") from error
+        raise AgentLoadError(f"{path}: ADK cannot load this agent: {error}") from error
 
 
 class AdkAdapter:
@@ -178,8 +178,8 @@ class AdkSession:
         for event in session.events if session else ():
             if not event.node_info.path and any(call.id in ids for call in event.get_function_calls()):
                 raise ValueError(
-                    "a workflow cannot go on from the turns that a case expects, only from a result: "
-                    "run the case and continue from its result, or send its turns again"
+                    "a workflow cannot continue from expected turns. Run the case and continue from "
+                    "its result, or send its turns again"
                 )
 
     async def state(self) -> Json:

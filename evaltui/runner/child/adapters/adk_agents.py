@@ -28,7 +28,7 @@ def find_agent(root: BaseNode, name: str) -> BaseNode:
     if name in agents:
         return agents[name]
     nearest = get_close_matches(name, agents, n=len(agents), cutoff=0)
-    raise AgentLoadError(f"there is no agent {name!r} here; there is {', '.join(nearest)}")
+    raise AgentLoadError(f"no agent {name!r}; nearest: {', '.join(nearest)}")
 
 
 def agents_below(root: BaseNode) -> list[BaseAgent]:

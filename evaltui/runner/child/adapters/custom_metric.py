@@ -182,7 +182,7 @@ def _score(said: Any, path: str) -> float | None:
         raise TypeError(f"{path} returned {_a(said)}; it must return a number, True, False or None")
     score = float(said)
     if not math.isfinite(score):
-        raise ValueError(f"{path} returned {score}, which is no score")
+        raise ValueError(f"{path} returned {score}, which is not a score")
     return score
 
 
@@ -204,7 +204,7 @@ def _evaluation_data(returned: Any, path: str) -> Json:
             ],
         }
     except AttributeError as error:
-        raise TypeError(f"{path} returned an EvaluationResult that is none: {error}") from None
+        raise TypeError(f"{path} returned an invalid EvaluationResult: {error}") from None
 
 
 def _rubric_scores(scores: Iterable[Any] | None) -> list[Json]:

@@ -147,7 +147,7 @@ class NativeSession:
             self._contents.append(_results_content(results, [result.call.asked.id for result in results]))
         raise RuntimeError(
             f"agent {self._agent.name!r} called its model {MAX_MODEL_CALLS} times in one turn without "
-            "an answer: it seems to go round in circles"
+            "a response; it seems to loop"
         )
 
     async def _ask(self) -> ModelResponse:

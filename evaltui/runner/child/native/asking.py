@@ -40,6 +40,6 @@ def _reply(name: str, response: ModelResponse) -> Reply:
         return Reply(text, "" if reason in _TO_ITS_END else reason)
     said = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
     raise ModelError(
-        f"model {name!r} answered without text ({said or 'it gave no reason'}). Where it was cut off, give "
-        "it more max_output_tokens or a smaller thinking budget; where it was refused, ask another model"
+        f"model {name!r} responded without text ({said or 'no reason given'}). If it was cut off, "
+        "raise max_output_tokens or lower the thinking budget; if it was refused, use another model"
     )

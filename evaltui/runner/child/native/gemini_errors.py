@@ -116,13 +116,13 @@ def advice(error: Exception, *, vertexai: bool) -> str:
         )
     if error.code == 429:
         if _used_up_for_today(error):
-            return "The quota for today is used up: go on tomorrow, with another model, or raise the quota."
+            return "The daily quota is used up: use another model, raise the quota, or wait until tomorrow."
         if (asked := asked_wait(error)) and asked > LONGEST_WAIT:
-            return f"It wants to be left alone for {asked:.0f} s: wait that long, or raise the quota."
+            return f"Wait {asked:.0f} s, or raise the quota."
         return "Wait a while, run fewer cases at once (`--parallel 1`), or raise the quota of the project."
     if error.code in _PASSING_CODES:
         return "The service is overloaded or out of order: try again later, or with another model."
-    return "The service refuses the request itself: what was sent is in the trace."
+    return "The service refused the request; the trace shows it."
 
 
 _KEY = (

@@ -75,7 +75,7 @@ class FailedAttempt:
     """A request that brought no whole response and is sent again, `wait` seconds later.
 
     `number` counts from 1, `seconds` is how long it took, `usage` what it is known to have cost. Where
-    `text_is_void`, pieces of its text had been given out already: the answer begins again from its start.
+    `text_is_void`, pieces of its text had been given out already: the response restarts from its start.
     """
 
     number: int
@@ -86,7 +86,7 @@ class FailedAttempt:
     usage: types.GenerateContentResponseUsageMetadata | None
 
     def __str__(self) -> str:
-        again = "the answer begins again" if self.text_is_void else "it is asked again"
+        again = "the response restarts" if self.text_is_void else "retrying"
         return (
             f"{describe(self.error)}; {again} in {self.wait:.1f} s (attempt {self.number + 1} of {ATTEMPTS})"
         )
@@ -156,7 +156,7 @@ class GeminiModel:
             tried = f" (tried {attempt.number} times)" if attempt.number > 1 else ""
             what_to_do = advice(error, vertexai="_client" in vars(self) and self._client.vertexai)
             raise ModelError(
-                f"model {self.name!r} gave no answer{tried}: {describe(error)}. {what_to_do}"
+                f"model {self.name!r} gave no response{tried}: {describe(error)}. {what_to_do}"
             ) from error
 
     async def _stream(self, request: ModelRequest) -> AsyncIterator[types.GenerateContentResponse]:

@@ -28,7 +28,7 @@ class Situation:
 
     def __getitem__(self, group: int | str) -> str:
         if self.match is None:
-            raise LookupError(f"there is no group {group!r}: the rule has no `user` pattern")
+            raise LookupError(f"no group {group!r}: the rule has no `user` pattern")
         return self.match[group]
 
 

@@ -25,7 +25,7 @@ async def test_a_tie_is_negative_and_the_reason_is_that_of_the_first_no():
     result = await judged(given(MATCH, [turn()], samples=2), ScriptedJudge(YES, NO))
 
     assert (result.status, result.score) == (Status.FAILED, 0.0)
-    assert result.reason == "turn 1: the answer does not agree with the expected one: It names another town."
+    assert result.reason == "turn 1: response does not match the expected one: It names another town."
 
 
 async def test_the_score_is_the_share_of_turns():
@@ -45,9 +45,9 @@ async def test_failed_and_unreadable_answers_do_not_void_the_turn():
     (judgement,) = result.per_invocation[0].judgements
 
     assert (result.status, result.score) == (Status.PASSED, 1.0)
-    assert result.per_invocation[0].reason == "3 of 5 answers counted"
+    assert result.per_invocation[0].reason == "3 of 5 votes counted"
     assert judgement.votes[0].problem == "ServerError: 503 UNAVAILABLE: try again later"
-    assert judgement.votes[2].problem == "the judge's answer could not be read: it begins 'Well …'"
+    assert judgement.votes[2].problem == "unreadable judge response: 'Well …'"
     assert (result.judge.asked, result.judge.answered) == (5, 4)
 
 
@@ -66,14 +66,14 @@ async def test_where_no_answer_can_be_read_the_metric_is_an_error_with_an_excerp
 
     assert result.status is Status.ERROR
     assert result.error.type == "UnreadableAnswerError"
-    assert "it begins 'It is fine.'" in result.error.message
+    assert "'It is fine.'" in result.error.message
 
 
 async def test_a_judge_that_will_not_tell_is_no_pass():
     result = await judged(given(MATCH, [turn(), turn()]), ScriptedJudge(YES, valid("unknown")))
 
     assert (result.status, result.score) == (Status.NOT_EVALUATED, 1.0)
-    assert result.reason == "turn 2: the judge gave no verdict"
+    assert result.reason == "turn 2: no verdict from the judge"
 
 
 async def test_a_turn_without_an_expected_answer_keeps_the_metric_from_passing():
@@ -85,8 +85,7 @@ async def test_a_turn_without_an_expected_answer_keeps_the_metric_from_passing()
     assert len(judge.questions) == 1
     assert (result.status, result.score) == (Status.NOT_EVALUATED, 1.0)
     assert result.reason == (
-        "turn 2: the case has no expected answer for this turn; "
-        "give it a final_response, or mark it as context"
+        "turn 2: no expected response for this turn; add a final_response or mark the turn as context"
     )
 
 
@@ -109,7 +108,7 @@ async def test_a_case_without_expected_turns_or_with_other_ones_is_not_evaluated
     without = await judged(given(MATCH, None, [turn()]), ScriptedJudge())
     other = await judged(given(MATCH, [turn(), turn()], [turn()]), ScriptedJudge())
 
-    assert without.reason == "compares with expected turns, and this case has none"
+    assert without.reason == "needs expected turns; this case has none"
     assert other.reason == "cannot be paired: 2 turns expected, 1 turn run"
 
 

@@ -123,7 +123,7 @@ async def test_asked_once_unless_the_samples_are_given():
     # The tie on the second sentence is negative.
     assert [found.score for found in result.per_invocation[0].judgements] == [1.0, 0.0, 1.0]
     assert len(result.per_invocation[0].judgements[1].votes) == 3
-    assert result.reason.endswith("(unsupported); 2 of 3 answers counted")
+    assert result.reason.endswith("(unsupported); 2 of 3 votes counted")
     assert (result.judge.asked, result.judge.answered) == (3, 2)
 
     as_adk = ScriptedJudge(labels("supported", "supported", "supported"))
@@ -150,11 +150,11 @@ async def test_a_judge_that_fails_is_an_error_and_never_a_verdict():
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        ("All is fine.", "the judge's answer could not be read: it begins 'All is fine.'"),
-        ("", "the judge's answer could not be read: it is empty"),
+        ("All is fine.", "unreadable judge response: 'All is fine.'"),
+        ("", "unreadable judge response: empty"),
         (
             labels("supported", "supported"),
-            "no verdict on 1 of 3 sentences: “Anything else?”: the judge left",
+            "no verdict on 1 of 3 sentences: “Anything else?”: no vote",
         ),
         (labels("supported", "splendid", "supported"), "no verdict on 1 of 3 sentences: “It arrives on"),
         (
@@ -175,7 +175,7 @@ async def test_nothing_to_judge():
     silent = turn("Hi", answer="🍎 …")
     result = await hallucinations_v1(judged(NAME, silent, turn("Hi")), nobody)
     assert (result.status, result.judge) == (Status.NOT_EVALUATED, None)
-    assert "turn 1: there is no answer text, or none with words" in result.reason
+    assert "turn 1: no response text, or none with words" in result.reason
 
     result = await hallucinations_v1(judged(NAME, SHIPPED, context=frozenset({0})), nobody)
     assert result.status is Status.NOT_EVALUATED

@@ -76,17 +76,15 @@ def test_a_verdict_quoted_in_the_reasons_is_not_the_verdict():
 
 
 def test_what_cannot_be_read_is_quoted_and_what_contradicts_itself_is_said():
-    assert read_validity("I cannot say.\n").problem == (
-        "the judge's answer could not be read: it begins 'I cannot say.'"
-    )
-    assert read_validity(" ").problem == "the judge's answer could not be read: it is empty"
+    assert read_validity("I cannot say.\n").problem == ("unreadable judge response: 'I cannot say.'")
+    assert read_validity(" ").problem == "unreadable judge response: empty"
     assert read_validity("x\x1b[31m" + "y" * 200).problem.endswith("…'")
     assert "\x1b" not in read_validity("x\x1b[31m").problem
     assert read_validity(valid() + valid("invalid")).problem == (
         "the judge contradicts itself: valid and invalid"
     )
     assert read_validity(valid("perhaps")).problem == (
-        "'perhaps' is no verdict: valid or invalid was asked for"
+        "'perhaps' is not a verdict: expected valid or invalid"
     )
 
 
@@ -111,7 +109,7 @@ def test_labels_of_a_rubric(label, score):
 
 def test_a_judge_that_cannot_tell_gives_a_vote_without_a_verdict():
     assert FULFILMENT.vote("Unknown", "No result is shown.") == Vote(
-        None, "No result is shown.", "unknown", "the judge cannot tell"
+        None, "No result is shown.", "unknown", "judge cannot tell"
     )
 
 

@@ -93,7 +93,7 @@ async def test_the_judge_sees_what_happened_and_the_expected_answer_where_there_
 
 @pytest.mark.parametrize("threshold", [0.8, 0, 5.5])
 async def test_a_threshold_that_is_off_the_scale_is_refused(threshold):
-    with pytest.raises(CriterionError, match="is a number from 1 to 5, and its threshold is"):
+    with pytest.raises(CriterionError, match="has scores from 1 to 5; a threshold of"):
         await response_evaluation_score(judged(QUALITY, ASKED, threshold=threshold), nobody)
     judge = ScriptedJudge(lambda question: rated(1))
     given = judged(QUALITY, ASKED, expected=[ASKED], threshold=threshold, as_adk=True)
@@ -105,7 +105,7 @@ async def test_no_answer_is_the_worst_answer_and_harms_nobody():
     assert (result.score, result.status, result.reason) == (
         1.0,
         Status.FAILED,
-        "turn 1: there is no answer text",
+        "turn 1: no response text",
     )
     result = await safety_v1(judged(SAFETY, turn("Hi")), nobody)
     assert (result.score, result.status, result.judge) == (None, Status.NOT_EVALUATED, None)
@@ -123,15 +123,15 @@ async def test_failed_questions_and_unreadable_answers_are_passed_over_while_oth
     judge = ScriptedJudge(OUT_OF_QUOTA, "well", rated(0.5), rated(7), rated(True))
     result = await safety_v1(judged(SAFETY, THANKS), judge)
     assert (result.score, result.status) == (0.5, Status.PASSED)
-    assert result.per_invocation[0].reason == "1 of 5 answers counted"
+    assert result.per_invocation[0].reason == "1 of 5 votes counted"
     assert (result.judge.asked, result.judge.answered) == (5, 4)
     problems = [vote.problem for vote in result.per_invocation[0].judgements[0].votes]
     assert problems == [
         "ClientError: 429 quota exceeded",
-        "the judge's answer could not be read: it begins 'well'",
+        "unreadable judge response: 'well'",
         "",
-        "7 is no score: 0 to 1 was asked for",
-        "true is no score: 0 to 1 was asked for",
+        "7 is not a score from 0 to 1",
+        "true is not a score from 0 to 1",
     ]
 
 
@@ -193,7 +193,7 @@ async def test_without_tools_there_is_no_use_of_tools():
     result = await multi_turn_tool_use_quality_v1(judged(name, toolless), nobody)
     assert (result.status, result.reason) == (
         Status.NOT_EVALUATED,
-        "the agent has no tools, and called none",
+        "agent has no tools and called none",
     )
     unused = turn("Hi", answer="Hello.", app_details=agent_details())
     judge = ScriptedJudge(lambda question: rated(1))

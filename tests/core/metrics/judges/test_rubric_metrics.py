@@ -73,7 +73,7 @@ async def test_a_rubric_that_the_judge_leaves_out_is_not_judged_and_keeps_the_tu
     (only,) = result.per_invocation
 
     assert scores(only) == {"short": 1.0, "polite": None}
-    assert [vote.problem for vote in only.judgements[1].votes] == ["the judge left it out"] * 2
+    assert [vote.problem for vote in only.judgements[1].votes] == ["no vote on it"] * 2
     assert (only.score, only.status) == (1.0, Status.NOT_EVALUATED)
     assert (result.score, result.status) == (1.0, Status.NOT_EVALUATED)
     assert result.reason == "turn 1: not judged by the judge: polite"
@@ -123,7 +123,7 @@ async def test_a_judge_that_cannot_tell_of_any_rubric_is_no_error():
     result = await judged(given(ANSWERS, [turn()], case_rubrics=TWO), judge)
 
     assert (result.status, result.score, result.error) == (Status.NOT_EVALUATED, None, None)
-    assert "the judge gave no verdict" in result.reason
+    assert "no verdict from the judge" in result.reason
 
 
 async def test_failed_and_unreadable_answers_do_not_void_the_turn():
@@ -132,10 +132,10 @@ async def test_failed_and_unreadable_answers_do_not_void_the_turn():
     result = await judged(given(ANSWERS, [turn()], samples=3, case_rubrics=TWO), judge)
     (only,) = result.per_invocation
 
-    assert (result.status, only.reason) == (Status.PASSED, "1 of 3 answers counted")
+    assert (result.status, only.reason) == (Status.PASSED, "1 of 3 votes counted")
     assert [vote.problem for vote in only.judgements[0].votes[:2]] == [
         "ServerError: 503 UNAVAILABLE: try again later",
-        "the judge's answer could not be read: it begins 'Fine.'",
+        "unreadable judge response: 'Fine.'",
     ]
 
 
@@ -144,8 +144,8 @@ async def test_failed_and_unreadable_answers_do_not_void_the_turn():
     [
         ([failed(), failed()], FAILURE.type, FAILURE.message),
         (["Fine.", failed()], "ServerError", "503"),
-        (["Fine.", ""], "UnreadableAnswerError", "it begins 'Fine.'"),
-        ([verdicts(other="yes"), "[]"], "UnreadableAnswerError", "could not be read"),
+        (["Fine.", ""], "UnreadableAnswerError", "'Fine.'"),
+        ([verdicts(other="yes"), "[]"], "UnreadableAnswerError", "unreadable judge response"),
     ],
 )
 async def test_where_no_answer_says_anything_the_metric_is_an_error(answers, error, message):

@@ -60,14 +60,14 @@ def test_one_id_with_two_texts_is_an_error_that_names_both_places():
     )
 
     assert held(asked, 0) == [("short", "the case")]
-    with pytest.raises(CriterionError, match="the rubric id short stands in the case and turn 2 with diff"):
+    with pytest.raises(CriterionError, match="rubric id short has different texts in the case and turn 2"):
         rubrics_of_turn(asked, 1)
 
 
 def test_one_id_with_two_texts_in_one_place_is_an_error():
     twice = [rubric("short", "One."), rubric("short", "Two.")]
 
-    with pytest.raises(CriterionError, match=r"stands in turn 1 \(twice\) with different texts"):
+    with pytest.raises(CriterionError, match=r"has different texts in turn 1 \(twice\)"):
         rubrics_of_turn(given(ANSWERS, [turn(rubrics=twice)]), 0)
 
 
@@ -92,7 +92,8 @@ def test_a_rubric_without_a_text_is_an_error():
     empty = {"rubric_id": "short", "rubric_content": {}}
 
     with pytest.raises(
-        CriterionError, match="rubric short of the case has no text; say in its text_property"
+        CriterionError,
+        match="rubric short of the case has no text; describe the requirement in its text_property",
     ):
         rubrics_of_turn(given(ANSWERS, [turn()], case_rubrics=[empty]), 0)
 
@@ -129,5 +130,5 @@ def test_as_adk_those_without_a_type_and_every_second_id_are_refused():
     twice = given(ANSWERS, [turn()], criterion={"rubrics": [rubric("a"), rubric("a")]}, as_adk=True)
 
     assert held(asked) == [("general", "the criterion"), ("own", "turn 1")]
-    with pytest.raises(CriterionError, match="which google-adk refuses"):
+    with pytest.raises(CriterionError, match="google-adk refuses duplicates"):
         rubrics_of_turn(twice, 0)

@@ -42,8 +42,8 @@ async def test_an_answer_that_was_cut_off_is_none_unless_it_is_read_as_by_adk():
 
     assert isinstance(samples[0][0], JudgeFailedError)
     assert str(samples[0][0]) == (
-        "UnfinishedAnswerError: the judge's answer was cut off (MAX_TOKENS): give it more max_output_tokens "
-        "or a smaller thinking budget"
+        "UnfinishedAnswerError: the judge's response was cut off (MAX_TOKENS): "
+        "raise max_output_tokens or lower the thinking budget"
     )
     as_adk = await ask_samples(ScriptedJudge(cut_off, "b"), "metric", {0: "?"}, OPTIONS, as_adk=True)
     assert as_adk[0] == [cut_off, Answer("b")]

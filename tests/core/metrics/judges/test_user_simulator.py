@@ -50,7 +50,7 @@ async def test_what_does_not_keep_to_the_scenario_fails():
     result = await quality(judge, wrong_start, NEXT, NEXT)
     assert (result.score, result.status) == (1 / 3, Status.FAILED)
     assert [one.score for one in result.per_invocation] == [0.0, 0.0, 1.0]
-    assert result.reason == ("turn 1: the first message is not the starting prompt; turn 2: It made up milk.")
+    assert result.reason == ("turn 1: first message is not the starting prompt; turn 2: It made up milk.")
 
 
 async def test_a_wrong_end_fails_the_last_turn():
@@ -66,7 +66,7 @@ async def test_the_majority_decides_and_a_tie_is_negative():
     judge = ScriptedJudge(*script, *[valid()] * 5)
     result = await quality(judge, START, NEXT, criterion=None)
     assert result.per_invocation[1].score == 0.0
-    assert result.reason == "turn 2: no; 4 of 5 answers counted"
+    assert result.reason == "turn 2: no; 4 of 5 votes counted"
     assert (result.judge.asked, result.judge.answered) == (10, 9)
 
 

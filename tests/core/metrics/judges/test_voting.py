@@ -24,4 +24,4 @@ def test_the_first_vote_of_the_majority_decides(votes):
 
 def test_votes_that_do_not_count_are_counted():
     assert counted([Vote(1.0), Vote(0.0)]) == ""
-    assert counted([Vote(1.0), Vote(None), Vote(0.0)]) == "2 of 3 answers counted"
+    assert counted([Vote(1.0), Vote(None), Vote(0.0)]) == "2 of 3 votes counted"
