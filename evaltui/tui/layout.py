@@ -14,7 +14,7 @@ from evaltui.workbench.workbench import Workbench
 
 MEDIUM, WIDE, WIDEST = 90, 140, 200
 TALL = 40
-START = "start"
+START, RUNS = "start", "recent_runs"
 
 
 def make_pane(id: str, workbench: Workbench) -> Pane:
@@ -24,6 +24,7 @@ def make_pane(id: str, workbench: Workbench) -> Pane:
     from evaltui.tui.panes.case.view import CaseView
     from evaltui.tui.panes.chat.view import ChatView
     from evaltui.tui.panes.console import ConsoleView
+    from evaltui.tui.panes.recent_runs import RecentRuns
     from evaltui.tui.panes.result import ResultView
     from evaltui.tui.panes.start import StartView
     from evaltui.tui.panes.trace import TraceView
@@ -35,6 +36,7 @@ def make_pane(id: str, workbench: Workbench) -> Pane:
         "trace": TraceView,
         "console": ConsoleView,
         START: StartView,
+        RUNS: RecentRuns,
     }
     return kinds[id](workbench, id=id)
 
@@ -57,8 +59,8 @@ PANES: tuple[PaneKind, ...] = (
     PaneKind("trace", "Trace"),
     PaneKind("console", "Console"),
 )
-KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)}
-TITLES = {kind.id: kind.title for kind in PANES} | {START: "Start"}
+KEYS = {kind.id: str(number + 1) for number, kind in enumerate(PANES)} | {RUNS: "H"}
+TITLES = {kind.id: kind.title for kind in PANES} | {START: "Start", RUNS: "Runs"}
 
 _ALL = tuple(kind.id for kind in PANES)
 _UPPER = ("case", "result")
@@ -66,7 +68,7 @@ _DOCK = ("chat", "trace", "console")
 # As long as there is no case.
 _OF_CASES = ("case", "result", "trace")
 _AT_START = (START, "chat", "console")
-LEFT_TO_RIGHT = ("cases", START, "case", "chat", "result", "trace", "console")
+LEFT_TO_RIGHT = ("cases", RUNS, START, "case", "chat", "result", "trace", "console")
 
 # Rows of header, status line and footer; rows of tabs on a narrow screen.
 _BARS, _TABS = 3, 2
@@ -76,6 +78,8 @@ _LEAST_CASES, _LEAST_BESIDE = 20, 50
 # Cells of the case where it stands beside its result for good.
 _CASE = 62
 _LEAST_DOCK, _MOST_DOCK = 13, 20
+# The size from which on there are runs below the cases, and their rows without a dock.
+_RUNS_FROM, _FEW_RUNS = (120, 32), 8
 
 
 class Place(NamedTuple):
@@ -130,7 +134,7 @@ class Layout:
         if pane in _DOCK and self.focus not in _DOCK:
             self.before_dock = self.focus
         self.focus = pane
-        if pane == "cases":
+        if pane in ("cases", RUNS):
             self.cases_hidden = False
         else:
             self.bring_up(pane)
@@ -146,7 +150,7 @@ class Layout:
 
     def hide_cases(self, hidden: bool) -> None:
         self.cases_hidden = hidden
-        if hidden and self.focus == "cases":
+        if hidden and self.focus in ("cases", RUNS):
             self.focus = self.main
 
     def has_dock(self, size: Size) -> bool:
@@ -172,11 +176,24 @@ class Layout:
         width, height = size.width, size.height - _BARS
         if width < MEDIUM or self.maximised:
             all_panes = ("cases", *_AT_START) if self.at_start else _ALL
+            if self.focus == RUNS:
+                all_panes = (*all_panes, RUNS)
             rows = height - _TABS if width < MEDIUM else height
             return (self._place(all_panes, Region(0, 0, width, rows)),)
         left = 0 if self.cases_hidden else self._cells_of_cases(width)
         beside = self._beside(Region(left, 0, width - left, height), size)
-        return (*([self._place(("cases",), Region(0, 0, left, height))] if left else []), *beside)
+        return (*(self._cases(Region(0, 0, left, height), size) if left else ()), *beside)
+
+    def _cases(self, region: Region, size: Size) -> list[Place]:
+        """The cases, over the last runs where there is room."""
+        rows = 0 if size.width < _RUNS_FROM[0] or size.height < _RUNS_FROM[1] or self.at_start else _FEW_RUNS
+        if rows and self.has_dock(size):
+            # As high as the dock beside it, which may be hidden.
+            rows = self._dock_rows(size)
+        if not rows:
+            return [self._place(("cases", RUNS) if self.focus == RUNS else ("cases",), region)]
+        cases, runs = region.split_horizontal(-rows)
+        return [self._place(("cases",), cases), self._place((RUNS,), runs)]
 
     def _beside(self, region: Region, size: Size) -> list[Place]:
         """The places beside the cases."""
@@ -185,15 +202,17 @@ class Layout:
         below: list[Place] = []
         tabs: tuple[str, ...] = _DOCK
         if self.has_dock(size) and not self.dock_hidden:
-            rows = 13 + (size.height - 45) * 7 // 15
-            rows = max(_LEAST_DOCK, min(rows, _MOST_DOCK))
-            region, dock = region.split_horizontal(-rows)
+            region, dock = region.split_horizontal(-self._dock_rows(size))
             below, tabs = [self._place(_DOCK, dock)], ()
         if size.width < WIDE or (size.width < WIDEST and self.focus != "case"):
             return [self._place((*_UPPER, *tabs), region), *below]
         # A case that is edited has its result beside it.
         case, result = region.split_vertical(_CASE if size.width >= WIDEST else region.width // 2)
         return [self._place(("case",), case), self._place(("result", *tabs), result), *below]
+
+    @staticmethod
+    def _dock_rows(size: Size) -> int:
+        return max(_LEAST_DOCK, min(13 + (size.height - 45) * 7 // 15, _MOST_DOCK))
 
     def _place(self, panes: tuple[str, ...], region: Region) -> Place:
         chosen = (self.focus, self.main, self.dock if panes == _DOCK else self.upper)

@@ -25,11 +25,11 @@ async def test_the_cases_are_there_first_and_every_pane_follows(tmp_path, monkey
 
     monkeypatch.setattr(MainScreen, "complete", completing)
     async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: len(app.screen.query(Pane)) == len(PANES))
+        await until(pilot, lambda: len(app.screen.query(Pane)) == len(PANES) + 1)
         await until(pilot, lambda: "case_0" in screen_text(app))
         assert before == [["cases"]]
         assert [pane.parent.id for pane in app.screen.query(Pane)] == [
-            f"{name}-frame" for name in ("cases", "case", "chat", "result", "trace", "console")
+            f"{name}-frame" for name in ("cases", "recent_runs", "case", "chat", "result", "trace", "console")
         ]
 
 

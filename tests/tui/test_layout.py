@@ -151,20 +151,22 @@ MAIN = "[case] result chat trace console"
         ((80, 24), [("[cases] case result chat trace console", 0, 0, 80, 19)]),
         ((89, 30), [("[cases] case result chat trace console", 0, 0, 89, 25)]),
         ((100, 30), [("[cases]", 0, 0, 30, 27), (MAIN, 30, 0, 70, 27)]),
-        ((120, 36), [("[cases]", 0, 0, 38, 33), (MAIN, 38, 0, 82, 33)]),
+        ((120, 36), [("[cases]", 0, 0, 38, 25), ("[recent_runs]", 0, 25, 38, 8), (MAIN, 38, 0, 82, 33)]),
         (
             (160, 45),
             [
-                ("[cases]", 0, 0, 40, 42),
+                ("[cases]", 0, 0, 40, 29),
+                ("[recent_runs]", 0, 29, 40, 13),
                 ("[case] result", 40, 0, 120, 29),
                 ("chat [trace] console", 40, 29, 120, 13),
             ],
         ),
-        ((160, 36), [("[cases]", 0, 0, 40, 33), (MAIN, 40, 0, 120, 33)]),
+        ((160, 36), [("[cases]", 0, 0, 40, 25), ("[recent_runs]", 0, 25, 40, 8), (MAIN, 40, 0, 120, 33)]),
         (
             (220, 60),
             [
-                ("[cases]", 0, 0, 42, 57),
+                ("[cases]", 0, 0, 42, 37),
+                ("[recent_runs]", 0, 37, 42, 20),
                 ("[case]", 42, 0, 62, 37),
                 ("[result]", 104, 0, 116, 37),
                 ("chat [trace] console", 42, 37, 178, 20),
@@ -179,15 +181,16 @@ def test_places_follow_the_size(size, places):
 def test_a_case_that_is_edited_has_its_result_beside_it():
     layout = Layout()
     layout.go_to("result")
-    assert [place.shown for place in layout.places(Size(160, 45))] == ["cases", "result", "trace"]
+    shown = [place.shown for place in layout.places(Size(160, 45))]
+    assert shown == ["cases", "recent_runs", "result", "trace"]
     layout.go_to("case")
-    assert plan(layout, 160, 45)[1:3] == [("[case]", 40, 0, 60, 29), ("[result]", 100, 0, 60, 29)]
-    assert plan(layout, 160, 36)[1:] == [
+    assert plan(layout, 160, 45)[2:4] == [("[case]", 40, 0, 60, 29), ("[result]", 100, 0, 60, 29)]
+    assert plan(layout, 160, 36)[2:] == [
         ("[case]", 40, 0, 60, 33),
         ("[result] chat trace console", 100, 0, 60, 33),
     ]
     layout.go_to("result")
-    assert plan(layout, 160, 45)[1] == ("case [result]", 40, 0, 120, 29)
+    assert plan(layout, 160, 45)[2] == ("case [result]", 40, 0, 120, 29)
 
 
 def test_what_was_chosen_survives_every_size():
@@ -197,6 +200,7 @@ def test_what_was_chosen_survives_every_size():
     assert plan(layout, 100, 30)[-1][0] == "case result [chat] trace console"
     assert [place[0] for place in plan(layout, 160, 45)] == [
         "[cases]",
+        "[recent_runs]",
         "case [result]",
         "[chat] trace console",
     ]
@@ -212,12 +216,21 @@ def test_what_was_chosen_survives_every_size():
     assert not layout.cases_hidden
 
 
+def test_the_runs_are_shown_while_they_have_the_focus_at_every_size():
+    layout = Layout()
+    layout.go_to("recent_runs")
+    assert plan(layout, 80, 24)[0][0] == "cases case result chat trace console [recent_runs]"
+    assert plan(layout, 100, 30)[0] == ("cases [recent_runs]", 0, 0, 30, 27)
+    layout.hide_cases(True)
+    assert layout.focus == "case"
+
+
 def test_a_hidden_dock_leaves_its_tabs_and_its_rows():
     layout = Layout()
     layout.go_to("trace")
     layout.hide_dock()
     assert layout.focus == "cases"
-    assert plan(layout, 160, 45)[1:] == [(MAIN, 40, 0, 120, 42)]
+    assert plan(layout, 160, 45)[2:] == [(MAIN, 40, 0, 120, 42)]
     layout.bring_up("chat")
     assert plan(layout, 160, 45)[-1][0] == "[chat] trace console"
 
@@ -272,10 +285,10 @@ async def test_tab_goes_round_what_is_seen(agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
         seen = []
-        for key in ("tab", "tab", "tab", "shift+tab"):
+        for key in ("tab", "tab", "tab", "shift+tab", "tab"):
             await pilot.press(key)
             seen.append(app.screen.focused.id)
-        assert seen == ["case", "result", "trace", "result"]
+        assert seen == ["recent_runs", "case", "result", "recent_runs", "result"]
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: len(screen_lines(app)) == 24)
         await pilot.press("tab")

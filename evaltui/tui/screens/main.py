@@ -26,6 +26,7 @@ from evaltui.workbench.first_minute import is_first_minute
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
+    from evaltui.tui.panes.recent_runs import RecentRuns
     from evaltui.tui.panes.start import StartView, TourLine
 
 # Seconds until the cases that were drawn first are on the screen.
@@ -352,6 +353,10 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def action_go_to(self, pane: str) -> None:
         """A click on a tab."""
         self.go_to(pane)
+
+    def on_recent_runs_open_run(self, message: RecentRuns.OpenRun) -> None:
+        opening = self.workbench.outcomes.open_run(message.path, message.title)
+        self.run_worker(opening, group="runs", exclusive=True)
 
     async def on_start_view_in_cases(self, message: StartView.InCases) -> None:
         self.go_to("cases")

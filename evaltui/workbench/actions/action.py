@@ -19,6 +19,7 @@ class Scope(StrEnum):
     RESULT = "in the result"
     TRACE = "in the trace"
     CONSOLE = "in the console"
+    RECENT_RUNS = "in the last runs"
     CHAT = "in the chat"
     MESSAGE = "in the message"
     FILTER = "in the filter"
@@ -159,6 +160,7 @@ LISTS = (
     Scope.RESULT,
     Scope.TRACE,
     Scope.CONSOLE,
+    Scope.RECENT_RUNS,
     Scope.CHAT,
     Scope.DETAILS,
     Scope.CHOOSER,

@@ -164,6 +164,15 @@ LISTED: tuple[Action, ...] = (
         "h",
         where=(Scope.CASES, Scope.CASE, Scope.TRACE),
     ),
+    action(
+        "open_recent_run",
+        "Open run",
+        "Show the results of this run",
+        "enter",
+        where=(Scope.RECENT_RUNS,),
+        rank=0,
+        footer="open",
+    ),
     _in_details("next_page", "Next tab", "Show the next tab", "tab", "right", "l"),
     _in_details("previous_page", "Previous tab", "Show the previous tab", "shift+tab", "left", "h"),
     action(
