@@ -87,7 +87,7 @@ def drawn(page):
     return [draw(line, color=False) for line in page.lines]
 
 
-def ends(left, right, width=78):
+def ends(left, right, width=77):
     return left + right.rjust(width - len(left))
 
 

@@ -12,8 +12,8 @@ from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call, CallDiff
 from evaltui.text.lines import Line, with_role, wrap
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, RUNNING, glyph
-from evaltui.text.plots import bar
+from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, glyph
+from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import show_seconds, visible, visible_block
 from evaltui.tui.pages.calls import BESIDE, Row, argument_lines, column_width, write_row
 from evaltui.tui.pages.turns import write_heads
@@ -26,6 +26,7 @@ _MOST_CALLS = 200
 _MOST_IN_FLIGHT = 12
 _LONGEST_TEXT = 4_000
 _CARD_GAP = 2
+_MOST_BAR = 60
 _CURSOR = "▋"
 
 
@@ -68,16 +69,40 @@ def write_live(page: Page, live: LiveCase) -> None:
     made = _by_turn(live.events)
     for number in range(max(count, turn + 1)):
         _write_turn(page, live, number, made.get(number, ()), is_current=number == turn)
+    write_in_flight(page, live.run, live.in_flight)
+
+
+def write_in_flight(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None:
+    """What runs now, and what each of these waits for."""
+    if not in_flight:
+        return
     page.blank()
     page.row(("In flight", "bold"))
-    names = max(len(one.name) for one in live.in_flight) if live.in_flight else 0
-    for one in live.in_flight[:_MOST_IN_FLIGHT]:
+    names = max(len(one.name) for one in in_flight)
+    for one in in_flight[:_MOST_IN_FLIGHT]:
         left: Line = [("  ", ""), glyph(RUNNING), (f" {visible(one.name):<{min(names, 40)}}  ", "")]
         left += [(f"{_of(_turn_of(one.events), one.turns).lower():<14}", "muted")]
-        left += _waiting(one.events, live.run.seconds)
-        page.ends(left, [(show_seconds(_elapsed(one.events, live.run)), "muted")])
-    if len(live.in_flight) > _MOST_IN_FLIGHT:
-        page.row((f"    and {len(live.in_flight) - _MOST_IN_FLIGHT} more", "muted"))
+        left += _waiting(one.events, run.seconds)
+        page.ends(left, [(show_seconds(_elapsed(one.events, run)), "muted")])
+    if len(in_flight) > _MOST_IN_FLIGHT:
+        page.row((f"    and {len(in_flight) - _MOST_IN_FLIGHT} more", "muted"))
+
+
+def write_run(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None:
+    """How far a run is, and what is in flight: above the results that it has so far."""
+    done, selected = len(run.done), len(run.selected)
+    left = run.seconds_left
+    about = f"   about {show_seconds(left)} left" if left is not None else ""
+    page.row(
+        chip(RUNNING),
+        ("  ", ""),
+        (f"{done}/{selected}", "bold"),
+        (f" done   {show_seconds(run.seconds)}{about}", "muted"),
+    )
+    parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
+    page.lines.append([(" ", ""), *stacked_bar(parts, selected, min(page.width - 1, _MOST_BAR))])
+    write_in_flight(page, run, in_flight)
+    page.blank()
 
 
 def write_expected(page: Page, case: EvalCase) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaltui.core.compare.explain import summary
 from evaltui.core.model.case_id import CaseId
@@ -21,8 +22,11 @@ from evaltui.tui.pages.writer import Folding, Page, write_problems
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.results import Results, figure
-from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.tui.pages.live import InFlight
 
 # This page is written anew while results come in.
 _MAX_LISTED = 50
@@ -152,9 +156,11 @@ def shown_state(workbench: Workbench) -> object:
         workbench.agent.error,
         workbench.watch.on,
     )
+    run = workbench.runs.current
+    clock = int(run.seconds * 2) if run is not None and run.running and not run.over else None
     if case is None:
-        return *state, workbench.outcomes.results.counts(path) if path else None
-    live, run = workbench.outcomes.traces.live_events(case), workbench.runs.current
+        return *state, clock, workbench.outcomes.results.counts(path) if path else None
+    live = workbench.outcomes.traces.live_events(case)
     return (
         *state,
         workbench.outcomes.get(case),
@@ -164,7 +170,7 @@ def shown_state(workbench: Workbench) -> object:
         workbench.outcomes.is_waiting(case),
         live,
         len(live),
-        run and workbench.outcomes.status(case) == RUNNING and int(run.seconds * 2),
+        workbench.outcomes.status(case) == RUNNING and clock,
         selection.turn,
     )
 
@@ -208,6 +214,11 @@ def write_page(page: Page, workbench: Workbench, view: View) -> None:
     if eval_set is None:
         write_no_sets(page, workbench.sets.workspace)
     elif selection.case is None:
+        run = workbench.runs.current
+        if run is not None and run.running and not run.over:
+            from evaltui.tui.pages.live import write_run
+
+            write_run(page, run, _in_flight(workbench, run))
         write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes.results)
     else:
         _write_case(page, workbench, selection.case, view)
@@ -311,17 +322,12 @@ def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
 
 def _write_running(page: Page, workbench: Workbench, case: CaseId) -> None:
     from evaltui.runner.parent.supervisor import CASE_TIMEOUT
-    from evaltui.tui.pages.live import InFlight, LiveCase, write_live
+    from evaltui.tui.pages.live import LiveCase, write_live
 
     run, stored, traces = workbench.runs.current, _stored(workbench, case), workbench.outcomes.traces
     if run is None or stored is None:
         page.row(*verdict(RUNNING))
         return
-    in_flight = []
-    for one in sorted(run.running):
-        other = _stored(workbench, one)
-        turns = len((other.value or {}).get("conversation") or ()) if other else 0
-        in_flight.append(InFlight(one.eval_id, turns, traces.live_events(one)))
     live = LiveCase(
         stored.model(),
         traces.live_events(case),
@@ -329,6 +335,17 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId) -> None:
         CASE_TIMEOUT,
         _place(workbench, case),
         workbench.outcomes.get(case),
-        in_flight,
+        _in_flight(workbench, run),
     )
     write_live(page, live)
+
+
+def _in_flight(workbench: Workbench, run: Run) -> list[InFlight]:
+    from evaltui.tui.pages.live import InFlight
+
+    in_flight = []
+    for case in sorted(run.running):
+        stored = _stored(workbench, case)
+        turns = len((stored.value or {}).get("conversation") or ()) if stored else 0
+        in_flight.append(InFlight(case.eval_id, turns, workbench.outcomes.traces.live_events(case)))
+    return in_flight

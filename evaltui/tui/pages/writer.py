@@ -142,7 +142,8 @@ class Page:
 
     def ends(self, left: Sequence[Span], right: Sequence[Span]) -> None:
         """One line with a text at each end; the left one is cut, the right one left out for lack of room."""
-        self.lines.append(both_ends(left, right, self.width, least=min(self.width, _LEAST_LEFT)))
+        ending = [*right, (" ", "")] if right else []
+        self.lines.append(both_ends(left, ending, self.width, least=min(self.width, _LEAST_LEFT)))
 
     def text(self, spans: Sequence[Span], first: Sequence[Span] = ()) -> None:
         """Text of any length, wrapped behind `first`, or below it where that leaves too little room."""

@@ -129,8 +129,9 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         super().follow()
-        navigation, run = self._workbench.navigation, self._workbench.runs.current
-        runs = run is not None and not run.over and navigation.selection.case in run.running
+        run = self._workbench.runs.current
+        case = self._workbench.navigation.selection.case
+        runs = run is not None and not run.over and (case is None or case in run.running)
         if runs and self._clock is None:
             self._clock = self.set_interval(_TICK, self.follow)
         elif not runs and self._clock is not None:
