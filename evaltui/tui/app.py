@@ -106,6 +106,9 @@ class WorkbenchApp(KeysInOrder[int]):
         if self._set_name and not self._select_set(self._set_name):
             self.exit(return_code=WRONG_USE)
             return
+        if (notice := self.workbench.notice) is not None:
+            # It was said before there was a screen to read it on.
+            self.workbench.say(notice.text)
         if self._watch:
             self.workbench.watch.start()
         for screen in self.screen_stack:
