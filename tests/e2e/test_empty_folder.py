@@ -47,7 +47,7 @@ def test_from_an_empty_folder_to_a_passing_case_of_ones_own(empty):
     # The way to the case is on the screen.
     terminal.wait_for("ctrl+t  Save as case")
     user.press("ctrl+t", "where_is_my_order_1001")
-    user.press("enter", "Turn 1  exactly these calls")
+    user.press("enter", "exactly these calls")
     user.press("r", "Run 1: 1 passed")
     user.press("ctrl+s", "aved orders.evalset.json")
     assert user.keys <= MOST_KEYS
