@@ -214,7 +214,7 @@ def test_text_behind_a_key_that_opens_a_field_is_typed_there(program):
     terminal.wait_for("Reboot qRmu")
     terminal.press("ctrl+j")
     terminal.wait_for("o add")
-    terminal.type("Gebook\t\t\t rRmqo")
+    terminal.type("Gkebook\t\t\t rRmqo")
     terminal.wait_for("book rRmqo")
     # As terminals send it that know no protocol; a key behind it would be alt and that key.
     terminal.type("\x1b")

@@ -17,7 +17,7 @@ from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.tool_schema import check_state
 from evaltui.workbench.case_rows.members import with_members
-from evaltui.workbench.case_rows.turn_source import add_rubric, add_turn, rubric_rows
+from evaltui.workbench.case_rows.turn_source import add_row, add_rubric, add_turn, rubric_rows
 from evaltui.workbench.case_rows.turns import turn_rows
 from evaltui.workbench.fields import (
     Completion,
@@ -291,6 +291,7 @@ def case_rows(source: RowSource) -> list[Row]:
         *rubric_rows(source, None),
         *_unknown(source),
         *_conversation(source),
+        *add_row(source),
     ]
     below = additions(source)
     rows = [

@@ -181,3 +181,22 @@ def add_turn(source: RowSource, index: int) -> Operation:
     """A turn before the one at `index`, and what its user says is typed next."""
     edit = source.build(lambda case: case.insert_turn(index))
     return Operation("add turn", edit, ("turn", index, "user", 0), "value")
+
+
+ADD_ROW: RowId = ("add",)
+
+
+def add_row(source: RowSource) -> Iterator[Row]:
+    """The last row of a case that is edited: it opens the menu of what can be added."""
+    count = source.editor.turn_count
+    if source.unfolded is None or source.editor.is_simulated or not count:
+        return
+    turn = TurnSource(source, count - 1)
+    yield Row(
+        ADD_ROW,
+        "hint",
+        shown="+ call, argument, response, rubric, file",
+        quiet=True,
+        turn=count - 1,
+        adds=turn.additions(turn.add_call(len(turn.calls)), len(turn.calls) - 1 if turn.calls else None),
+    )

@@ -49,7 +49,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
             eval_set = sets.by_case_path(selection.path)
             return [(visible(eval_set.eval_set_id if eval_set else sets.file_of(selection.path).name), "")]
         names = [visible(selection.eval_id), *self._path()]
-        return [*((f"{name} › ", "muted") for name in names[:-1]), (names[-1], "")]
+        return [*((f"{name} › ", "muted") for name in names[:-1]), (names[-1], "bold")]
 
     def _path(self) -> list[str]:
         """The rows that the current one is in, and itself, by their names."""
@@ -394,4 +394,4 @@ def _named(row: Row) -> str:
         case "call":
             return str(row.value) or "call"
         case _:
-            return row.name or row.label or "call"
+            return row.name or row.label or ("add" if row.role == "hint" else "call")

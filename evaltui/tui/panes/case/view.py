@@ -27,6 +27,7 @@ from evaltui.tui.panes.case.navigation import CaseRows
 from evaltui.tui.screens.details import RawScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.case_rows.turn_source import ADD_ROW
 from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
 from evaltui.workbench.editors import place_of_tool
 from evaltui.workbench.fields import Completion, Field, FieldError, Operation, Row
@@ -212,6 +213,8 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             return
         if row.field is not None:
             self._editor.edit("value")
+        elif row.id == ADD_ROW:
+            self.action_add_other()
         elif row.role == "turn":
             self._editor.perform(Operation("", None, (*row.id, "user", 0), "value"), "")
         elif row.adds and row.role in ("fact", "argument", "hint"):
