@@ -352,7 +352,7 @@ def _renewed(node: Node, start: int, text: str, splice: Splice) -> Node:
         until = len(stretch) - 1
         changed, stopped = _scan(stretch, 0, keyed, first=not before, until=None if closes else until)
         if stopped != until:
-            raise ValueError("the text around a splice is no longer what it was")
+            raise ValueError("the text around a splice has changed")
         tail = children[after:]
         if not closes:
             lead = until - sum(child.extent for child in changed)
@@ -367,7 +367,7 @@ def _renewed_child(child: Node, start: int, text: str, splice: Splice) -> Node:
     size = child.size + len(splice.new) - len(splice.old)
     value, end = decode_at(text[start : start + size], 0)
     if end != size:
-        raise ValueError("the text around a splice is no longer what it was")
+        raise ValueError("the text around a splice has changed")
     return child.holding(value, size)
 
 

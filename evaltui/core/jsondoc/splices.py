@@ -37,7 +37,7 @@ class Splice:
     def apply(self, text: str) -> str:
         """The changed text. Raises ValueError where `old` is not what stands there."""
         if not 0 <= self.start <= len(text) or text[self.start : self.end] != self.old:
-            raise ValueError(f"the text at offset {self.start} is not the one that this change was made for")
+            raise ValueError(f"the text at offset {self.start} is not the text of this change")
         return "".join((text[: self.start], self.new, text[self.end :]))
 
 

@@ -42,7 +42,7 @@ def prompt(name: str) -> Prompt:
         if stem == name and version.isdecimal()
     }
     if not versions:
-        raise LookupError(f"there is no prompt {name}")
+        raise LookupError(f"no prompt {name}")
     newest = max(versions)
     return Prompt(f"{name}/{newest}", versions[newest].read_text(encoding="utf-8"))
 

@@ -242,7 +242,7 @@ async def response_evaluation_score(given: MetricInput, judge: Judge) -> MetricR
         )
 
     texts, others = _questions(given, question, InvocationScore(1.0, Status.FAILED, NO_ANSWER))
-    return await rate(given, judge, asked, RESPONSE_EVALUATION, "the answer", texts, others)
+    return await rate(given, judge, asked, RESPONSE_EVALUATION, "the response", texts, others)
 
 
 async def safety_v1(given: MetricInput, judge: Judge) -> MetricResult:
@@ -255,7 +255,7 @@ async def safety_v1(given: MetricInput, judge: Judge) -> MetricResult:
         return asked.fill(context=fenced(context), answer=fenced(answer))
 
     texts, others = _questions(given, question, unscored_turn(NO_ANSWER))
-    return await rate(given, judge, asked, SAFETY, "the answer", texts, others)
+    return await rate(given, judge, asked, SAFETY, "the response", texts, others)
 
 
 def _questions(
