@@ -149,8 +149,8 @@ async def test_by_mouse(house):
     app = WorkbenchApp(Workbench(house.parent))
     async with app.run_test(size=WIDE) as pilot:
         await ran(app, pilot, house)
-        await until(pilot, lambda: "+ notify" in screen_text(app))
-        row = next(n for n, line in enumerate(screen_lines(app)) if "+ notify" in line)
+        await until(pilot, lambda: "+  notify" in screen_text(app))
+        row = next(n for n, line in enumerate(screen_lines(app)) if "+  notify" in line)
         await pilot.click(offset=(120, row))
         await until(
             pilot,
