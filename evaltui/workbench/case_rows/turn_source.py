@@ -188,9 +188,9 @@ ADD_ROW: RowId = ("add",)
 
 def add_row(source: RowSource) -> Iterator[Row]:
     """The last row of a case that is edited: it opens the menu of what can be added."""
-    count = source.editor.turn_count
-    if source.unfolded is None or source.editor.is_simulated or not count:
+    if source.unfolded is None or source.editor.is_simulated or not source.editor.turn_count:
         return
+    count = source.editor.turn_count
     turn = TurnSource(source, count - 1)
     yield Row(
         ADD_ROW,
