@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from evaltui.core.compare.judged import (
@@ -17,6 +17,7 @@ from evaltui.core.compare.judged import (
     subject_of,
 )
 from evaltui.core.model.case_id import CaseId
+from evaltui.text.values import counted
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 if TYPE_CHECKING:
@@ -41,6 +42,49 @@ def figure(result: CaseResult) -> str:
     if result.status == "PASSED" or deciding is None or deciding.score is None:
         return ""
     return f"{deciding.score:.2f}"
+
+
+_CALLS = ("tool_trajectory_avg_score", "trajectory_recall", "trajectory_precision")
+_OPS = {"missing": "missing", "extra": "unexpected"}
+
+
+def why(result: CaseResult) -> str:
+    """The cause of an outcome in few cells: `out of order`, `1 call missing`, `response 0.12`, `3/5 flaky`;
+    "" for a case that passed."""
+    if result.status == "PASSED":
+        return ""
+    if result.status == "FLAKY":
+        return f"{result.passed_repeats}/{len(result.repeats)} flaky"
+    if result.error is not None:
+        return "timeout" if "Timeout" in result.error.type else result.error.type
+    if result.status == "NOT_EVALUATED":
+        return "not evaluated"
+    failed = [metric for metric in result.metrics if metric.status == result.status]
+    ops = [call.op for turn in result.turns if turn.checks_calls for call in turn.calls if call.op != "same"]
+    if ops and any(metric.name in _CALLS for metric in failed):
+        return _calls_in_short(ops, len(list(differences_in_calls(result))))
+    metric = next(iter(failed), None)
+    if metric is None or metric.score is None:
+        return ""
+    if metric.name == "final_session_state":
+        return "final state"
+    name = "response" if "response" in metric.name else metric.name.split("_")[0]
+    return f"{name} {metric.score:.2f}"
+
+
+def _calls_in_short(ops: Sequence[str], differences: int) -> str:
+    kinds = set(ops)
+    if kinds == {"moved"}:
+        return "out of order"
+    if len(kinds) == 1 and ops[0] in _OPS:
+        return f"1 call {_OPS[ops[0]]}" if ops == ["missing"] else f"{len(ops)} {_OPS[ops[0]]}"
+    return counted(differences, "difference")
+
+
+def differences_in_calls(result: CaseResult) -> Iterator[DifferenceAt]:
+    """The calls that differ, or their arguments, of all turns."""
+    for number, turn in enumerate(result.turns):
+        yield from calls_in(turn, number)
 
 
 def turn_status(result: CaseResult, turn: int) -> str | None:

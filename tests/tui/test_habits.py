@@ -54,7 +54,7 @@ async def test_filtering_while_typing_and_back(parrot):
         await ran(app, pilot, 1)
         assert app.workbench.runs.current.title == "other"
         await pilot.press("slash", *"zzz")
-        await until(pilot, lambda: "no case matches the filter: esc shows all" in screen_text(app))
+        await until(pilot, lambda: "No match for zzz" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, lambda: "○ fine" in screen_text(app))
         assert app.screen.focused.id == "cases"

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.text.lines import Line, both_ends, cells, cut
-from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, WORDS, glyph
+from evaltui.text.lines import Line, both_ends, cut, fit
+from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
-from evaltui.workbench.results import figure, turn_status
+from evaltui.workbench.results import turn_status, why
 from evaltui.workbench.workbench import Workbench
-
-if TYPE_CHECKING:
-    from evaltui.core.model.outcome import CaseResult
 
 # Below this many cells of name, the figure at the right is left out.
 _MIN_NAME = 14
+# Cells of the cause of an outcome.
+_WHY = 14
 # Cells of the bar of outcomes.
 _BAR = 8
 
@@ -37,7 +35,11 @@ class TreeLines:
         if self._workbench.sets.workspace is None:
             return [[("Loading eval sets…", "muted")]]
         if self._workbench.navigation.filtered.filter:
-            return [[("no case matches the filter: esc shows all", "muted")]]
+            text = visible(self._workbench.navigation.filtered.text)
+            return [
+                [(f"No match for {text}", "muted")],
+                [("esc", "bold accent"), ("  clear filter", "muted")],
+            ]
         return [
             [("No eval sets yet", "bold")],
             [],
@@ -88,16 +90,35 @@ class TreeLines:
         pale = "muted" if waiting or marking.is_cut(case_id) else ""
         chosen = ("* ", "bold accent") if case_id in marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
-        left: Line = [chosen, (mark, "muted" if waiting or stale else role), (f" {name}", pale)]
+        left: Line = [chosen, (mark, "faint" if waiting or stale else role), (f" {name}", pale)]
         if case.eval_id in self._unsaved_cases(eval_set.path):
-            left.append((" ●", "bold"))
+            left.append((" ●", "warning"))
         if marking.is_cut(case_id):
             left.append(("  cut", "muted"))
+        if waiting:
+            return left, [("queued", "faint")]
+        if status == RUNNING:
+            return left, [(self._progress(case_id, case), "accent")]
         if stale:
-            left.append(("  old", "muted"))
-        if scored is None or waiting or status != scored.result.status:
+            return left, [("stale", "faint")]
+        if scored is None:
             return left, []
-        return left, _verdict(scored.result, width - cells(left))
+        reason = visible(why(scored.result))
+        return left, [
+            (fit(reason, _WHY), "error" if self._is_selected(case_id) else "muted")
+        ] if reason else []
+
+    def _is_selected(self, case: CaseId) -> bool:
+        return self._workbench.navigation.selection.case == case
+
+    def _progress(self, case_id: CaseId, case: StoredCase) -> str:
+        """`turn 2 of 3`, as far as its events have come."""
+        trace = self._workbench.outcomes.trace(case_id)
+        if trace is None or not trace.events:
+            return "starting"
+        turns = (event.turn for event in reversed(trace.events) if event.turn is not None)
+        turn = next(turns, 0)
+        return f"turn {turn + 1} of {case.outline.turns}"
 
     def _saved_mark(self, path: Path) -> Line:
         """What a set is that is not on disk as it is here."""
@@ -125,10 +146,3 @@ class TreeLines:
         texts = case.outline.texts
         text = visible(texts[turn] if turn < len(texts) else "")
         return cut([("    ", ""), mark, (f" {turn + 1} ", "muted"), (text, "")], width)
-
-
-def _verdict(result: CaseResult, room: int) -> Line:
-    """The figure that says most, behind the outcome as a word where there is room."""
-    number: Line = [(f"{visible(figure(result)):>5}", "muted")]
-    word: Line = [(f"{WORDS[result.status]}", ROLES[result.status]), (" ", ""), *number]
-    return word if cells(word) + 2 < room else number
