@@ -119,7 +119,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await until(pilot, shows(app, "2 runs, "))
         await until(pilot, lambda: sum(app.workbench.outcomes.results.counts().values()) == 3)
         await until(pilot, lambda: "○ not run" not in screen_text(app))
-        assert "before the agent was changed" not in screen_text(app)
+        assert "stale:" not in screen_text(app)
         await pilot.press("H")
         await until(pilot, shows(app, "2 runs", RunsScreen))
         await until(pilot, lambda: screen_text(app).count("✗ 2") + screen_text(app).count("✗ 1") >= 2)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from evaltui.core.compare.judged import over_conversation
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
+from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status
 from evaltui.core.model.problems import format_path
 from evaltui.text.lines import Line, Span, pad
@@ -72,6 +74,11 @@ class CaseShown:
     strip_last: bool = False
     """Whether the metrics stand below the differences, as on a small screen."""
 
+    @cached_property
+    def case(self) -> EvalCase:
+        """What the result was scored by."""
+        return self.scored.case
+
 
 def write_case_result(page: Page, shown: CaseShown) -> None:
     """What passed is folded, unless all of the page fits with it open."""
@@ -108,7 +115,7 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
 
 
 def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool) -> None:
-    case, heads = shown.scored.case, (shown.place, shown.scored.run.name)
+    case, heads = shown.case, (shown.place, shown.scored.run.name)
     for number in range(len(result.turns)):
         status = turn_status(result, number)
         usual = fits or status in ("FAILED", "ERROR") or number == shown.turn or _only(result, number)
@@ -187,7 +194,7 @@ def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:
 
 def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
     """The keys of the final state that the case asks for; only what differs, unless it is opened."""
-    expected = shown.scored.case.final_session_state or {}
+    expected = shown.case.final_session_state or {}
     scored = any(metric.name == "final_session_state" for metric in result.metrics)
     if not result.state and not (expected and scored):
         return
