@@ -159,7 +159,7 @@ async def test_the_base_is_marked_and_the_sides_are_swapped(coin):
         await pilot.press("space")
         await until(pilot, shows(app, "base ●: run of"))
         await pilot.press("equals_sign")
-        await until(pilot, shows(app, "this is the base"))
+        await until(pilot, shows(app, "This is the base"))
         await pilot.press("down", "equals_sign")
         await until(pilot, lambda: isinstance(app.screen, ComparisonScreen) and app.screen._compared)
         assert app.screen._compared.base.path == newest
@@ -195,9 +195,9 @@ async def test_without_a_run_it_is_said(coin):
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot, coin)
         await pilot.press("H")
-        await until(pilot, shows(app, "No run was kept yet", RunsScreen))
+        await until(pilot, shows(app, "No runs yet", RunsScreen))
         await pilot.press("enter", "equals_sign", "r", "space", "f2")
-        await until(pilot, shows(app, "no run was kept yet"))
+        await until(pilot, lambda: screen_text(app).count("No runs yet") == 2)
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, RunsScreen))
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evaltui.core.compare.comparison_lines import side_line
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import Status
 from evaltui.runs.history import CaseHistory
 from evaltui.runs.listing import RunRow, when
 from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, WORDS, counts, glyph
-from evaltui.text.plots import column_plot
+from evaltui.text.plots import bar, column_plot
 from evaltui.text.values import counted, show_duration, show_score, show_seconds, visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.kept_runs import Compared, KindTitle
@@ -26,10 +27,23 @@ _STATE = 24
 _ROOMY = 90
 _COUNTS = 20
 _SECONDS = 11
+_RATE = 16
+# From here on there is room for the pass rate, and for the failures of a run beside the list.
+_WITH_RATE = 110
+
+
+def runs_head(width: int) -> Line:
+    """The heads of the columns of `run_line`."""
+    roomy = width >= _ROOMY
+    name = _LONG_NAME if roomy else _NAME
+    columns = [f"  {'run':{_WHEN}}  {'name':{name}}  {'outcomes':{_COUNTS}}"]
+    columns += [f"{'pass rate':{_RATE}}"] if width >= _WITH_RATE else []
+    columns += [f"{'time':>{_SECONDS}}  ", f"{'agent':{_STATE}}  sets" if roomy else "agent"]
+    return [("".join(columns), "muted")]
 
 
 def run_line(row: RunRow, width: int) -> Line:
-    """How it ended, when it began, its name, how its cases came out, how long it took, the agent's state."""
+    """How it ended, when it began, its name, outcomes, pass rate, time, and the agent's state."""
     name = "google-adk" if row.is_of_adk and not row.name else row.name
     roomy = width >= _ROOMY
     head: Line = [
@@ -39,15 +53,25 @@ def run_line(row: RunRow, width: int) -> Line:
         ("  ", ""),
     ]
     if row.problem:
-        return [*head, (f"cannot be read: {visible(row.problem)}", "error")]
+        return [*head, (f"unreadable: {visible(row.problem)}", "error")]
     figures = counts({status: row.counts.get(status, 0) for status in COUNTED}) or [("no case", "muted")]
     return [
         *head,
         *figures,
         (" " * max(1, _COUNTS - cells(figures)), ""),
+        *(_rate(row) if width >= _WITH_RATE else []),
         (f"{_lasted(row):>{_SECONDS}}", "warning" if row.ending == "interrupted" else "muted"),
         *_state_columns(row, roomy=roomy),
     ]
+
+
+def _rate(row: RunRow) -> Line:
+    """` 44% ━━━━─────`"""
+    done, passed = sum(row.counts.values()), row.counts.get("PASSED", 0)
+    if not done:
+        return [(" " * _RATE, "")]
+    shown = bar(passed / done, _RATE - 7, "success" if passed == done else "warning")
+    return [(f"{passed / done:>4.0%} ", "bold"), *shown, ("  ", "")]
 
 
 def _state_columns(row: RunRow, *, roomy: bool) -> Line:
@@ -76,7 +100,7 @@ def _agent_state(row: RunRow, *, roomy: bool) -> str:
     if row.changed is None:
         return ""
     if not row.changed:
-        return "the agent is the same" if roomy else "same"
+        return "unchanged" if roomy else "same"
     one, *more = row.changed
     if not roomy:
         return "changed"
@@ -100,7 +124,7 @@ def write_run(page: Page, row: RunRow) -> None:
     sets = ", ".join(visible(one.eval_set_id) for one in row.sets)
     all_of_them = "1 case" if row.selected == 1 else f"{row.selected} cases"
     how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
-    rest = ", r runs the rest" if row.ending == "interrupted" and done != row.selected else ""
+    rest = ", r resumes it" if row.ending == "interrupted" and done != row.selected else ""
     page.labelled("cases", [(how_many, ""), (f" of {sets}{rest}" if sets else rest, "muted")])
     if row.model:
         page.labelled("model", [(visible(row.model), "")])
@@ -108,15 +132,32 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("changed", [(", ".join(map(visible, row.changed)), ""), (" since then", "muted")])
 
 
+class FailedCase(NamedTuple):
+    """A case of a run that did not pass."""
+
+    eval_id: str
+    status: Status
+    why: str
+
+
+def write_failures(page: Page, failed: Sequence[FailedCase]) -> None:
+    """The cases of a run that did not pass, each with why."""
+    page.row((f"{counted(len(failed), 'case')} did not pass" if failed else "All cases passed", "muted"))
+    for case in failed:
+        page.blank()
+        page.row(glyph(case.status), (f" {visible(case.eval_id)}", "bold"))
+        page.block([(visible(case.why), "muted")], 2)
+
+
 _ROLES: Mapping[Kind, str] = {"broken": "error", "fixed": "success", "flaky": "warning"}
 _MEANINGS: Mapping[Kind, str] = {
-    "broken": "passed before",
-    "fixed": "did not pass before",
-    "flaky": "its runs differ",
-    "expectation changed": "the verdicts cannot be held against each other",
-    "new": "was not there before",
-    "gone": "is not there any more",
-    "not run": "in one of them only",
+    "broken": "passed in the base",
+    "fixed": "did not pass in the base",
+    "flaky": "repeats differ",
+    "expectation changed": "verdicts are not comparable",
+    "new": "not in the base",
+    "gone": "only in the base",
+    "not run": "run in one of them only",
     "unchanged": "same verdict",
 }
 # Room for `≈ 3/5 → ✗ 0/5`.
@@ -194,7 +235,7 @@ def sums_line(comparison: Comparison) -> Line:
         if count := len(comparison.of(kind)):
             line += [("  ", "")] if line else []
             line.append((f"{count} {kind}", _ROLES.get(kind, "muted" if kind == "unchanged" else "")))
-    return line or [("no case in either run", "muted")]
+    return line or [("No cases in either run", "muted")]
 
 
 def spent_line(compared: Compared) -> Line:
@@ -209,7 +250,7 @@ def spent_line(compared: Compared) -> Line:
     if between := compared.between:
         line += [("  changed: " if parts else "changed: ", "muted"), ("; ".join(map(visible, between)), "")]
     elif not parts:
-        line = [("nothing else is known to be different", "muted")]
+        line = [("no other changes found", "muted")]
     return line
 
 
@@ -229,7 +270,7 @@ def write_change(page: Page, change: CaseChange) -> None:
 
 def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
     if summary is None:
-        yield "not there", "muted"
+        yield "—", "muted"
         return
     mark, role = glyph(summary.status)
     yield f"{mark} {WORDS[summary.status]}", role

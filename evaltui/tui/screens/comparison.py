@@ -105,7 +105,7 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
         if self._problem:
             return [(f" ! {visible(self._problem)}", "error")]
         if self._compared is None:
-            return [(" reading both runs …", "muted")]
+            return [(" Reading both runs…", "muted")]
         return [(" ", ""), *sums_line(self._compared.comparison)]
 
     def _spent(self, width: int) -> Line:

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
 
+from evaltui.core.compare.explain import summary
+from evaltui.core.model import outcome
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.workspace import SelectionError
-from evaltui.runs.history import name_run
+from evaltui.runs.history import name_run, open_run
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, ask, bindings
-from evaltui.tui.pages.runs import rates_plot, run_line, write_run
+from evaltui.tui.pages.runs import FailedCase, rates_plot, run_line, runs_head, write_failures, write_run
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Footer, Status
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.lines import CursorLines, HorizontalRule, PageLines, Title
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine, HorizontalRule, PageLines, Title
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.workbench import Workbench
 
 # Every one of them is read.
 _MOST_PLOTTED = 48
+# From here on the failures of the current run stand at the right.
+_WITH_FAILURES = 140
+_MOST_FAILURES = 40
 
 
 class Wanted(NamedTuple):
@@ -55,11 +63,16 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         self._workbench = workbench
         self._runs = KeptRuns(workbench.agent.dir, lambda: self.follow() if self.is_here else None)
         self.base: Path | None = None
+        self._cases: dict[Path, tuple[FailedCase, ...]] = {}
 
     def compose(self) -> ComposeResult:
         yield Title(lambda: [("Runs", "bold")], self._count)
         yield PageLines(self._write_plot, can_focus=False, id="runs-plot")
-        yield RunRows(self, self._runs, id="runs-rows")
+        with Horizontal(id="runs-body"):
+            with Vertical():
+                yield DrawnLine(lambda width: [("  ", ""), *runs_head(width - 3)])
+                yield RunRows(self, self._runs, id="runs-rows")
+            yield PageLines(self._write_failures, can_focus=False, id="runs-failures")
         yield HorizontalRule()
         yield PageLines(self._write_run, can_focus=False, indent=0, id="runs-details")
         yield Status(self._workbench, id="runs-status")
@@ -73,6 +86,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         await self._runs.close()
 
     def on_resize(self) -> None:
+        self.set_class(self.size.width >= _WITH_FAILURES, "-wide")
         # The plot is as high as its room, which is known once it has been laid out.
         self.call_after_refresh(self.draw_around)
 
@@ -102,6 +116,23 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         height = self.query_one("#runs-plot").size.height - 1
         rows = [row for path in (self._runs.paths or ())[:_MOST_PLOTTED] if (row := self._runs.row(path))]
         page.lines += rates_plot(rows, self.rows.current, page.width, height)
+
+    def _write_failures(self, page: Page) -> None:
+        """Of the current run, read when it is first current."""
+        path = self.rows.current
+        if path is None or self.size.width < _WITH_FAILURES:
+            return
+        if path in self._cases:
+            write_failures(page, self._cases[path])
+        elif (row := self._runs.row(path)) is not None and not row.problem:
+            self._cases[path] = ()
+            self.run_worker(self._read_cases(path))
+
+    async def _read_cases(self, path: Path) -> None:
+        with suppress(OSError, ValueError):
+            self._cases[path] = await asyncio.to_thread(_failed_in, path)
+        if self.is_here:
+            self.draw_around()
 
     def _write_run(self, page: Page) -> None:
         path = self.rows.current
@@ -139,9 +170,9 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         before = paths[paths.index(row.path) + 1 :]
         base = self.base if self.base in paths else before[0] if before else None
         if base is None:
-            self._workbench.say("there is no run before this one: space on another one makes it the base")
+            self._workbench.say("No earlier run; space sets a base")
         elif base == row.path:
-            self._workbench.say("this is the base: go to the run that is to be held against it")
+            self._workbench.say("This is the base; select another run")
         else:
             known = self._runs.row(base)
             sides = (base, known.title if known else base.name), (row.path, row.title)
@@ -156,18 +187,18 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             return
 
         def check(text: str) -> str | None:
-            return None if text.strip() else "it needs a name"
+            return None if text.strip() else "Name is empty"
 
-        hint = "a name that `evaltui compare` and `--baseline` know as well; another run that has it loses it"
-        ask(self, PromptScreen(f"Name the {row.title}", row.name, check, hint), partial(self._give_name, row))
+        hint = "`evaltui compare` and `--baseline` take it; another run loses the same name"
+        ask(self, PromptScreen(f"Name {row.title}", row.name, check, hint), partial(self._give_name, row))
 
     def action_resume_run(self) -> None:
         if (row := self._readable_run()) is None:
             return
         if row.is_of_adk:
-            self._workbench.say("a result file of google-adk does not say what is missing")
+            self._workbench.say("ADK result files cannot be resumed")
         elif row.ending == "going on":
-            self._workbench.say("this run is still going on")
+            self._workbench.say("Run in progress")
         elif reason := self._workbench.runs.refuses_to_run():
             self._workbench.say(reason)
         else:
@@ -178,9 +209,9 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         path = self.rows.current
         row = self._runs.row(path) if path else None
         if row is None:
-            self._workbench.say("no run was kept yet" if path is None else "this run is still being read")
+            self._workbench.say("No runs yet" if path is None else "Reading the run…")
         elif row.problem:
-            self._workbench.say(f"this run cannot be read: {row.problem}")
+            self._workbench.say(f"Run log unreadable: {row.problem}")
         else:
             return row
         return None
@@ -193,6 +224,16 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
             return
         self._workbench.outcomes.runs_changed()
         self.action_reload_runs()
+
+
+def _failed_in(path: Path) -> tuple[FailedCase, ...]:
+    """In a thread. Raises OSError, ValueError."""
+    run = open_run(path)
+    failed = [case for case, one in run.summary.cases.items() if one.status is not outcome.Status.PASSED]
+    return tuple(
+        FailedCase(case.eval_id, run.summary.cases[case].status, summary(run.case(case)))
+        for case in failed[:_MOST_FAILURES]
+    )
 
 
 class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
@@ -226,7 +267,7 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         paths = self._runs.paths
         if not paths:
-            text = "looking for runs …" if paths is None else "No run was kept yet: esc, then r runs a case."
+            text = "Loading runs…" if paths is None else "No runs yet   esc back   r run case"
             return [("  ", ""), (text, "muted")]
         path, here = paths[number], number == self.cursor
         marker = ("▌" if here else " ", "bold accent")
