@@ -99,11 +99,11 @@ def colored(line: Sequence[Span]) -> Line:
     return drawn
 
 
-def arguments_line(args: Mapping[str, Any] | None, limit: int, joint: str = " ") -> Line:
+def arguments_line(args: Mapping[str, Any] | None, limit: int) -> Line:
     """`  location "Kitchen"  degrees 19`, each value cut to `limit` characters; empty without arguments."""
     line: Line = []
     for name, data in (args or {}).items():
-        line += [("  ", ""), (visible(str(name)), "key"), (joint, ""), *value_line(data, limit)]
+        line += [("  ", ""), (visible(str(name)), "key"), (" ", ""), *value_line(data, limit)]
     return line
 
 

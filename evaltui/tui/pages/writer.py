@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -164,16 +163,6 @@ class Page:
     def labelled(self, label: str, spans: Sequence[Span], role: str = "muted") -> None:
         """Text behind a label in the column that all labels share."""
         self.text(spans, [("  " + pad(label, LABEL), role)])
-
-    def columns(self, left: Sequence[Span], right: Sequence[Span], first: Sequence[Span]) -> None:
-        """Two texts beside each other behind `first`, each wrapped to half of what is left."""
-        margin = cells(first)
-        room = (self.width - margin - 2) // 2
-        nothing: Line = []
-        rows = zip_longest(wrap(left, room), wrap(right, room), fillvalue=nothing)
-        for number, (one, other) in enumerate(rows):
-            start = list(first) if number == 0 else [(" " * margin, "")]
-            self.lines.append([*start, *one, (" " * (room - cells(one) + 2), ""), *other])
 
 
 _MAX_PROBLEMS = 200
