@@ -61,7 +61,7 @@ async def test_a_text_that_is_in_no_case_is_told_of_when_saving_and_asked_about_
         await in_the_case(app, pilot)
         await edit(app, pilot, *ARG)
         await pilot.press(",", "ctrl+s")
-        await until(pilot, lambda: "not saved, as it is not in the case dim yet" in screen_text(app))
+        await until(pilot, lambda: "Not applied: " in screen_text(app))
         await pilot.press("ctrl+q")
         await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
         await pilot.press("escape", "alt+1")
