@@ -10,7 +10,7 @@ from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line
-from evaltui.text.values import visible
+from evaltui.text.values import counted, visible
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.tree.lines import TreeLines
@@ -55,7 +55,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         total = sum(len(eval_set.cases) for eval_set in self._workbench.sets.listed)
         if self._workbench.navigation.filtered.filter:
             return [*marked, (f"{self._workbench.navigation.filtered.count} of {total}", "bold accent")]
-        return [*marked, (str(total), "muted")] if total else []
+        sets = counted(len(self._workbench.sets.listed), "set")
+        return [*marked, (f"{counted(total, 'case')} in {sets}", "muted")] if total else []
 
     def copied(self) -> Copied | None:
         """The id of the case, or of the set."""
