@@ -55,8 +55,10 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         total = sum(len(eval_set.cases) for eval_set in self._workbench.sets.listed)
         if self._workbench.navigation.filtered.filter:
             return [*marked, (f"{self._workbench.navigation.filtered.count} of {total}", "bold accent")]
+        if marked:
+            return [*marked, (str(total), "muted")]
         sets = counted(len(self._workbench.sets.listed), "set")
-        return [*marked, (f"{counted(total, 'case')} in {sets}", "muted")] if total else []
+        return [(f"{counted(total, 'case')} in {sets}", "muted")] if total else []
 
     def copied(self) -> Copied | None:
         """The id of the case, or of the set."""
