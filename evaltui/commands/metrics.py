@@ -97,7 +97,7 @@ def _table(facts: Facts, cells: int) -> Iterator[Line]:
             fixes[check.fix] = None
     for fix in fixes:
         yield []
-        yield from wrap([("– ", "warning"), (f"To enable the others: {visible(fix)}.", "")], cells)
+        yield from wrap([("– ", "warning"), (f"To run the others: {visible(fix)}.", "")], cells)
     yield []
     yield from wrap([(_BESIDE_THESE, "")], cells)
 

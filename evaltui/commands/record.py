@@ -97,7 +97,7 @@ def _prepare(options: argparse.Namespace) -> _Recording:
     agent_dir: Path = options.agent_dir
     require_one_agent(agent_dir)
     if not options.case:
-        raise UsageError("--case: a case needs an id")
+        raise UsageError("--case: Case id is missing")
     messages = _messages(options.turns)
     path = _find_set(agent_dir, options.set)
     if path.exists():

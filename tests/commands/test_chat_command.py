@@ -120,11 +120,11 @@ def test_a_reader_that_goes_away_ends_it(agent):
     ("words", "says"),
     [
         (["nowhere"], "nowhere does not exist"),
-        (["."], "name the agent itself: my_agent"),
+        (["."], "is the parent of an agent; use my_agent"),
         (["my_agent", "--timeout", "0"], "--timeout"),
         (["my_agent", "--initial-session", "nowhere.json"], "nowhere.json cannot be read"),
-        (["my_agent", "--initial-session", "bad.json"], "bad.json: state: must be an object"),
-        (["my_agent", "--initial-session", "broken.json"], "broken.json: not valid JSON"),
+        (["my_agent", "--initial-session", "bad.json"], "bad.json:1: state: must be an object"),
+        (["my_agent", "--initial-session", "broken.json"], "broken.json:1: not valid JSON"),
     ],
 )
 def test_wrong_use_is_two_with_one_line_that_says_what(agent, tmp_path, monkeypatch, words, says, capsys):
@@ -213,7 +213,7 @@ def test_in_a_terminal_it_prompts_and_ctrl_c_cancels_a_turn(terminal):
     terminal.type("wait\n")
     terminal.until("I wait")
     terminal.type("\x03")
-    terminal.until("turn 2 is cancelled")
+    terminal.until("turn 2 cancelled")
     terminal.until("> ")
     # Pasted, it is one message.
     terminal.type("\x1b[200~one\ntwo\x1b[201~\r")

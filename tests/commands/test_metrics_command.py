@@ -66,7 +66,7 @@ def test_what_the_configs_of_an_agent_or_a_set_ask_for_comes_first(agent, place,
     assert "✓ response_match_score  1 case" in lines
     # Only a metric that there is may be optional.
     assert "– saftey_v1             none of 1 case" in lines
-    assert "no metric is called saftey_v1. Write safety_v1, if that is meant." in asked
+    assert "unknown metric saftey_v1. Did you mean safety_v1?" in asked
     # The key is in the agent's .env file.
     assert "Cannot" not in every
 

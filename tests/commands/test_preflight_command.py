@@ -69,7 +69,7 @@ def test_offline_two_metrics_are_scored_and_two_say_why_not(agent, capsys):
     assert lines[-1] == "  2 other metrics run for every case"
     assert max(map(len, lines)) <= 80
     text = " ".join(err.split())
-    assert "no key to ask the judge gemini-2.5-flash. Set GOOGLE_API_KEY or GEMINI_API_KEY" in text
+    assert "GOOGLE_API_KEY is not set (judge gemini-2.5-flash). Set GOOGLE_API_KEY or GEMINI_API_KEY" in text
     assert "the judge azure/gpt-4o is not a Gemini model. For other models name a function" in text
     (case,) = report["cases"]
     assert (report["status"], case["status"]) == ("NOT_EVALUATED", "NOT_EVALUATED")
@@ -125,7 +125,7 @@ def test_adk_has_no_optional_metrics_and_no_block(agent, capsys):
     ("required", "says"),
     [
         ("safety_v1", "--require: nothing run; safety_v1 cannot run here"),
-        (",".join(CANNOT), "because safety_v1, final_response_match_v2 cannot run here"),
+        (",".join(CANNOT), "nothing run; safety_v1, final_response_match_v2 cannot run here"),
         ("response_match_score,saftey_v1", "no config has saftey_v1. Did you mean safety_v1?"),
     ],
 )
@@ -161,10 +161,10 @@ def test_sets_and_cases_that_differ_are_named(agent, capsys):
     code, report, err = ran(agent, capsys=capsys)
     assert code == 3
     text = " ".join(err.split())
-    assert "– response_match_score 1 of 2 cases in more not for two it compares with expected turns" in text
+    assert "– response_match_score 1 of 2 cases in more not for two the metric needs expected turns" in text
     assert "– hallucinations_v1 none of 2 cases in more no module my_agent.nowhere" in text
     assert "– conversation_scenario none of 1 case in more GOOGLE_API_KEY is not set (simulated user" in text
     statuses = {case["eval_id"]: case for case in report["cases"] if case["eval_set_id"] == "more"}
     assert statuses["two"]["status"] == "NOT_EVALUATED"
-    assert "no key to ask the simulated user" in statuses["two"]["metrics"][0]["reason"]
+    assert "GOOGLE_API_KEY is not set (simulated user" in statuses["two"]["metrics"][0]["reason"]
     assert [case["status"] for case in report["cases"] if case["eval_set_id"] == "basics"] == ["PASSED"]

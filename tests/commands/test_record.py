@@ -139,7 +139,7 @@ def test_a_set_that_exists_gets_one_more_case_and_keeps_the_rest(agent, monkeypa
 
 WRONG_USES = {
     "no such agent": (["nowhere", "basics"], {}, "nowhere does not exist"),
-    "above the agent": ([".", "basics"], {}, "name the agent itself: my_agent"),
+    "above the agent": ([".", "basics"], {}, "is the parent of an agent; use my_agent"),
     "no such set": (["my_agent", "basic"], {}, "Did you mean basics"),
     "no file": (["my_agent", "zzz"], {}, "name its file: NAME.evalset.json"),
     "id of a new set": (["my_agent", "a b.evalset.json"], {}, "letters"),
@@ -246,5 +246,5 @@ def test_a_case_that_can_never_pass_is_recorded_and_said(agent, capsys):
     assert record(agent, "basics", "thumb") == 0
 
     told = capsys.readouterr().err
-    assert "case thumb never passes: turns 1, 2 expect an answer without a word" in told
+    assert "case thumb never passes: turns 1, 2 expect a response without words" in told
     assert load_eval_set(agent / "basics.evalset.json").eval_cases[-1].eval_id == "thumb"

@@ -346,4 +346,4 @@ def test_without_a_baseline_there_is_no_regression(agent, capsys):
     assert call("run", agent, "--fail-on-regression") == 2
     assert "--fail-on-regression needs --baseline" in capsys.readouterr().err
     assert call("run", agent, "--baseline", "last") == 2
-    assert "no run of" in capsys.readouterr().err
+    assert "no runs of" in capsys.readouterr().err

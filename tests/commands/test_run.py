@@ -219,7 +219,7 @@ def test_a_run_that_cannot_be_kept_still_reports(agent, capsys):
     write_set(agent, PASSING)
     (agent / ".evaltui").write_text("in the way")
     assert run(agent) == 0
-    assert "not kept" in capsys.readouterr().out
+    assert "Run not stored" in capsys.readouterr().out
 
 
 def test_a_broken_agent_is_named_once_and_nothing_passes(write_agent, capsys):

@@ -90,7 +90,7 @@ def test_no_run_yet_and_no_agent(write_agent, tmp_path, capsys):
     assert call("runs", tmp_path) == 2
     err = capsys.readouterr().err
     assert "nowhere does not exist" in err
-    assert f"name the agent itself: {agent}" in err
+    assert f"is the parent of an agent; use {agent}" in err
 
 
 def test_a_run_that_goes_on_and_one_with_a_name(write_agent, capsys):

@@ -92,7 +92,7 @@ def test_a_save_is_followed_by_its_verdict_until_it_is_interrupted(agent, start)
     watch = start("my_agent", folder=agent.parent)
     assert "✗ agrees" in watch.until("1 passed, 1 failed")
     (agent / "agent.py").write_text("def root_agent(:\n")
-    broken = watch.until("the next save is tried again")
+    broken = watch.until("Previous results kept; retries on save")
     assert "agent.py:1: SyntaxError" in broken
     (agent / "agent.py").write_text(AGENT.format("yes"))
     said = watch.until("1 stale")

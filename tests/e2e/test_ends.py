@@ -276,8 +276,8 @@ def test_nothing_is_left_and_what_is_finished_is_kept(bench, front, how, thoroug
     program.until(lambda: bench.has_begun() and (front not in KEEPS_LOG or bench.first_is_kept()))
     if front == "chat" and how.startswith("SIGINT"):
         program.process.send_signal(signal.SIGINT)
-        program.until(lambda: "turn 1 is cancelled" in program.shown)
-        program.until(lambda: "> " in program.shown.partition("turn 1 is cancelled")[2])
+        program.until(lambda: "turn 1 cancelled" in program.shown)
+        program.until(lambda: "> " in program.shown.partition("turn 1 cancelled")[2])
         program.process.send_signal(signal.SIGINT)
         expected = 0
     else:
@@ -314,7 +314,7 @@ def test_a_terminal_that_is_gone_ends_it_where_sighup_is_ignored(bench, front):
         # Between turns: a turn that goes on is not cut off.
         program.until(bench.has_begun)
         program.process.send_signal(signal.SIGINT)
-        program.until(lambda: "turn 1 is cancelled" in program.shown)
+        program.until(lambda: "turn 1 cancelled" in program.shown)
     else:
         program.until(bench.first_is_kept)
     if front == "workbench":

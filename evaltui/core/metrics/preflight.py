@@ -325,6 +325,7 @@ def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
         yield from _indented([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
         fix = f" {check.fix[0].upper()}{check.fix[1:]}." if check.fix else ""
+        fix = fix.replace("?.", "?")
         yield from _indented([(f"{visible(check.why)}.", ""), (visible(fix), "muted")], width)
 
 

@@ -65,7 +65,7 @@ async def test_the_middle_rating_counts_and_the_mean_over_turns():
     first, second = result.per_invocation
     assert (first.score, first.status) == (4.0, Status.PASSED)
     (judgement,) = first.judgements
-    assert (judgement.subject, judgement.rationale) == ("the answer", "clear")
+    assert (judgement.subject, judgement.rationale) == ("the response", "clear")
     assert judgement.evidence == (("speaks for", "It shipped."), ("speaks against", "no date"))
     assert [vote.score for vote in judgement.votes] == [1.0, 5.0, 4.0]
     assert (second.status, second.reason) == (Status.FAILED, "rated 2 on a scale from 1 to 5: so it is")
