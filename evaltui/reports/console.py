@@ -14,7 +14,7 @@ from evaltui.reports.model import RunReport, verdict
 from evaltui.runs.sets import SetInfo
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, glyph
-from evaltui.text.values import visible
+from evaltui.text.values import counted, visible
 
 _MIN_WIDTH = 40
 _COUNTED = (
@@ -48,13 +48,13 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
 
 
 def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Line:
-    counted = "1 case" if len(cases) == 1 else f"{len(cases)} cases"
+    number = counted(len(cases), "case")
     runs = max((len(case.repeats) for case in cases), default=1)
-    each = "1 run each" if runs == 1 else f"{runs} runs each"
+    each = f"{counted(runs, 'run')} each"
     recordings = f"recordings {report.record}, " if report.uses_recordings else ""
     return [
         (visible(report.name_of(info)), "bold"),
-        (f" ({counted}, {each}, {recordings}{report.parallel} at once)", ""),
+        (f" ({number}, {each}, {recordings}{report.parallel} at once)", ""),
     ]
 
 

@@ -98,13 +98,16 @@ def show_duration(seconds: float) -> str:
 
 
 def show_seconds(seconds: float) -> str:
-    """`0.4 s`, `42 s`, `3 min 05 s`."""
+    """`0.4 s`, `42 s`, `3 min 05 s`, `1 h 05 min`"""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02} s"
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min"
 
 
 def show_size(count: int) -> str:

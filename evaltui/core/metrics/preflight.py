@@ -17,7 +17,7 @@ from evaltui.core.model.eval_set import EvalCase, answer_text
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
-from evaltui.text.values import some_of, visible
+from evaltui.text.values import counted, some_of, visible
 
 
 class CaseTraits(NamedTuple):
@@ -340,7 +340,7 @@ def _mark(check: MetricCheck) -> Span:
 
 
 def _runs_for(check: MetricCheck) -> str:
-    cases = "1 case" if check.cases == 1 else f"{check.cases} cases"
+    cases = counted(check.cases, "case")
     match check.readiness:
         case Readiness.RUNS:
             return cases

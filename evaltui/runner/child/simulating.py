@@ -23,6 +23,7 @@ from evaltui.runner.child.adapters.base import Reporter
 from evaltui.runner.child.model_client import ask
 from evaltui.runner.errors import message_of
 from evaltui.runner.protocol import Reply
+from evaltui.text.values import counted
 
 Say = Callable[[int, Json], Awaitable[None]]
 
@@ -139,5 +140,5 @@ def _content(role: str, text: str) -> Json:
 def _nothing_said(turn: int) -> str:
     if not turn:
         return "the simulated user has no first message: starting_prompt is empty"
-    after = "1 turn" if turn == 1 else f"{turn} turns"
+    after = counted(turn, "turn")
     return f"the simulated user sent nothing after {after}: its model responded with an empty text"
