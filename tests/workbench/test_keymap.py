@@ -77,7 +77,7 @@ def test_two_actions_may_change_places(keymap):
 
 
 def test_a_key_of_another_place_is_no_clash(keymap):
-    assert keymap("[keys]\nchoose = 'r'\n").problems == ()
+    assert keymap("[keys]\nform_toggle = 'r'\n").problems == ()
 
 
 @pytest.mark.parametrize("text", ["[keys", "keys = 3", "[keyz]\nrun = 'f7'\n", "\ufeff[keys]"])

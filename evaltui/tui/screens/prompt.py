@@ -48,7 +48,7 @@ class Dialog(Vertical):
 
     def __init__(self, name: str, about: Sequence[Span] = (), *, id: str) -> None:
         super().__init__(id=id)
-        self._name = name
+        self._chip = name
         self._about = about
         self._below: Sequence[Span] = ()
 
@@ -68,7 +68,7 @@ class Dialog(Vertical):
 
     def _draw_border(self) -> None:
         beside: Line = [(" ", ""), *self._about] if self._about else []
-        self.border_title = content(self, [(f" {self._name} ", "chip"), *beside])
+        self.border_title = content(self, [(f" {self._chip} ", "chip"), *beside])
         self.border_subtitle = content(self, self._below)
 
 
