@@ -59,7 +59,7 @@ def refused_in(text: str) -> Iterator[str]:
 
 
 # How many are left in the screens; the number may only become smaller.
-LEFT_IN_SCREENS = 60
+LEFT_IN_SCREENS = 20
 
 
 def found_in_source(in_screens: bool) -> list[str]:

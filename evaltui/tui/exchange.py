@@ -147,7 +147,7 @@ def cannot_attach(text: str) -> str | None:
     path = Path(text).expanduser()
     try:
         if not path.is_file():
-            return "there is no such file"
+            return "No such file"
         if path.stat().st_size > _LARGEST_FILE:
             return f"it is larger than {show_size(_LARGEST_FILE)}"
     except (OSError, ValueError) as error:

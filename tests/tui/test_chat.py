@@ -120,7 +120,7 @@ async def test_a_double_click_opens_a_row_once(desk):
 async def test_several_lines_and_messages_sent_before(desk):
     async with chatting(desk) as (app, pilot):
         await pilot.press("enter")
-        await until(pilot, lambda: "there is nothing to send yet" in screen_text(app))
+        await until(pilot, lambda: "Message is empty" in screen_text(app))
         await pilot.press("o", "n", "e", "ctrl+j", "t", "w", "o", "enter")
         await until(pilot, lambda: stages(app) == [TurnStage.DONE])
         assert app.workbench.chat.transcript.turns[0].text == "one\ntwo"

@@ -92,7 +92,7 @@ async def test_n_walks_the_differences_and_enter_shows_them_in_full(desk, size):
         await until(pilot, lambda: any("answer" in line for line in marked(app)))
         await until(pilot, lambda: "3/3" in screen_text(app))
         await pilot.press("n")
-        await until(pilot, lambda: "from the first difference again" in screen_text(app))
+        await until(pilot, lambda: "Wrapped to the first" in screen_text(app))
         await pilot.press("N")
         await until(pilot, lambda: any("answer" in line for line in marked(app)))
 

@@ -160,7 +160,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         number = differences.index(at) + step if at in differences else self._beyond(step)
         if not 0 <= number < len(differences):
             number = 0 if step > 0 else len(differences) - 1
-            self._workbench.say("from the first difference again" if step > 0 else "from the last one again")
+            self._workbench.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
         # At once, for the key that comes next; a page that was hidden has its lines only later.
         self._workbench.navigation.select_difference(differences[number])
         self.call_after_refresh(self._show_difference)

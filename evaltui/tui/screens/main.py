@@ -258,7 +258,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def action_back(self) -> None:
         if self._came_from is None:
-            self.workbench.say("there is nowhere to go back to: t and e in a result go elsewhere")
+            self.workbench.say("No previous location")
         else:
             back, self._came_from = self._came_from, None
             self.go_to(back)
@@ -334,7 +334,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def _copy(self, copied: Copied | None) -> None:
         if copied is None:
-            self.workbench.say("there is nothing to copy here")
+            self.workbench.say("Nothing to copy")
         else:
             self.workbench.say(copy(self.app, self.workbench.agent.dir, copied))
 

@@ -319,7 +319,7 @@ class ChatMessage(Vertical):
             self._workbench.say(str(error))
             return
         if not content["parts"]:
-            self._workbench.say("there is nothing to send yet: write a message")
+            self._workbench.say("Message is empty")
             return
         if reason := self._chat.refuses_to_send():
             self._workbench.say(reason)
