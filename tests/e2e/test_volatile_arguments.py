@@ -73,7 +73,7 @@ def test_volatile_arguments_are_let_pass_and_others_are_not(orders):
     relax(terminal, "as_of", "regex")
     terminal.wait_for("✓ PASSED")
     terminal.press("ctrl+s")
-    terminal.wait_for("saved test_config.json")
+    terminal.wait_for("Saved test_config.json")
     assert (folder / "asked.log").read_text() == "asked\n"
     assert path.read_text(encoding="utf-8") == before
     config = json.loads((folder / "test_config.json").read_text(encoding="utf-8"))

@@ -162,7 +162,7 @@ async def test_ctrl_c_cancels_a_turn_and_escape_leaves_the_message(desk):
         assert app.focused.id == "chat"
         await pilot.press("i", "ctrl+c")
         await until(pilot, lambda: stages(app) == [TurnStage.CANCELLED])
-        await until(pilot, lambda: "cancelled: the next message" in screen_text(app))
+        await until(pilot, lambda: "cancelled; the next message" in screen_text(app))
         assert isinstance(app.focused, MessageField)
         await pilot.press("escape")
         assert app.focused.id == "chat"

@@ -96,7 +96,7 @@ async def test_a_threshold_is_typed_and_saved_and_nothing_else_changes(parrot):
         await pilot.press("backspace", *"0.65", "enter")
         await until(pilot, lambda: isinstance(app.screen, CriteriaScreen))
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: "saved test_config.json" in screen_text(app))
+        await until(pilot, lambda: "Saved test_config.json" in screen_text(app))
         assert (parrot / "test_config.json").read_text() == CONFIG.replace("0.8", "0.65")
 
 
@@ -190,7 +190,7 @@ async def test_a_broken_config_is_shown_with_its_problem_and_can_be_left(parrot)
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.listed)
         app.push_screen(CriteriaScreen(app.workbench, app.workbench.navigation.file))
-        await until(pilot, lambda: "! test_config.json cannot be read" in screen_text(app))
+        await until(pilot, lambda: "! test_config.json is unreadable" in screen_text(app))
         await pilot.press("down", "space", "left", "e", "delete", "escape")
         await until(pilot, lambda: not isinstance(app.screen, CriteriaScreen))
         assert (parrot / "test_config.json").read_text() == "{"
@@ -202,7 +202,7 @@ async def test_without_a_config_the_first_metric_makes_it(parrot):
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot)
         assert "no such file yet" in screen_lines(app)[0]
-        assert screen_lines(app)[1] == " In use: the defaults of ADK"
+        assert screen_lines(app)[1] == " In use: ADK defaults"
         await pilot.press("left", "ctrl+s")
         await until(pilot, lambda: (parrot / "test_config.json").exists())
         saved = json.loads((parrot / "test_config.json").read_text())

@@ -336,7 +336,7 @@ async def test_edits_of_a_crashed_sitting_are_restored(parrot, talk, size):
         await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
         assert app.workbench.editing.dirty_cases(talk) == {"one", "three"}
         assert answers(talk) == ["one", "two", "three"]
-        assert app.workbench.notice.text == "unsaved changes: 1 restored"
+        assert app.workbench.notice.text == "Unsaved changes: 1 recovered"
 
 
 async def test_later_means_they_are_offered_again(parrot, talk):

@@ -248,7 +248,7 @@ async def test_own_keys_that_are_wrong_are_told_at_the_start(parrot, no_settings
         await started(app, pilot)
         await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
         await until(pilot, lambda: "unknown action 'rnu'. Did you mean run?" in screen_text(app))
-        assert "s would mean both run and run_set" in screen_text(app)
+        assert "s is set for both run and run_set" in screen_text(app)
         await pilot.press("escape", "r")
         await ran(app, pilot, 1)
 
