@@ -108,7 +108,7 @@ def test_damaged_lines_are_told_and_do_not_keep_the_rest_from_being_used(agent, 
     path = agent / "recordings" / "greetings.jsonl"
     path.write_text("<<<<<<< HEAD\n" + path.read_text())
     assert call("run", agent, "--record", "replay") == 0
-    assert "line 1 cannot be read as recordings" in " ".join(capsys.readouterr().out.split())
+    assert "line 1 unreadable as recordings; skipped" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_file_that_is_no_text_is_wrong_use(agent, gemini, capsys):

@@ -219,9 +219,7 @@ def test_an_initial_session_with_another_format_is_refused_unless_it_is_empty(tm
     for text, kind in (SHAPES["snake.evalset.json"], SHAPES["sessions.evalset.json"]):
         path.write_text(text, encoding="utf-8")
         (sentence,) = errors(path, initial_session=SESSION)
-        assert sentence.startswith("line 1: an initial session goes with the old .test.json format only"), (
-            kind
-        )
+        assert sentence.startswith("line 1: an initial session needs the old .test.json format"), kind
         assert load_eval_set(path, {})
 
 

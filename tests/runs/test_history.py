@@ -86,7 +86,7 @@ def test_names(tmp_path):
     name_run(tmp_path, "old", "before")
     assert find_run(tmp_path, "before") == first
     for name in ("", "last", second.stem, "x.jsonl"):
-        with pytest.raises(SelectionError, match="cannot be the name"):
+        with pytest.raises(SelectionError, match="is not a valid run name"):
             name_run(tmp_path, "last", name)
     (first.parent / "names.json").write_text("[1")
     assert run_names(tmp_path) == {}

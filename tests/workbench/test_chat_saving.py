@@ -206,6 +206,6 @@ async def test_a_case_that_can_never_pass_is_said(write_agent, write_set, until)
         saving.proposed(workbench.editing, workbench.chat.transcript),
     )
     assert workbench.notice.text.startswith(
-        "hi_there never passes: turn 1 expects a response without words, response_match_score scores it 0"
+        "hi_there never passes: turn 1 expects a response without words; response_match_score scores it 0"
     )
     await workbench.close()

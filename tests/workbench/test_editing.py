@@ -440,7 +440,7 @@ async def test_files_of_one_step_are_saved_together_or_not_at_all(echo):
     assert not await workbench.editing.save_all()
     assert workbench.notice.text == (
         f"{path.name} and test_config.json not saved: test_config.json is read-only; "
-        "`chmod u+w test_config.json` lets it be changed"
+        "run `chmod u+w test_config.json`"
     )
     assert (path.read_text(), config.read_text()) == before
     assert workbench.editing.unsaved() == [path, config]

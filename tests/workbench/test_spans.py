@@ -246,7 +246,7 @@ def test_a_request_is_put_together_and_says_what_is_new():
     assert third.changes == ("system instruction changed", "fewer tools: t")
     assert fourth is not None
     assert fourth.contents == (content("1"), content("new"))
-    assert fourth.changes == ("2 of the contents before were dropped or changed",)
+    assert fourth.changes == ("2 earlier contents dropped or changed",)
 
 
 def test_the_graph_has_tools_that_were_not_called_and_the_path():
