@@ -85,8 +85,8 @@ SCENARIO = {
 }
 
 
-def ends(left, right, width=90):
-    """A line with a text at each end."""
+def ends(left, right, width=89):
+    """A line with a text at each end; its last cell, the 90th, stays free."""
     return left + right.rjust(width - len(left))
 
 
