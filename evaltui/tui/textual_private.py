@@ -92,13 +92,9 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
         return self._select_state.start.content_offset if self._select_state else None
 
     def validate_selections(self, selections: dict[Widget, Selection]) -> dict[Widget, Selection]:
-        """What is selected with the mouse stays in the widget that it began in."""
-        state = self._select_state
-        return {
-            widget: one
-            for widget, one in selections.items()
-            if state is None or state.start.content_widget is widget
-        }
+        """Only dragging selects, not a double click, and only in the widget that it began in."""
+        began_in = self._select_state.start.content_widget if self._select_state else None
+        return {widget: one for widget, one in selections.items() if widget is began_in}
 
     def _forward_event(self, event: events.Event) -> None:
         """The mouse that has selected a text has not clicked."""

@@ -230,9 +230,9 @@ async def test_the_end_is_followed_until_one_looks_elsewhere(desk):
         await until(pilot, lambda: "more line" not in screen_text(app))
         # What is longer than the screen is gone through from the end that one comes from, line by line.
         await pilot.press("up")
-        await until(pilot, lambda: "line 59" in screen_text(app) and "line 41" not in screen_text(app))
+        await until(pilot, lambda: "line 59" in screen_text(app) and "line 42" not in screen_text(app))
         await pilot.press("up")
-        await until(pilot, lambda: "line 41" in screen_text(app) and "line 59" not in screen_text(app))
+        await until(pilot, lambda: "line 42" in screen_text(app) and "line 59" not in screen_text(app))
 
 
 async def test_new_code_is_told_of_and_the_conversation_is_replayed_on_it(desk):
@@ -263,7 +263,7 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ChatFromScreen))
         await until(pilot, lambda: "before turn 2 of 2  bye" in screen_text(app))
-        assert "1 turn as in the last run" in marked(app)[-1]
+        assert any(row.startswith("1 turn as in the last run") for row in marked(app))
         await pilot.press("enter")
         await until(pilot, lambda: "> bye" in screen_text(app))
         assert isinstance(app.focused, MessageField)

@@ -118,6 +118,15 @@ async def test_escape_forgets_the_selection_first():
         assert app.clipboard == ""
 
 
+async def test_clicks_select_nothing_wherever_they_are():
+    app = TwoViews()
+    async with app.run_test(size=(40, 12)) as pilot:
+        for place in ("#upper", None):
+            for times in (2, 3):
+                await pilot.click(place, offset=(2, 1), times=times)
+                assert not app.screen.selections, "the next escape is for something else"
+
+
 async def test_a_selection_stays_in_the_view_that_it_began_in():
     app = TwoViews()
     async with app.run_test(size=(40, 12)) as pilot:

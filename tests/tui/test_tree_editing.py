@@ -155,9 +155,9 @@ async def test_from_no_set_at_all_to_a_case(write_agent):
     async with app.run_test(size=NARROW, message_hook=told.append) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("1")
-        await until(pilot, lambda: "o  write a case" in screen_text(app))
+        await until(pilot, lambda: "o   New case" in screen_text(app))
         await pilot.press("o")
-        await until(pilot, lambda: "There is no eval set yet" in screen_text(app))
+        await until(pilot, lambda: "First eval set" in screen_text(app))
         await pilot.press(*"my-set")
         await until(pilot, lambda: "! A set id has letters" in screen_text(app))
         await pilot.press("backspace", "backspace", "backspace", "backspace", "enter")
@@ -180,7 +180,8 @@ async def test_the_filter_shows_what_can_be_typed_and_what_it_does_not_understan
         await until(pilot, lambda: "fail tool:book_hotel" in screen_text(app))
         assert "a word   pass   tool:x" in screen_text(app)
         await pilot.press(*"score<high")
-        await until(pilot, lambda: "! score<high needs a number" in screen_text(app))
+        await until(pilot, lambda: "! score<high needs a" in screen_text(app))
+        assert "number, e.g. score<0.8" in screen_text(app)
         await pilot.press("escape", "slash", *"id:t* -id:two", "enter")
         await until(pilot, lambda: "1 of 5 ─╯" in screen_text(app))
         before = app.workbench.sets.workspace

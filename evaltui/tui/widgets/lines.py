@@ -192,14 +192,6 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         """What can be selected of a line between two characters; an `end` of -1 is that of the line."""
         return max(start, self.margin_cells), len(_text(self.line(number))) if end < 0 else end
 
-    def text_select_all(self) -> None:
-        """Does nothing: a double click opens a line."""
-
-    @property
-    def select_container(self) -> Widget:
-        """Itself: a third click selects nothing around it either."""
-        return self
-
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text, without colours and gutter."""
         first = selection.start.y if selection.start else 0

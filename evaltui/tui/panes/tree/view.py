@@ -226,14 +226,14 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if self._workbench.sets.listed:
             self._add_case()
         else:
-            self._ask_for_set("There is no eval set yet: what is the first one called?", self._add_case)
+            self._ask_for_set("First eval set", self._add_case)
 
     def _add_case(self) -> None:
         if set_editing.new_case(self._workbench.editing):
             self.post_message(self.Edit())
 
     def action_new_set(self) -> None:
-        self._ask_for_set("What is the new eval set called?", lambda: None)
+        self._ask_for_set("New eval set", lambda: None)
 
     def _ask_for_set(self, question: str, then: Callable[[], None]) -> None:
         from evaltui.tui.screens.prompt import PromptScreen
@@ -244,7 +244,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
         folder = set_editing.folder_for_new_set(self._workbench.editing)
         check = partial(set_editing.new_set_problem, self._workbench.editing)
-        hint = f"letters from a to z, digits and _; the file will be in {folder}"
+        hint = f"a–z, 0–9, _   in {folder}"
         ask(self, PromptScreen(question, check=check, hint=hint), named)
 
     def action_rename(self) -> None:
