@@ -211,8 +211,8 @@ def test_camel_case_at_the_set_level_is_read_with_a_warning():
     assert eval_set.eval_set_id == "s"
     assert eval_set.eval_cases[0].eval_id == "a"
     assert [f"{problem.severity} {problem}" for problem in problems] == [
-        "warning evalSetId: ADK itself reads only eval_set_id here",
-        "warning evalCases: ADK itself reads only eval_cases here",
+        "warning evalSetId: ADK reads only eval_set_id here",
+        "warning evalCases: ADK reads only eval_cases here",
     ]
 
 
@@ -380,8 +380,8 @@ def test_what_is_wrong_with_a_config(data, problem):
 def test_an_optional_metric_is_one_that_is_asked_for():
     data = {"criteria": {"safety_v1": 1, "mine": 1}, "evaltui": {"optional": ["safety_v1", "saftey_v1", "x"]}}
     assert config_problems(data) == [
-        "warning evaltui.optional[1]: 'saftey_v1' is among no criteria. Did you mean safety_v1?",
-        "warning evaltui.optional[2]: 'x' is among no criteria",
+        "warning evaltui.optional[1]: 'saftey_v1' is not a criterion. Did you mean safety_v1?",
+        "warning evaltui.optional[2]: 'x' is not a criterion",
     ]
 
 

@@ -160,7 +160,7 @@ async def test_what_functions_may_do(write_agent):
     (judgement,) = metrics["rubrics"].per_invocation[0].judgements
     assert (judgement.id, judgement.subject) == ("kind", "It is kind.")
     assert (judgement.score, judgement.rationale) == (1.0, "It greets back.")
-    assert metrics["no_verdict"].reason.endswith("it set no overall_eval_status")
+    assert metrics["no_verdict"].reason.endswith("returned no overall_eval_status")
 
 
 WRONG = {

@@ -153,5 +153,5 @@ async def test_context_turns_are_not_asked_about_and_adk_has_no_such_metrics(wri
     )
     metric = (await metrics_of(agent, conversation("four", "fives"), marked))["raises"]
     assert (metric.status, [turn.score for turn in metric.per_invocation]) == (Status.PASSED, [None, 1.0])
-    assert metric.per_invocation[0].reason.startswith("a context turn")
+    assert metric.per_invocation[0].reason.startswith("context turn, not scored")
     assert "raises" not in await metrics_of(agent, conversation("fives"), asked, adk_verdicts=True)

@@ -191,7 +191,7 @@ JUDGES = """
     ("name", "status", "said"),
     [
         ("my_agent.judges:plain", Status.PASSED, ""),
-        ("agent.judges:waiting", Status.FAILED, "does not agree"),
+        ("agent.judges:waiting", Status.FAILED, "does not match"),
         ("my_agent.judges:raises", Status.ERROR, "RuntimeError: judge 500 (judges.py:"),
         ("my_agent.judges:wrong_type", Status.ERROR, "returned a dict; it must return its answer as a str"),
         ("my_agent.judges:absent", Status.ERROR, "has no function absent"),
@@ -254,8 +254,8 @@ async def test_what_is_not_recorded_is_named_in_a_replay(path):
     assert missing.statuses == ["ERROR"]
     assert missing.metric.error.type == "NotRecordedError"
     assert (
-        f"what the judge of {METRIC} is asked in turn 1 is not in recordings/shapes.jsonl: no answer of a "
-        "judge recorded for this repeat. --record auto requests the missing ones"
+        f"what the judge of {METRIC} is asked in turn 1 is not in recordings/shapes.jsonl: no judge "
+        "response recorded for this repeat. --record auto requests the missing ones"
     ) in missing.metric.reason
     assert missing.calls.judge_live == 0
 

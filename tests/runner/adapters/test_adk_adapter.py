@@ -191,7 +191,7 @@ async def test_a_sub_agent_by_name_keeps_the_app():
 
 def test_an_unknown_sub_agent_names_the_nearest_first():
     root = agent(sub_agents=[agent(name="shipping"), agent(name="billing")])
-    with pytest.raises(AgentLoadError, match=r"no agent 'biling' here; there is billing, "):
+    with pytest.raises(AgentLoadError, match=r"no agent 'biling'; nearest: billing, "):
         AdkAdapter(root, "biling")
 
 
@@ -230,7 +230,7 @@ async def test_a_yaml_agent(tmp_path):
 def test_a_bad_yaml_agent_is_told_by_its_path(tmp_path, text):
     config = tmp_path / "root_agent.yaml"
     config.write_text(text)
-    with pytest.raises(AgentLoadError, match=r"root_agent\.yaml is no agent that ADK can load"):
+    with pytest.raises(AgentLoadError, match=r"root_agent\.yaml: ADK cannot load this agent"):
         agent_from_yaml(config)
 
 

@@ -167,11 +167,11 @@ LASTING = {
     ),
     "the quota of a day": (
         fails(429, quota="GenerateRequestsPerDayPerProjectPerModel-FreeTier", retry_delay="1s"),
-        "The quota for today is used up",
+        "The daily quota is used up",
     ),
     "a request that is refused": (
         fails(400, "Invalid JSON payload."),
-        "400 INVALID_ARGUMENT: Invalid JSON payload. The service refuses the request itself",
+        "400 INVALID_ARGUMENT: Invalid JSON payload. The service refused the request",
     ),
     "a key without rights": (fails(403, "The API is disabled."), "Check the key in GOOGLE_API_KEY"),
 }
