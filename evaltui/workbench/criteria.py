@@ -173,7 +173,9 @@ class Criteria:
             return str(problem)
         try:
             data = self._data()
-        except (EvalSetError, OSError, ValueError) as error:
+        except EvalSetError as error:
+            return f"{self.path.name} is unreadable: {error.problems[0]}"
+        except (OSError, ValueError) as error:
             return f"{self.path.name} is unreadable: {error}"
         return None if isinstance(data, dict) else f"{self.path.name} is not an object"
 

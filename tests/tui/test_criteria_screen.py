@@ -190,7 +190,9 @@ async def test_a_broken_config_is_shown_with_its_problem_and_can_be_left(parrot)
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.listed)
         app.push_screen(CriteriaScreen(app.workbench, app.workbench.navigation.file))
-        await until(pilot, lambda: "! test_config.json is unreadable" in screen_text(app))
+        await until(
+            pilot, lambda: "! test_config.json is unreadable: line 1: not valid JSON" in screen_text(app)
+        )
         await pilot.press("down", "space", "left", "e", "delete", "escape")
         await until(pilot, lambda: not isinstance(app.screen, CriteriaScreen))
         assert (parrot / "test_config.json").read_text() == "{"

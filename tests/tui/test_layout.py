@@ -354,7 +354,7 @@ async def test_jumping_to_a_pane_by_the_key_on_it(agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
         await pilot.press("ctrl+o")
-        await until(pilot, lambda: len(app.screen.query(JumpLabel)) == 6)
+        await until(pilot, lambda: len(app.screen.query(JumpLabel)) == 7)
         assert "○ off" in screen_text(app)
         await pilot.press("3")
         await until(pilot, lambda: app.screen.focused and app.screen.focused.id == "result")

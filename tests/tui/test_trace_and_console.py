@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import in_panes, screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
@@ -89,12 +89,12 @@ async def test_n_walks_the_differences_and_enter_shows_them_in_full(desk, size):
         await pilot.press("escape", "n")
         await until(pilot, lambda: any("day" in line for line in marked(app)))
         await pilot.press("n")
-        await until(pilot, lambda: any("answer" in line for line in marked(app)))
+        await until(pilot, lambda: any("0.67 < 0.80" in line for line in marked(app)))
         await until(pilot, lambda: "3/3" in screen_text(app))
         await pilot.press("n")
         await until(pilot, lambda: "Wrapped to the first" in screen_text(app))
         await pilot.press("N")
-        await until(pilot, lambda: any("answer" in line for line in marked(app)))
+        await until(pilot, lambda: any("0.67 < 0.80" in line for line in marked(app)))
 
 
 async def test_n_says_when_there_is_nothing_to_walk(desk):
@@ -113,9 +113,11 @@ async def test_a_wide_pane_shows_expected_and_actual_beside_each_other(desk):
     async with app.run_test(size=WIDE) as pilot:
         await ran(app, pilot, "differs")
         await pilot.press("3", "z")
-        await until(pilot, lambda: any(line.split() == ["expected", "actual"] for line in screen_lines(app)))
-        day = next(line for line in screen_lines(app) if line.strip().startswith("≠ day"))
-        assert day.split() == ["≠", "day", "2", '"2"', "type:", "string"]
+        await until(pilot, lambda: any(line.split()[:1] == ["expected"] for line in in_panes(app)))
+        sides = next(line for line in in_panes(app) if line.split()[:1] == ["expected"])
+        day = next(line.rstrip(" │") for line in in_panes(app) if line.split()[:1] == ["day"])
+        assert day.split() == ["day", "2", "≠", "day", '"2"', "string,", "expected", "integer"]
+        assert sides.index("expected") < day.index("2") < sides.index("actual") < day.index('"2"')
 
 
 @SIZES
@@ -199,6 +201,7 @@ async def test_a_trace_is_folded_and_searched(desk):
         assert "It is there." not in screen_text(app)
         await pilot.press("x")
         await until(pilot, lambda: "unknown kind 'toolx'; kinds are" in screen_text(app))
+        assert "Did you mean tool?" in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: "It is there." in screen_text(app))
 

@@ -93,8 +93,8 @@ class Status(Bar):
         if message is None:
             return cut(run, width)
         said: Line = [(visible(message.text), ""), (" ", "")]
-        if cells(said) < width - _LEAST_RUN:
-            return both_ends(run, said, width, least=_LEAST_RUN)
+        if cells(said) + len(_GAP) + _LEAST_RUN <= width:
+            return both_ends(run, said, width, gap=len(_GAP), least=_LEAST_RUN)
         # A message is not cut for a run.
         return cut([(" ", ""), *said], width)
 

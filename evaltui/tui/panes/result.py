@@ -27,7 +27,7 @@ from evaltui.workbench.results import failing_differences, result_as_json
 from evaltui.workbench.state import CaseOutcome
 from evaltui.workbench.workbench import Workbench
 
-_NO_DIFFERENCES = "no calls, answers or state differ from what is expected"
+_NO_DIFFERENCES = "No difference in calls, response or state"
 
 
 # Seconds between two looks at what runs.

@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.lines import Line, pad
+from evaltui.text.lines import Line, pad, wrap_behind
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import show_value, visible
 from evaltui.tui.pages.writer import Page
@@ -71,7 +71,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         if problem := self._criteria.unreadable():
-            self._shown = [Shown([(" ! ", "error"), (visible(problem), "")])]
+            self._shown = self._problem(problem, "error")
         else:
             sections = self._criteria.sections()
             self._roomy = self.line_width >= _ROOMY
@@ -106,9 +106,14 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     # Drawing
 
+    def _problem(self, problem: str, role: str) -> list[Shown]:
+        """All of a problem, in as many lines as it takes."""
+        width = max(24, self.line_width)
+        return [Shown(line) for line in wrap_behind([(" ! ", role)], [(visible(problem), "")], width)]
+
     def _lines(self, sections: list[Section]) -> Iterator[Shown]:
         for problem in self._criteria.problems():
-            yield Shown([(" ! ", "warning"), (visible(str(problem)), "")])
+            yield from self._problem(str(problem), "warning")
         for number, section in enumerate(sections):
             if number:
                 yield Shown([])
