@@ -118,10 +118,10 @@ def _tab(tab: Tab, *, focused: bool, title: bool) -> Line:
 
 
 def fitting(line: Line, width: int) -> Line:
-    """As many words of a line as fit, from its end: what comes last says most; [] where none does."""
+    """As many words of a line as fit, from its end, which says most; [] where none fits."""
     while line and cells(line) > width:
         line = line[1:]
-        while line and not line[0][0].strip():
+        while line and line[0][0].strip() in ("", "›"):
             line = line[1:]
     return line
 

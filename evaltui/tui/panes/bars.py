@@ -153,7 +153,7 @@ class TabRow(ActionLine):
 
     def line(self, width: int) -> Line:
         tabs = super().line(width)
-        where = fitting(self._where, width - cells(tabs) - 2)
+        where = fitting(self._where, width - cells(tabs) - 3)
         return both_ends(tabs, [*where, (" ", "")] if where else [], width)
 
     def render_line(self, y: int) -> Strip:
