@@ -294,8 +294,13 @@ def write_history(page: Page, past: CasePast | None, *, passed: bool) -> None:
         page.ends([("  History", "bold")], [(runs, "muted")])
         return
     last: Line = [("  History", "bold"), ("   last passed ", "muted"), *_last_passed(past)]
-    page.ends(last, [(runs, "muted")] if cells(last) + len(runs) + 2 <= page.width else [])
-    page.row((" " * len("  History   "), ""), ("since then  ", "muted"), *_since_then(past))
+    since: Line = [(" " * len("  History   "), ""), ("since then  ", "muted"), *_since_then(past)]
+    # Behind the first line with room for it: what changed is not cut for a number.
+    ending: Line = [(runs, "muted")]
+    for line in (last, since):
+        fits = cells(line) + cells(ending) + 3 <= page.width
+        page.ends(line, ending if fits else [])
+        ending = [] if fits else ending
 
 
 def lowest_metric(history: CaseHistory) -> str:
