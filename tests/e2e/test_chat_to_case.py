@@ -45,7 +45,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
     terminal.press("enter")
     terminal.wait_for("exactly these calls")
     terminal.press("ctrl+s")
-    terminal.wait_for("saved lights.evalset.json")
+    terminal.wait_for("Saved lights.evalset.json")
     data = json.loads((folder / "lights.evalset.json").read_text(encoding="utf-8"))
     saved = data["eval_cases"][-1]
     assert saved["eval_id"] == "turn_off_the_bedroom_light"
@@ -75,8 +75,8 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
         lambda screen: '{"Kitchen": 19}' in screen and "The kitchen is set to 19 °C." in screen,
         "the conversation did not go on",
     )
-    terminal.wait_for("esc to the list")
+    terminal.wait_for("esc conversation")
     terminal.press("escape")
-    terminal.wait_for("? keys")
+    terminal.wait_for(" ? help")
     terminal.press("q")
     assert terminal.exit_code() == 0

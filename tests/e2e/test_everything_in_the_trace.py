@@ -93,7 +93,7 @@ def test_nested_transferred_skipped_and_long_running_calls_are_scored_and_seen(s
     shop.wait_for("all")
     shop.press("r")
     # The trajectory is 1.0: the inner call of the agent tool is no part of it, all the others are.
-    shop.wait_for("Run 1: 1 passed")
+    shop.wait_for("Run 1 finished: 1 passed")
     shop.press("t", "z")
     shop.wait_for("▾ front")
     screen = shop.wait_until(lambda now: "Turn 3" in now and "ask_manager" in now, "the trace did not come")

@@ -132,9 +132,8 @@ class Program:
     def leave_fields(self) -> None:
         """To the list of cases: what is typed is applied, or kept where it cannot be."""
         self.terminal.type("\x1b[<0;4;20M\x1b[<0;4;20m")
-        self.terminal.wait_until(
-            lambda screen: "o add" in screen or "o new case" in screen, "a field is open"
-        )
+        # In a field it is alt+?.
+        self.terminal.wait_until(lambda screen: " ? help" in screen, "a field is open")
 
     def save(self) -> None:
         self.terminal.press("ctrl+s")
