@@ -165,7 +165,7 @@ def try_one(program: Program, field: str, value: str, key: str) -> None:
     program.terminal.wait_until(lambda _: program.case == wanted, f"{what}: the file is not what was typed")
     # Where it could not be applied it is said to be missing, unless it was cancelled.
     if key != "escape" and wanted == CASE and is_text and value in ("refused", "text", "long", "lines"):
-        program.terminal.wait_for("not in the case yet")
+        program.terminal.wait_for("! Not applied: ")
     program.terminal.press("2")
     if wanted != CASE:
         program.terminal.press("u")

@@ -157,11 +157,12 @@ async def test_json_that_is_not_valid_is_said_and_kept(house):
         assert app.focused.cursor_location == (2, 1)
         # Another pane may be gone to; the text is still there when one comes back.
         await pilot.press("alt+1", "2")
-        await until(pilot, lambda: "not in the case yet" in screen_text(app))
+        await until(pilot, lambda: "! Not applied: " in screen_text(app))
+        assert " ctrl+s save  " in screen_lines(app)[-1]
         await pilot.press("e", "backspace")
         await until(pilot, lambda: "not valid JSON" not in screen_text(app))
         await pilot.press(",", "escape")
-        await until(pilot, lambda: "not in the case yet" not in screen_text(app))
+        await until(pilot, lambda: "! Not applied: " not in screen_text(app))
         assert not pane(app).is_editing
 
 

@@ -182,7 +182,10 @@ async def test_turns_unfold_below_their_case_and_lead_to_their_place(house):
         assert app.workbench.navigation.selection == Selection(app.workbench.sets.listed[0].case_path)
         await until(
             pilot,
-            lambda: "○ fine" not in screen_text(app).split("Cases")[0] and "▸ lights" in screen_text(app),
+            lambda: (
+                not any("○ fine" in line[:40] for line in screen_lines(app))
+                and "▸ lights" in screen_text(app)
+            ),
         )
 
 

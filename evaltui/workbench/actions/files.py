@@ -45,7 +45,9 @@ FILES: tuple[Action, ...] = (
         do=_save,
         refusal=_nothing_unsaved,
         rank=1,
-        word=lambda workbench: f"save ●{len(workbench.editing.unsaved())}",
+        word=lambda workbench: (
+            f"save ●{len(unsaved)}" if (unsaved := workbench.editing.unsaved()) else "save"
+        ),
         footer="save",
     ),
     action(

@@ -115,7 +115,7 @@ class CaseRows(PagePane, can_focus=True, inherit_bindings=False):
         places = [*parts, self.selected.place_of(None, "raw")] if row.id == ("id",) else [*parts]
         unapplied = self._workbench.editing.unapplied
         left = [found for at, name in places if (found := unapplied.at(path, at, name))]
-        problems = [Problem(Severity.ERROR, (), f"not in the case yet: {one}") for one in left]
+        problems = [Problem(Severity.ERROR, (), f"Not applied: {one}") for one in left]
         return replace(row, findings=(*problems, *row.findings)) if problems else row
 
     def line(self, number: int) -> Line:
