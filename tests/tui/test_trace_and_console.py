@@ -202,6 +202,7 @@ async def test_a_trace_is_folded_and_searched(desk):
         await pilot.press("x")
         await until(pilot, lambda: "unknown kind 'toolx'; kinds are" in screen_text(app))
         assert "Did you mean tool?" in screen_text(app)
+        assert "No match   / search   esc clear" in screen_text(app)
         await pilot.press("escape")
         await until(pilot, lambda: "It is there." in screen_text(app))
 
@@ -237,7 +238,7 @@ async def test_an_empty_console_says_what_comes_there(desk):
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("6", "enter", "t", "enter")
         await pilot.press("6")
-        await until(pilot, lambda: "nothing printed yet" in screen_text(app))
+        await until(pilot, lambda: "No output yet" in screen_text(app))
 
 
 async def test_a_set_has_no_trace(desk):
@@ -247,4 +248,4 @@ async def test_a_set_has_no_trace(desk):
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path))
         await pilot.press("t")
-        await until(pilot, lambda: "select a case" in screen_text(app))
+        await until(pilot, lambda: "No case selected" in [line.strip("▌ ") for line in screen_lines(app)])

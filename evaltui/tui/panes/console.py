@@ -79,7 +79,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
         if not len(self._log):
-            return [marker, ("nothing printed yet: what the agent prints is shown here", "muted")]
+            return [marker, ("No output yet", "muted")]
         if number < self._above:
             return [marker, (f"… {self._log.dropped:,} lines before these were dropped", "warning")]
         printed = self._log[number - self._above]

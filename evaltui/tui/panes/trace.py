@@ -112,17 +112,17 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     def _remark_now(self, case: CaseId | None, trace: Trace | None) -> str:
         if case is None:
-            return "select a case: its events are shown here"
+            return "No case selected"
         if trace is None:
             status = self._workbench.outcomes.status(case)
             return "Not run   r  Run case" if status == NOT_RUN else "reading the log …"
         if trace.events and not self._outline.rows:
-            return "nothing that happened here has this in it: / changes the search, esc shows all"
+            return "No match   / search   esc clear"
         if trace.left_out:
             return f"… and {trace.left_out:,} more events, which only the log of the run has"
         if trace.live:
             return "…"
-        return trace.problem or ("" if trace.events else "nothing happened in this case")
+        return trace.problem or ("" if trace.events else "No events")
 
     def _go_to_selection(self) -> None:
         """To the turn that was selected in the list of cases."""
