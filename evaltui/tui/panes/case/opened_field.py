@@ -274,6 +274,11 @@ class FieldChanges:
             field.handled = typed
             if field.field.live or typed != field.field.text:
                 self.apply(field)
+        if field.problem and field.done and not field.fresh and field.seen != field.base:
+            # A value that was only on the way to a text that is not valid is not left in the case, or saved.
+            self.restore(field)
+            field.done, field.seen = False, field.field.text
+            self.keep_unapplied(field)
         return not field.problem
 
     def restore(self, field: OpenedField) -> None:
