@@ -172,6 +172,23 @@ async def test_from_no_set_at_all_to_a_case(write_agent):
         await until(pilot, lambda: "▾ my  " in screen_text(app) and "●" not in screen_text(app))
 
 
+async def test_the_first_case_is_edited_however_late_the_screen_is_drawn(write_agent, monkeypatch):
+    app = WorkbenchApp(Workbench(write_agent(ECHO, name="parrot")))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: "An empty case" in screen_text(app))
+        await pilot.press("o", *"my")
+        main = app.screen_stack[0]
+        monkeypatch.setattr(main, "draw", lambda: None)
+        edit, edited = type(main).on_case_tree_edit, []
+        monkeypatch.setattr(type(main), "on_case_tree_edit", lambda self: edited.append(edit(self)))
+        await pilot.press("enter")
+        await until(pilot, lambda: edited)
+        monkeypatch.undo()
+        main.draw_soon()
+        await until(pilot, lambda: "id          case_1" in screen_text(app))
+        assert app.focused.id == "case"
+
+
 async def test_the_filter_shows_what_can_be_typed_and_what_it_does_not_understand(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=MEDIUM) as pilot:

@@ -89,8 +89,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         elif not self._will_complete:
             self._will_complete = True
             once(self, _SEEN, self.complete)
-        if self._layout.at_start != is_first_minute(self.workbench.sets):
-            self._layout.start(not self._layout.at_start)
+        before = self._layout.at_start
+        self._layout.start(is_first_minute(self.workbench.sets))
+        if self._layout.at_start != before:
             self._arrange()
         if self._layout.undecided and self.workbench.outcomes.get(self.workbench.navigation.selection.case):
             self._layout.bring_up("result")
@@ -133,6 +134,8 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def go_to(self, pane: str) -> None:
         if pane != self._layout.focus and self._layout.focus in self._panes.made:
             self._panes.made[self._layout.focus].left()
+        # The first case may be newer than what is drawn.
+        self._layout.start(is_first_minute(self.workbench.sets))
         self._layout.go_to(pane)
         self._arrange()
 
