@@ -227,7 +227,7 @@ async def test_what_is_unsaved_is_listed(talk, size):
         text = screen_text(app)
         assert "1 file is not saved" in text
         assert "● talk.evalset.json" in text
-        row = next(line for line in screen_lines(app) if line.strip() == "two")
+        row = next(line for line in screen_lines(app) if line.strip("│ ") == "two")
         assert row
 
 
