@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "screenshots"
 WIDE, NARROW = (160, 40), (80, 24)
 # What is different in every run, beside the durations.
-_TIMES = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d|invocation_duration_v1\s+[\d.]+|[█▏▎▍▌▋▊▉]+")
+_TIMES = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d|invocation_duration_v1\s+[\d.]+|\d+ (?:s|min) ago|[█▏▎▍▌▋▊▉━╸╺│─]+"
+)
 _WORDS = re.compile(r"<desc>(.*?)</desc>", flags=re.DOTALL)
 
 
@@ -94,7 +96,7 @@ async def words_now(picture: Picture) -> list[str]:
 def stored_words(picture: Picture) -> list[str]:
     """What the program showed when the picture was made."""
     found = _WORDS.search((FOLDER / f"{picture.name}.svg").read_text(encoding="utf-8"))
-    return html.unescape(found[1]).split() if found else []
+    return _TIMES.sub("", html.unescape(found[1])).split() if found else []
 
 
 async def _export(picture: Picture) -> str:
@@ -126,6 +128,13 @@ def _letters(text: str) -> list[str]:
 
 async def _end_of_run(app: WorkbenchApp) -> None:
     await _until(app, lambda: app.workbench.runs.current is not None and not app.workbench.runs.is_running)
+    await _listed(app, "1 run")
+
+
+async def _listed(app: WorkbenchApp, runs: str) -> None:
+    """Runs are listed a little later than they end, where there is room for the list."""
+    if app.size.width >= WIDE[0]:
+        await _until(app, lambda: runs in " ".join(_words_of(app.export_screenshot())))
 
 
 async def _end_of_turn(app: WorkbenchApp) -> None:
@@ -160,6 +169,7 @@ async def _mend_agent(app: WorkbenchApp) -> None:
     code = agent.read_text(encoding="utf-8")
     agent.write_text(code.replace(*MENDED), encoding="utf-8")
     await _until(app, lambda: watching.last is not None and watching.last.seconds is not None)
+    await _listed(app, "2 runs")
 
 
 async def _until(app: WorkbenchApp, condition: Callable[[], bool]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from evaltui.text.lines import Line
-from evaltui.tui.action_screen import bindings
+from evaltui.tui.action_screen import ActionScreen, bindings
 from evaltui.tui.pages.recent_runs import recent_lines
 from evaltui.tui.pane import Pane
 from evaltui.tui.widgets.lines import CursorLines
@@ -38,11 +38,11 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._runs = KeptRuns(workbench.agent.dir, self._show)
+        self._runs = KeptRuns(workbench.agent.dir, self._show_loaded)
         self._shown: list[RunRow] = []
         self._lines: list[Line] = []
         self._first = 0
-        self._loaded: object = None
+        self._loaded_for: object = None
 
     def heading(self) -> Line:
         count = len(self._runs.paths or ())
@@ -52,10 +52,16 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         """Looks again which runs there are, once one has ended."""
         run = self._workbench.runs.current
         ended = (run.number, run.over) if run is not None else True
-        if ended != self._loaded and (run is None or run.over):
-            self._loaded = ended
+        if ended != self._loaded_for and (run is None or run.over):
+            self._loaded_for = ended
             self.run_worker(self._runs.load(), group="recent runs", exclusive=True)
         self._show()
+
+    def _show_loaded(self) -> None:
+        self._show()
+        # The border says how many there are.
+        if isinstance(self.screen, ActionScreen):
+            self.screen.draw_soon()
 
     def _show(self) -> None:
         rows = [self._runs.row(path) for path in (self._runs.paths or ())[:_MOST]]
