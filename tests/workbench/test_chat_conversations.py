@@ -6,7 +6,7 @@ import json
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.chat.controller import NEW
+from evaltui.workbench.chat.controller import LOADING, NEW
 from evaltui.workbench.chat.conversation import SessionStart, TurnStage
 from evaltui.workbench.workbench import Workbench
 
@@ -327,6 +327,32 @@ async def test_a_failing_case_is_continued_from_its_result(chatting, long_case, 
     assert answer_of(turn) == "hello three after ['look', 'two']"
     assert turn.state_after == {"turns": 8}
     assert asked.read_text() == "x"
+
+
+async def test_what_is_sent_while_a_case_is_read_follows_its_turns(chatting, long_case, until):
+    await chatting.open()
+    chat = chatting.chat
+    chat.continue_from(long_case, 1, source="case")
+    assert (chat.loading, chat.transcript.turns) == (True, [])
+    chat.send(said("two"))
+    assert chat.refuses_to_rewind() == LOADING
+    await until(lambda: not chat.busy)
+    assert [turn.text for turn in chat.transcript.turns] == ["look", "two"]
+    assert answer_of(chat.transcript.turns[1]) == "hello two after ['look']"
+    assert chat.take_proposal() is None
+
+
+async def test_what_is_sent_while_a_case_cannot_be_read_is_proposed_again(chatting, until):
+    chat = chatting.chat
+    before = await chatting.talk("one")
+    for cancel in (False, True):
+        chat.continue_from(CaseId(chatting.sets.listed[0].case_path, "nobody"), 0)
+        chat.send(said("two"))
+        if cancel:
+            chat.cancel()
+        await until(lambda: not chat.busy)
+        assert chat.transcript.turns == [before]
+        assert chat.take_proposal() == said("two")
 
 
 async def test_a_case_is_continued_as_it_expects_itself(chatting, long_case, until):

@@ -350,6 +350,9 @@ def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
         page.blank()
         page.text([("The next message tries again, with the code as it is then.", "muted")])
         return
+    if transcript is not None and transcript.loading:
+        page.text([(f"Loading {visible(transcript.title)}…", "muted")])
+        return
     page.text([("No messages yet", "bold")])
     page.blank()
     page.text([("Write a message below, enter sends it.", "")])

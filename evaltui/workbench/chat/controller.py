@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Literal
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.outcome import ErrorInfo
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.errors import AgentBrokenError
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
-from evaltui.workbench.chat.current_session import CurrentSession
+from evaltui.workbench.chat.current_session import CurrentSession, info_of
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING
@@ -31,6 +30,7 @@ NEW = "new chat"
 # What the agent prints in a chat is of no run.
 NO_RUN = 0
 
+LOADING = "Chat is still loading"
 _ANSWERING = "Turn in progress (ctrl+c cancels)"
 
 
@@ -66,6 +66,8 @@ class ChatController:
         self._say = say
         self._idle_in: Transcript | None = None
         self._earlier: tuple[Transcript, list[ChatTurn]] | None = None
+        # What was shown before a conversation that is being loaded, and what could be restored then.
+        self._before_loading: tuple[Transcript | None, tuple[Transcript, list[ChatTurn]] | None] = None, None
         self._task: asyncio.Task[None] | None = None
         self._cancelled: asyncio.Task[None] | None = None
         self._forcing: asyncio.Task[None] | None = None
@@ -84,6 +86,11 @@ class ChatController:
         return self.busy and self._cancelled is self._task
 
     @property
+    def loading(self) -> bool:
+        """Whether the turns that the conversation begins with are still being read."""
+        return self.transcript is not None and self.transcript.loading
+
+    @property
     def answering(self) -> bool:
         """Whether a turn is running, or will be as soon as it can."""
         turns = self.transcript.turns if self.transcript else ()
@@ -91,15 +98,20 @@ class ChatController:
 
     def waiting(self, before: ChatTurn | None = None) -> list[WaitingCall]:
         """The calls that wait for a response, or waited before a turn; none while a turn runs."""
-        transcript = self.transcript
-        if transcript is None or self.answering:
+        if self.transcript is None or self.answering:
             return []
-        turns = transcript.turns
-        return transcript.waiting(turns.index(before) if before in turns else None)
+        turns = self.transcript.turns
+        return self.transcript.waiting(turns.index(before) if before in turns else None)
 
     async def origin(self, case: CaseId) -> Origin:
         """What a conversation can begin from in a case. Raises ValueError, with a sentence."""
-        return await asyncio.to_thread(self._read_origin, case)
+
+        def read() -> Origin:
+            from evaltui.workbench.chat.origins import read_origin
+
+            return read_origin(case, self._sets, self._outcomes)
+
+        return await asyncio.to_thread(read)
 
     def take_proposal(self) -> Json | None:
         """The message that the user may want to send next; it is proposed once."""
@@ -117,18 +129,24 @@ class ChatController:
         self._go(transcript)
 
     def continue_from(
-        self, case: CaseId, turn: int, how: How = "recorded", source: Source = "result"
+        self, case: CaseId, turn: int | None, how: How = "recorded", source: Source = "result"
     ) -> None:
-        """A new conversation that begins where the case's turn (from 0) would; after the last, at its end.
+        """A new conversation that begins where the case's turn (from 0) would; None is the end of the case.
 
         The turns before are taken from the case's last result, or as the case expects them, without asking a
-        model or tool; `live` sends the user's messages again. What the user says in `turn` is proposed.
+        model or tool; `live` sends the user's messages again. What the user says in `turn` is proposed. What
+        is sent while the case is being read follows these turns.
         """
-        self._start(partial(self._continue, case, turn, how, source))
+        if not self.loading:
+            self._before_loading = self.transcript, self._earlier
+        loading = Transcript(case.eval_id, loading=True)
+        task = self._start(partial(self._continue, loading, case, turn, how, source))
+        task.add_done_callback(lambda _: self._stop_loading(loading))
+        self._show(loading)
 
     def play(self, case: CaseId) -> None:
         """A new conversation in which everything that the user says in a case is sent."""
-        self._start(partial(self._continue, case, None, "live", "case"))
+        self.continue_from(case, None, "live", "case")
 
     # Talking
 
@@ -137,8 +155,7 @@ class ChatController:
         if reason := self.refuses_to_send():
             self._say(reason)
             return
-        transcript = self.transcript
-        if transcript is None:
+        if (transcript := self.transcript) is None:
             transcript = Transcript(NEW)
             self._show(transcript)
         transcript.turns = [turn for turn in transcript.turns if turn.stage is not TurnStage.WAITING]
@@ -192,8 +209,7 @@ class ChatController:
         assert self._earlier is not None
         (transcript, turns), self._earlier = self._earlier, None
         self._keep()
-        self.transcript = transcript
-        transcript.turns = turns
+        self.transcript, transcript.turns = transcript, turns
         self._changed()
 
     def replay(self) -> None:
@@ -217,6 +233,8 @@ class ChatController:
         return _ANSWERING if self.answering else None
 
     def refuses_to_rewind(self) -> str | None:
+        if self.loading:
+            return LOADING
         return None if self.transcript and self.transcript.turns else "No messages yet"
 
     def refuses_to_repeat(self) -> str | None:
@@ -224,18 +242,14 @@ class ChatController:
         return self.refuses_to_rewind() or self.refuses_to_send()
 
     def refuses_to_restore(self) -> str | None:
-        if self._earlier is None:
-            return "No rewind to undo"
-        return self.refuses_to_send()
+        return "No rewind to undo" if self._earlier is None or self.loading else self.refuses_to_send()
 
     def refuses_to_save(self) -> str | None:
         if reason := self.refuses_to_repeat():
             return reason
         if self.transcript is None or not self.transcript.counted():
             return "No finished turn to save"
-        if not self._sets.is_read:
-            return "Loading eval sets…"
-        return None
+        return None if self._sets.is_read else "Loading eval sets…"
 
     async def close(self) -> None:
         """End what runs, the agent's process included."""
@@ -252,8 +266,7 @@ class ChatController:
         self._changed()
 
     def _keep(self) -> None:
-        """What is shown now can be brought back."""
-        if self.transcript is not None and self.transcript.turns:
+        if self.transcript is not None and self.transcript.turns and not self.loading:
             self._earlier = self.transcript, self.transcript.turns
 
     def _rewound(self, turn: int) -> Transcript | None:
@@ -277,58 +290,56 @@ class ChatController:
 
     def _go(self, transcript: Transcript) -> None:
         """Have a session, and send what waits to be sent."""
-        if self._idle_in is not transcript or self.cancelling or not self.busy:
+        sends_soon = self._idle_in is transcript and self.busy and not self.cancelling
+        if not sends_soon and not transcript.loading:
             self._start(partial(self._work, transcript))
         self._changed()
 
-    def _start(self, work: Callable[[], Awaitable[None]]) -> None:
+    def _start(self, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Do this once what is done now has been ended."""
         if self._task is not None:
             self._task.cancel()
         self._idle_in = None
         self._task = asyncio.create_task(self._alone(work))
         self._task.add_done_callback(lambda _: self._changed())
+        return self._task
 
     async def _alone(self, work: Callable[[], Awaitable[None]]) -> None:
         async with self._one_at_a_time:
             await work()
         self._agent.keep_host_warm()
 
-    async def _continue(self, case: CaseId, turn: int | None, how: How, source: Source) -> None:
+    async def _continue(
+        self, loading: Transcript, case: CaseId, turn: int | None, how: How, source: Source
+    ) -> None:
         try:
-            origin = await self.origin(case)
-            at = len(origin.messages) if turn is None else turn
-            if reason := origin.refuses(at, source if how == "recorded" else None):
-                raise ValueError(reason)
+            transcript = (await self.origin(case)).conversation(turn, source if how == "recorded" else None)
         except (OSError, ValueError) as error:
+            self._stop_loading(loading)
             self._say(str(error))
             return
-        transcript = origin.transcript(at, source) if how == "recorded" else origin.to_be_sent(at)
-        self._show(transcript)
+        if loading.turns:
+            transcript.turns, transcript.proposal = [*transcript.turns, *loading.turns], None
+        self.transcript = transcript
+        self._changed()
         await self._work(transcript)
 
-    def _read_origin(self, case: CaseId) -> Origin:
-        """In a thread: imports the models, reads the set and the log."""
-        from evaltui.workbench.chat.origins import origin
-
-        file = self._sets.file_of(case.path)
-        opened = self._sets.open(file)
-        stored = opened.case(case.eval_id)
-        if stored is None:
-            why = str(opened.errors[0]) if opened.errors else f"not in {file.name}"
-            raise ValueError(f"Cannot continue {case.eval_id}: {why}")
-        scored = self._outcomes.get(case)
-        if scored is None:
-            return origin(case, stored.model())
-        events = (self._outcomes.traces.events_of(case) or {}).get(scored.repeat, ())
-        return origin(case, stored.model(), scored, events)
+    def _stop_loading(self, loading: Transcript) -> None:
+        """Shows the conversation before again where nothing came of it; what was sent is proposed there."""
+        if self.transcript is not loading:
+            return
+        self.transcript, self._earlier = self._before_loading
+        if loading.turns:
+            self.transcript = self.transcript or Transcript(NEW)
+            self.transcript.proposal = loading.turns[-1].content
+        self._changed()
 
     async def _work(self, transcript: Transcript) -> None:
-        if _next_waiting(transcript) is None:
+        if transcript.next_waiting is None:
             self._idle_in = transcript
             await self._open_ahead(transcript)
             self._idle_in = None
-        while (turn := _next_waiting(transcript)) is not None:
+        while (turn := transcript.next_waiting) is not None:
             await self._send(transcript, turn)
             if not turn.counts:
                 return
@@ -340,7 +351,7 @@ class ChatController:
         try:
             await self.session.ready(transcript, transcript.counted())
         except Exception as error:  # whatever it is, the workbench goes on and says so
-            transcript.broken = _info_of(error)
+            transcript.broken = info_of(error)
 
     async def _send(self, transcript: Transcript, turn: ChatTurn) -> None:
         past = transcript.counted(transcript.turns.index(turn))
@@ -360,7 +371,7 @@ class ChatController:
             raise
         except Exception as error:  # whatever it is, the conversation can go on
             turn.stage = TurnStage.FAILED
-            turn.error = _info_of(error)
+            turn.error = info_of(error)
             if isinstance(error, AgentBrokenError):
                 transcript.broken = error.error
         finally:
@@ -386,13 +397,3 @@ class ChatController:
     def _on_printed(self, source: str, line: str) -> None:
         self._console.add(NO_RUN, source, line, None)
         self._changed()
-
-
-def _next_waiting(transcript: Transcript) -> ChatTurn | None:
-    return next((turn for turn in transcript.turns if turn.stage is TurnStage.WAITING), None)
-
-
-def _info_of(error: Exception) -> ErrorInfo:
-    if isinstance(error, AgentBrokenError | RequestFailedError | HostLostError):
-        return error.error
-    return ErrorInfo(type(error).__name__, str(error))

@@ -122,6 +122,8 @@ class Transcript:
     """A message that the user may want to send next."""
     broken: ErrorInfo | None = None
     """Why the agent cannot be talked to, as of the last attempt."""
+    loading: bool = False
+    """Whether the turns before are still being read: another transcript takes its place then."""
     places: Mapping[str, CallPlace] = field(default_factory=dict)
     """Where the calls were made that messages taken from elsewhere respond to."""
     _waiting: tuple[list[ChatTurn], list[WaitingCall]] = field(default=([], []), repr=False)
@@ -132,6 +134,11 @@ class Transcript:
         if turns != self._waiting[0]:
             self._waiting = turns, waiting_calls([turn.events for turn in turns])
         return self._waiting[1]
+
+    @property
+    def next_waiting(self) -> ChatTurn | None:
+        """The first turn that is not sent yet."""
+        return next((turn for turn in self.turns if turn.stage is TurnStage.WAITING), None)
 
     def counted(self, before: int | None = None) -> list[ChatTurn]:
         """The turns that count, of all or of those before the one at an index."""

@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_files import AgentFiles, changed_files
-from evaltui.runner.errors import AgentBrokenError
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 
@@ -146,3 +147,10 @@ class CurrentSession:
                 self._agent.warm_hosts.start,
             )
         return self._live
+
+
+def info_of(error: Exception) -> ErrorInfo:
+    """What a session or a turn of it failed with."""
+    if isinstance(error, AgentBrokenError | RequestFailedError | HostLostError):
+        return error.error
+    return ErrorInfo(type(error).__name__, str(error))

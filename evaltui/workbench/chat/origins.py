@@ -21,6 +21,8 @@ from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
 from evaltui.core.simulated_users import SimulatedUserError
 from evaltui.text.values import counted, show_change, visible
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, SessionStart, Transcript, TurnStage
+from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import CaseOutcome
 
 
@@ -58,6 +60,16 @@ class Origin:
             f"only {len(self.happened)} of {counted(len(self.messages), 'turn')} finished "
             f"in the last run of {self.case.eval_id}"
         )
+
+    def conversation(self, turn: int | None, source: str | None) -> Transcript:
+        """A conversation that begins where the turn would, None is the end; `source` is as for `refuses`.
+
+        Raises ValueError, with a sentence.
+        """
+        at = len(self.messages) if turn is None else turn
+        if reason := self.refuses(at, source):
+            raise ValueError(reason)
+        return self.to_be_sent(at) if source is None else self.transcript(at, source)
 
     def transcript(self, turn: int, source: str) -> Transcript:
         """A conversation that begins where the turn would; the ones before are as they were (`result`), or as
@@ -129,6 +141,21 @@ def origin(
     happened = _whole_turns(events, failed=failed)
     made = replace(made, happened=happened, result_session=_session(scored.case))
     return replace(made, messages=tuple(map(_message_in, happened))) if scenario and happened else made
+
+
+def read_origin(case: CaseId, sets: OpenSets, outcomes: Outcomes) -> Origin:
+    """Reads the case and the log of its last result. Raises OSError, or ValueError with a sentence."""
+    file = sets.file_of(case.path)
+    opened = sets.open(file)
+    stored = opened.case(case.eval_id)
+    if stored is None:
+        why = str(opened.errors[0]) if opened.errors else f"not in {file.name}"
+        raise ValueError(f"Cannot continue {case.eval_id}: {why}")
+    scored = outcomes.get(case)
+    if scored is None:
+        return origin(case, stored.model())
+    events = (outcomes.traces.events_of(case) or {}).get(scored.repeat, ())
+    return origin(case, stored.model(), scored, events)
 
 
 def _message_in(turn: Sequence[Event]) -> Json:

@@ -29,6 +29,7 @@ from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.actions import BY_ID, keys_of
+from evaltui.workbench.chat.controller import LOADING
 from evaltui.workbench.chat.conversation import ChatTurn, text_of
 from evaltui.workbench.first_minute import has_few_cases
 from evaltui.workbench.keymap import key_name
@@ -271,6 +272,8 @@ class ChatMessage(Vertical):
         more: Line = [(f"{below:,} more line{'' if below == 1 else 's'} below", "muted")] if below else []
         if chat.cancelling:
             return [("◐ cancelling", "bold accent")], more
+        if chat.loading:
+            return [("◐ loading", "bold accent")], more
         if chat.session.opening:
             return [("◐ starting the agent", "bold accent")], more
         for number, turn in enumerate(transcript.turns if transcript else (), 1):
@@ -319,7 +322,7 @@ class ChatMessage(Vertical):
             self._workbench.say(str(error))
             return
         if not content["parts"]:
-            self._workbench.say("Message is empty")
+            self._workbench.say(LOADING if self._chat.loading else "Message is empty")
             return
         if reason := self._chat.refuses_to_send():
             self._workbench.say(reason)
