@@ -238,6 +238,8 @@ class CasePoint:
     summary: CaseSummary
     run: RunSummary
     path: Path
+    number: int = 0
+    """Number of the run, from 1."""
 
 
 @dataclass(frozen=True)
@@ -277,13 +279,13 @@ class History:
     def of(self, case: CaseId, eval_set_id: str, last: int = 20) -> CaseHistory:
         """The last runs that have a result of the case. A log that cannot be read is passed over."""
         points: list[CasePoint] = []
-        for path in reversed(run_logs(self._agent_dir)):
+        for place, path in reversed(list(enumerate(run_logs(self._agent_dir), 1))):
             try:
                 point = self._point(path, case, eval_set_id)
             except (OSError, ValueError):
                 continue
             if point is not None:
-                points.append(point)
+                points.append(point if point.number else replace(point, number=place))
                 if len(points) == last:
                     break
         return CaseHistory(case, tuple(reversed(points)))
@@ -294,7 +296,7 @@ class History:
         if found is None:
             return None
         run = RunSummary(run_id(path), {case: found.summary}, circumstances=circumstances)
-        return CasePoint(header.started, found.summary, run, path)
+        return CasePoint(header.started, found.summary, run, path, header.number or 0)
 
     def _run(self, path: Path) -> tuple[RunHeader, Circumstances]:
         known = self._known.get(path)

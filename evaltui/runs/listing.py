@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -27,6 +27,8 @@ class RunRow:
     path: Path
     started: datetime
     """UTC."""
+    number: int | None = None
+    """Counts the runs of the agent, from 1; None for a result file of google-adk."""
     names: tuple[str, ...] = ()
     """What the user calls it."""
     ending: RunEnding = "over"
@@ -60,17 +62,13 @@ class RunRow:
 
     @property
     def title(self) -> str:
-        return run_title(self.started, self.name)
+        return run_title(self.number, self.started, self.name)
 
 
-def when(started: datetime) -> str:
-    """By the user's clock: `2026-11-20 14:03:12`"""
-    return f"{started.astimezone():%Y-%m-%d %H:%M:%S}"
-
-
-def run_title(started: datetime, name: str) -> str:
-    """`run of 2026-11-20 14:03:12`, or with a name `run baseline of 2026-11-20 14:03:12`"""
-    return f"run {name} of {when(started)}" if name else f"run of {when(started)}"
+def run_title(number: int | None, started: datetime, name: str = "") -> str:
+    """`run 18`, with a name `run 18 baseline`; by its moment where it has no number."""
+    known = f"run {number}" if number else f"run of {started.astimezone():%Y-%m-%d %H:%M}"
+    return f"{known} {name}" if name else known
 
 
 def stored_runs(agent_dir: Path) -> list[Path]:
@@ -94,12 +92,19 @@ def names_by_run(agent_dir: Path) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def read_row(path: Path, names: tuple[str, ...] = (), files: Mapping[str, str] | None = None) -> RunRow:
-    """A run; what cannot be read is a problem of the row. `files` are the agent's now, if that matters."""
+def read_row(
+    path: Path,
+    names: tuple[str, ...] = (),
+    files: Mapping[str, str] | None = None,
+    place: int | None = None,
+) -> RunRow:
+    """A run; what cannot be read is a problem of the row. `files` are the agent's now, if that matters,
+    `place` numbers a log of an earlier version, which has no number of its own."""
     try:
-        return _adk_row(path, names) if path.name.endswith(ADK_SUFFIX) else _log_row(path, names, files)
+        row = _adk_row(path, names) if path.name.endswith(ADK_SUFFIX) else _log_row(path, names, files)
     except (OSError, ValueError) as error:
-        return RunRow(path, _started(path), names, problem=str(error))
+        return RunRow(path, _started(path), place, names, problem=str(error))
+    return row if row.number or row.is_of_adk else replace(row, number=place)
 
 
 def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
@@ -109,7 +114,7 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
     return RunRow(
         path,
         run.started if run.created else _started(path),
-        names,
+        names=names,
         status=worst_status(statuses),
         counts=Counter(status.value for status in statuses),
         selected=len(run.cases),
@@ -126,6 +131,7 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
     return RunRow(
         path,
         header.started,
+        header.number,
         names,
         ending,
         run.footer.status if run.footer else None,

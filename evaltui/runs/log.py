@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import platform
+import re
 import time
 import uuid
 from collections import Counter
@@ -70,10 +71,11 @@ class RunLog:
     def create(cls, agent_dir: Path, header: Json) -> RunLog:
         """Begin `.evaltui/runs/<utc>-<hex>.jsonl` in the agent's folder with a header line.
 
-        The header gets the versions, and the time of the start unless `header` has one. Raises OSError
-        where the folder cannot be written.
+        The header gets the versions, and the time of the start and the number unless `header` has them.
+        Raises OSError where the folder cannot be written.
         """
         folder = make_own_folder(agent_dir, RUNS)
+        number = header.get("number") or next_number(agent_dir)
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
@@ -82,7 +84,8 @@ class RunLog:
         with suppress(OSError):
             fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         versions = {"version": VERSION, "evaltui": _own_version(), "python": platform.python_version()}
-        log._write({"kind": "header", **versions, "started": now.isoformat(), **header})
+        begun = {"started": now.isoformat(), "number": number}
+        log._write({"kind": "header", **versions, **begun, **header})
         try:
             log._flush()
         except OSError:
@@ -213,6 +216,17 @@ def latest_run(agent_dir: Path) -> Path | None:
     return next(reversed(run_logs(agent_dir)), None)
 
 
+def next_number(agent_dir: Path) -> int:
+    """Number of the run that begins next, from 1: one more than that of the newest log. Raises OSError."""
+    logs = run_logs(agent_dir)
+    if not logs:
+        return 1
+    with logs[-1].open(encoding="utf-8", errors="replace") as file:
+        found = re.match(r'\{"kind":"header".*?"started":"[^"]*","number":(\d+)', file.readline())
+    # Earlier versions did not number them.
+    return 1 + (int(found[1]) if found else len(logs))
+
+
 def runs_folder(agent_dir: Path) -> Path:
     return own_folder(agent_dir) / RUNS
 
@@ -262,6 +276,11 @@ class RunHeader:
     by_label: bool = False
     twins: frozenset[tuple[str, str]] = frozenset()
 
+    @property
+    def number(self) -> int | None:
+        """Number of the run, from 1; None in a log of an earlier version."""
+        return self.data.get("number")
+
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """The selected cases, each with its set id."""
         for one in self.sets:
@@ -306,7 +325,7 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
 
 
 # What the run was begun with, as far as it was asked for.
-_KINDS = {"runs": int, "agent_name": str, "config": str, "initial_session": str}
+_KINDS = {"number": int, "runs": int, "agent_name": str, "config": str, "initial_session": str}
 
 
 def _check_choices(data: Json) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
@@ -48,6 +49,8 @@ class RunRequest:
     tools: ToolMode | None = None
     resumes: Resumption | None = None
     """The run that this one brings to its end."""
+    number: int | None = None
+    """Number of the run, from 1; None for the next one."""
 
 
 def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
@@ -74,7 +77,7 @@ class SelectedRun:
     plan: RunPlan
     sets: tuple[SetInfo, ...]
     """The sets of the plan, in its order."""
-    header: Mapping[str, str]
+    header: Mapping[str, Any]
     """What its log says at the top besides what the plan says."""
     notes: tuple[str, ...] = ()
     """Sentences on what of the request is left out."""
@@ -115,9 +118,11 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     return SelectedRun(request, plan, tuple(infos), _header(request, sets), tuple(notes))
 
 
-def _header(request: RunRequest, sets: SetSource) -> dict[str, str]:
+def _header(request: RunRequest, sets: SetSource) -> dict[str, Any]:
     files = {"config": sets.config, "initial_session": sets.initial_session}
-    header = {name: str(path.resolve()) for name, path in files.items() if path}
+    header: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items() if path}
+    if request.number is not None:
+        header["number"] = request.number
     return header | ({"resumed": request.resumes.id} if request.resumes else {})
 
 

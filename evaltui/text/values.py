@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 MAX_VALUE = 48
@@ -108,6 +109,23 @@ def show_seconds(seconds: float) -> str:
         return f"{minutes} min {rest:02} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min"
+
+
+def show_moment(at: datetime, now: datetime) -> str:
+    """`12 s ago`, `3 min ago`; from an hour on as `show_clock` has it."""
+    seconds = (now - at).total_seconds()
+    if seconds < 60:
+        return f"{max(0, int(seconds))} s ago"
+    return f"{int(seconds // 60)} min ago" if seconds < 3_600 else show_clock(at, now)
+
+
+def show_clock(at: datetime, now: datetime) -> str:
+    """A moment that stays true while it is shown: `today 14:05`, `22 Nov 14:05`, `22 Nov 2025`, by the user's
+    clock."""
+    local, today = at.astimezone(), now.astimezone()
+    if local.date() == today.date():
+        return f"today {local:%H:%M}"
+    return f"{local.day} {local:%b %H:%M}" if local.year == today.year else f"{local.day} {local:%b %Y}"
 
 
 def show_size(count: int) -> str:

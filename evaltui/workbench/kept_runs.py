@@ -25,6 +25,7 @@ class KeptRuns:
         self._changed = changed
         self.paths: Sequence[Path] | None = None
         self._names: Mapping[str, tuple[str, ...]] = {}
+        self._places: Mapping[Path, int] = {}
         self._files: Mapping[str, str] = {}
         self._rows: dict[Path, RunRow] = {}
         self._wanted: dict[Path, None] = {}
@@ -68,11 +69,13 @@ class KeptRuns:
     # In a thread
 
     def _look(self) -> tuple[list[Path], dict[str, tuple[str, ...]], dict[str, str]]:
-        logs = newest_first(run_logs(self._agent_dir))
-        return logs, names_by_run(self._agent_dir), files_of(self._agent_dir)
+        logs = run_logs(self._agent_dir)
+        self._places = {log: place for place, log in enumerate(logs, 1)}
+        return newest_first(logs), names_by_run(self._agent_dir), files_of(self._agent_dir)
 
     def _read_row(self, path: Path) -> RunRow:
-        return read_row(path, self._names.get(run_id(path), ()), self._files)
+        names = self._names.get(run_id(path), ())
+        return read_row(path, names, self._files, self._places.get(path))
 
 
 # Of what did not change there is the most, and the least to see.

@@ -42,9 +42,10 @@ class CasePast:
     history: CaseHistory
     names: Mapping[str, str]
 
-    def name_of(self, point: CasePoint) -> str:
-        """The name that a run was given; "" for none."""
-        return self.names.get(point.run.id, "")
+    def title_of(self, point: CasePoint) -> str:
+        """`run 18`, `run 18 baseline`"""
+        name = self.names.get(point.run.id, "")
+        return f"run {point.number} {name}" if name else f"run {point.number}"
 
 
 class Histories:

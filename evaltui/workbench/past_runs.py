@@ -163,7 +163,8 @@ def last_outcomes(
     """
     wanted = {CaseId(one.case_path, case.eval_id) for one in workspace.sets for case in one.cases}
     names = {run: name for name, run in run_names(agent_dir).items()}
-    for log in run_logs(agent_dir)[: -MOST_RUNS - 1 : -1]:
+    logs = run_logs(agent_dir)
+    for place, log in list(enumerate(logs, 1))[: -MOST_RUNS - 1 : -1]:
         if not wanted:
             return
         try:
@@ -178,7 +179,8 @@ def last_outcomes(
             changed = not run.header.files or bool(files_changed_since(log, run.header.files, agent_dir))
         except (OSError, ValueError):
             continue
-        title = run_title(run.header.started, names.get(run_id(log), ""))
+        header = run.header
+        title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
         reading = _Reading(run, workspace, open_set, -1 if changed else code, RunRef(log=log, title=title))
         for start in range(0, len(found), _AT_ONCE):
             some = (reading.read(case, logged) for case, logged in found[start : start + _AT_ONCE])

@@ -172,7 +172,9 @@ class RunController:
         if reason := self.refuses_to_run():
             self._say(reason)
             return False
-        self.start(f"rest of {resumption.id}", resumption.eval_ids, resumes=resumption)
+        number = resumption.header.number
+        title = f"rest of run {number}" if number else f"rest of {resumption.id}"
+        self.start(title, resumption.eval_ids, resumes=resumption)
         self._say("")
         return True
 
@@ -186,7 +188,8 @@ class RunController:
     ) -> Run:
         """Runs cases while nothing else runs; `first` is a host that has the agent already."""
         self._outcomes.leave_previous_run()
-        self._started += 1
+        # Those of other sittings count, too.
+        self._started = max(self._started + 1, self._next_number())
         self.current = Run(
             self._started,
             title,
@@ -202,6 +205,14 @@ class RunController:
         self._task = asyncio.create_task(self._work(self.current, chosen, first))
         self._changed()
         return self.current
+
+    def _next_number(self) -> int:
+        from evaltui.runs.log import next_number
+
+        try:
+            return next_number(self._agent.dir)
+        except OSError:
+            return 1
 
     def _keys_of(self, chosen: Chosen) -> frozenset[CaseId]:
         """The chosen cases that the list shows."""
@@ -276,7 +287,7 @@ class RunController:
         from evaltui.runs.selection import RunRequest, resuming
 
         if run.resumes:
-            return resuming(RunRequest(self._agent.dir), run.resumes)
+            return resuming(RunRequest(self._agent.dir, number=run.number), run.resumes)
         runs, pass_if = run.repeated or (None, None)
         return RunRequest(
             self._agent.dir,
@@ -286,6 +297,7 @@ class RunController:
             pass_if=pass_if,
             record=self.record_mode,
             tools=self.tool_mode,
+            number=run.number,
         )
 
     def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:

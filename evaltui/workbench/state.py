@@ -67,7 +67,7 @@ class RunRef:
     """The run that a result or a trace is from."""
 
     number: int = 0
-    """Counts the runs of this sitting, from 1; 0 for a run of an earlier one."""
+    """Number of a run of this sitting, as in `Run`; 0 for a run of an earlier one."""
     log: Path | None = None
     """The log or result file of a run of an earlier sitting."""
     title: str = ""
@@ -169,7 +169,7 @@ class Run:
     """One run and how far it is."""
 
     number: int
-    """Counts the runs of this sitting, from 1."""
+    """Counts the runs of the agent, from 1."""
     title: str
     code: int = 0
     """The version of the agent's code that is run."""

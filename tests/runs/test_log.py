@@ -15,7 +15,7 @@ import pytest
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.runs.log import RunLog, is_being_written, latest_run, run_logs
+from evaltui.runs.log import RunLog, is_being_written, latest_run, next_number, run_logs
 from evaltui.runs.log_reader import (
     Footer,
     StoredRun,
@@ -304,3 +304,16 @@ def test_a_log_is_told_from_one_that_is_being_written(tmp_path):
     child.stdin.close()
     child.stdout.close()
     assert not is_being_written(path)
+
+
+def test_runs_are_numbered_and_those_of_earlier_versions_counted(tmp_path):
+    first = RunLog.create(tmp_path, {})
+    first.close()
+    header, rest = first.path.read_text().split("\n", 1)
+    assert '"number":1' in header
+    # As of an earlier version.
+    first.path.write_text(header.replace(',"number":1', ',"runs":1') + "\n" + rest)
+    assert read_header(first.path).number is None
+    assert next_number(tmp_path) == 2
+    RunLog.create(tmp_path, {"number": 7}).close()
+    assert next_number(tmp_path) == 8

@@ -11,8 +11,8 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.history import CaseHistory, CasePoint
-from evaltui.runs.listing import when
 from evaltui.text.lines import draw
+from evaltui.text.values import show_clock
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.outcomes import CasePast
@@ -28,7 +28,15 @@ def point(number, status, files=None):
     )
     circumstances = Circumstances(files=files or {"agent.py": "1"})
     run = RunSummary(f"run-{number}", {KEY: summary}, circumstances=circumstances)
-    return CasePoint(datetime(2026, 1, number, 12, tzinfo=UTC), summary, run, Path(f"run-{number}.jsonl"))
+    return CasePoint(at(number), summary, run, Path(f"run-{number}.jsonl"), number)
+
+
+def at(day):
+    return datetime(2026, 1, day, 12, tzinfo=UTC)
+
+
+def clock(day):
+    return show_clock(at(day), datetime.now(UTC))
 
 
 def past(*points, names=None):
@@ -48,12 +56,11 @@ def test_bars_when_it_last_passed_and_what_changed_since():
     known = past(
         point(1, P), point(10, P), point(3, F), point(2, F, {"agent.py": "2"}), names={"run-10": "baseline"}
     )
-    began = when(datetime(2026, 1, 10, 12, tzinfo=UTC))
     shown = lines(F, known)
     (strip,) = (line for line in shown if "▂█▃▂" in line)
-    assert "last ✓ baseline" in shown[shown.index(strip) - 1]
+    assert "last ✓ run 10 baseline" in shown[shown.index(strip) - 1]
     (row,) = (line for line in shown if line.startswith("  History"))
-    assert row.startswith(f"  History   last passed 2 runs ago, baseline, {began}")
+    assert row.startswith(f"  History   last passed 2 runs ago, run 10 baseline, {clock(10)}")
     assert row.endswith("4 runs, rouge")
     assert "            since then  agent: agent.py" in shown
 
@@ -63,7 +70,7 @@ def test_bars_when_it_last_passed_and_what_changed_since():
     [
         ([point(1, F)], "never"),
         ([point(1, F), point(2, F)], "in none of the last 2 runs"),
-        ([point(1, P), point(2, F)], f"in the run before, {when(datetime(2026, 1, 1, 12, tzinfo=UTC))}"),
+        ([point(1, P), point(2, F)], f"in the run before, run 1, {clock(1)}"),
         ([], "never"),
     ],
 )

@@ -3,13 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
 from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.pages.recent_runs import moment, recent_lines
+from evaltui.tui.pages.recent_runs import recent_lines
 from evaltui.workbench.workbench import Workbench
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
@@ -44,13 +43,6 @@ def test_a_sparkline_where_there_is_not():
     assert first == 1
     assert lines[0] == "█▆▄                  44% 7/16 passed"
     assert len(lines) == 3
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 s ago"), (59, "59 s ago"), (60, "1 min ago"), (3_599, "59 min ago")]
-)
-def test_moments(seconds, text):
-    assert moment(NOW - timedelta(seconds=seconds), NOW) == text
 
 
 async def test_a_run_is_listed_when_it_has_ended_and_opened_by_enter(write_agent):

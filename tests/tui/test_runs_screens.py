@@ -130,7 +130,7 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await until(pilot, shows(app, "before ", RunsScreen))
         await pilot.press("up", "equals_sign")
         await until(pilot, shows(app, "changed: agent: agent.py", ComparisonScreen))
-        assert "run before of" in screen_text(app)
+        assert "run 1 before" in screen_text(app)
         assert "▾ broken" in screen_text(app)
         assert "▾ fixed  1" in screen_text(app)
         await until(pilot, lambda: "response_match_score 1.00 → 0.00" in screen_text(app))
@@ -157,7 +157,7 @@ async def test_the_base_is_marked_and_the_sides_are_swapped(coin):
         newest = app.screen.rows.current
         await until(pilot, lambda: app.screen._runs.row(newest))
         await pilot.press("space")
-        await until(pilot, shows(app, "base ●: run of"))
+        await until(pilot, shows(app, "base ●: run 2"))
         await pilot.press("equals_sign")
         await until(pilot, shows(app, "This is the base"))
         await pilot.press("down", "equals_sign")

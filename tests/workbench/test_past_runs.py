@@ -8,7 +8,7 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.runs.history import name_run
-from evaltui.runs.listing import run_title, stored_runs
+from evaltui.runs.listing import stored_runs
 from evaltui.runs.resuming import read_resumption
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
@@ -94,7 +94,7 @@ async def test_after_a_restart_a_case_still_has_its_history(greeter, open_workbe
     workbench = await open_workbench()
     past = await history(workbench, key, until, runs=2)
     assert [point.summary.status for point in past.history.points] == [Status.PASSED, Status.FAILED]
-    assert past.name_of(past.history.last_passed) == "baseline"
+    assert past.title_of(past.history.last_passed) == "run 1 baseline"
     assert past.history.changed_since == ("agent: agent.py",)
     assert past.history.values("response_match_score") == [1.0, 0.0]
 
@@ -291,7 +291,7 @@ async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, 
     assert (newest.changed, named.changed) == ((), ("agent.py",))
     assert (newest.ending, newest.status) == ("over", Status.FAILED)
     assert broken.problem.endswith("is not a run log")
-    assert named.title == run_title(named.started, "baseline")
+    assert (named.number, named.title, newest.title) == (1, "run 1 baseline", "run 2")
     await kept.close()
 
 

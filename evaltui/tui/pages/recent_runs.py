@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import COUNTED, ROLES
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
-from evaltui.text.values import visible
+from evaltui.text.values import show_moment, visible
 
 if TYPE_CHECKING:
     from evaltui.runs.listing import RunRow
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _FIGURES, _WHEN, _BAR, _PASSED = 14, 10, 8, 7
 # From this many rows on, the plot is one of columns.
 _WITH_COLUMNS = 6
-_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def recent_lines(runs: Sequence[RunRow], width: int, height: int, now: datetime) -> tuple[list[Line], int]:
@@ -47,7 +46,7 @@ def _plot(runs: Sequence[RunRow], width: int, height: int) -> list[Line]:
 
 def _run(run: RunRow, width: int, now: datetime) -> Line:
     """`12 s ago   ━━━━━━━━   7/16  agent.py`"""
-    when: Line = [(" ", ""), (pad(moment(run.started, now), _WHEN), "")]
+    when: Line = [(" ", ""), (pad(show_moment(run.started, now), _WHEN), "")]
     if run.problem:
         return [*when, ("cannot be read", "error")]
     bar = stacked_bar([(run.counts.get(status, 0), ROLES[status]) for status in COUNTED], run.selected, _BAR)
@@ -55,17 +54,6 @@ def _run(run: RunRow, width: int, now: datetime) -> Line:
     changed = run.changed[0] if run.changed else ""
     note: Line = [(visible(run.name), "accent")] if run.name else [(visible(changed), "muted")]
     return both_ends(left, note if note[0][0] else [], width, least=_WHEN + _BAR + _PASSED)
-
-
-def moment(at: datetime, now: datetime) -> str:
-    """`12 s ago`, `3 min ago`, `14:05` of today, `22 Nov`."""
-    seconds = (now - at).total_seconds()
-    if seconds < _MINUTE:
-        return f"{max(0, int(seconds))} s ago"
-    if seconds < _HOUR:
-        return f"{int(seconds // _MINUTE)} min ago"
-    local = at.astimezone()
-    return f"{local:%H:%M}" if seconds < _DAY else f"{local.day} {local:%b}"
 
 
 def _passed(run: RunRow) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -11,11 +12,11 @@ from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, K
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.runs.history import CaseHistory
-from evaltui.runs.listing import RunRow, when
+from evaltui.runs.listing import RunRow
 from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, WORDS, counts, glyph
 from evaltui.text.plots import bar, column_plot
-from evaltui.text.values import counted, show_duration, show_score, show_seconds, visible
+from evaltui.text.values import counted, show_clock, show_duration, show_score, show_seconds, visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.kept_runs import Compared, KindTitle
 from evaltui.workbench.outcomes import CasePast
@@ -48,7 +49,7 @@ def run_line(row: RunRow, width: int) -> Line:
     roomy = width >= _ROOMY
     head: Line = [
         _mark(row),
-        (f" {when(row.started):{_WHEN}}  ", ""),
+        (f" {show_clock(row.started, datetime.now(UTC)):{_WHEN}}  ", ""),
         (pad(visible(name), _LONG_NAME if roomy else _NAME), "bold" if row.name else "muted"),
         ("  ", ""),
     ]
@@ -320,8 +321,8 @@ def _last_passed(past: CasePast | None) -> list[Span]:
         ]
     ago = len(history.points) - 1 - history.points.index(point)
     runs = "in the last run" if ago == 0 else "in the run before" if ago == 1 else f"{ago} runs ago"
-    name = past.name_of(point)
-    return [(runs, ""), (f", {f'{visible(name)}, ' if name else ''}{when(point.started)}", "muted")]
+    clock = show_clock(point.started, datetime.now(UTC))
+    return [(runs, ""), (f", {visible(past.title_of(point))}, {clock}", "muted")]
 
 
 def _since_then(past: CasePast | None) -> list[Span]:

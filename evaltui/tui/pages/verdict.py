@@ -207,10 +207,8 @@ def _history_card(past: CasePast | None, width: int) -> tuple[Line, Line]:
     point = past.history.last_passed
     last: Line = [("never passed", "muted")]
     if point is not None:
-        ago = len(past.history.points) - 1 - past.history.points.index(point)
-        name = visible(past.name_of(point))
-        when = name or ("this run" if ago == 0 else "run before" if ago == 1 else f"{ago} runs ago")
-        last = [("last ", "muted"), glyph(Status.PASSED), (f" {when}", "muted")]
+        title = visible(past.title_of(point))
+        last = [("last ", "muted"), glyph(Status.PASSED), (f" {title}", "muted")]
     return both_ends(head, last, width), _sparks(past, width)
 
 
