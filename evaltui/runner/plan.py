@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -143,7 +143,25 @@ class MetricsImported:
     files: frozenset[Path]
 
 
-Update = AgentLoaded | AgentBroken | CaseStarted | Happened | RepeatDone | CaseDone | MetricsImported | Noted
+@dataclass(frozen=True)
+class AtWork:
+    """The run begins."""
+
+    kill: Callable[[], Awaitable[None]]
+    """Ends all of its processes by force."""
+
+
+Update = (
+    AgentLoaded
+    | AgentBroken
+    | AtWork
+    | CaseStarted
+    | Happened
+    | RepeatDone
+    | CaseDone
+    | MetricsImported
+    | Noted
+)
 OnUpdate = Callable[[Update], None]
 
 

@@ -162,9 +162,6 @@ class Outcomes:
         counts = self.results.counts()
         run = self._run()
         if run is not None and not run.over and self.previous_run is None:
-            for case in run.selected - run.done:
-                if (scored := self.results.get(case)) is not None:
-                    counts[scored.result.status] -= 1
             counts[RUNNING] = len(run.running)
         if self.previous_run is None:
             counts[NOT_RUN] = sum(len(eval_set.cases) for eval_set in self._sets.listed) - counts.total()
@@ -220,9 +217,18 @@ class Outcomes:
 
     # Changes
 
+    def run_begins(self, cases: Collection[CaseId]) -> None:
+        """Counts these cases as not run until they have new results, or the run ends."""
+        self.results.count_without(cases)
+
+    def run_ends(self) -> None:
+        """Counts what cases have that the run did not come to."""
+        self.results.count_without(())
+
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
-        """Notes the result of a case; the caller notifies."""
+        """Notes the result that a run has for a case; the caller notifies."""
         self.results.put(case, scored)
+        self.results.count_again(case)
         self.version += 1
 
     def show_repeat(self, case: CaseId, repeat: int) -> None:

@@ -218,20 +218,41 @@ class Results:
     def __init__(self) -> None:
         self._scored: dict[CaseId, CaseOutcome] = {}
         self._counts: dict[str, Counter[str]] = {}
+        # Cases of the run that goes on: what they have is from before.
+        self._uncounted: set[CaseId] = set()
         self.attention: set[CaseId] = set()
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
         self.drop(case)
         self._scored[case] = scored
-        self._counts.setdefault(case.path, Counter())[scored.result.status] += 1
+        self._count(case, 1)
         if needs_attention(scored.result):
             self.attention.add(case)
 
     def drop(self, case: CaseId) -> None:
-        if earlier := self._scored.pop(case, None):
-            self._counts[case.path][earlier.result.status] -= 1
+        if case in self._scored:
+            self._count(case, -1)
+            del self._scored[case]
             self.attention.discard(case)
+
+    def _count(self, case: CaseId, number: int) -> None:
+        if case in self._scored and case not in self._uncounted:
+            self._counts.setdefault(case.path, Counter())[self._scored[case].result.status] += number
+
+    def count_without(self, cases: Iterable[CaseId]) -> None:
+        """Counts no result of these cases, and those of all others."""
+        for case in list(self._uncounted):
+            self.count_again(case)
+        for case in cases:
+            self._count(case, -1)
+            self._uncounted.add(case)
+
+    def count_again(self, case: CaseId) -> None:
+        """Counts the result of a case."""
+        if case in self._uncounted:
+            self._uncounted.remove(case)
+            self._count(case, 1)
 
     def get(self, case: CaseId) -> CaseOutcome | None:
         return self._scored.get(case)
@@ -242,7 +263,7 @@ class Results:
 
     def paths(self) -> list[str]:
         """The sets that have results."""
-        return [path for path, counts in self._counts.items() if +counts]
+        return list(dict.fromkeys(case.path for case in self._scored))
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases are called otherwise now."""
@@ -258,7 +279,8 @@ class Results:
             self.drop(case)
 
     def counts(self, path: str | None = None) -> Counter[str]:
-        """How many cases of a set, or of all, came out how, by status; what did not run is not in it."""
+        """How many cases of a set, or of all, came out how, by status; without those that are not run, or
+        are being run again."""
         if path is not None:
             return +self._counts.get(path, Counter())
         total: Counter[str] = Counter()

@@ -198,6 +198,7 @@ class RunController:
             resumes=resumes,
             selected=self._keys_of(chosen),
         )
+        self._outcomes.run_begins(self.current.selected)
         if first is None and self._service is None:
             # The agent is imported while what runs it is.
             first = self._agent.start_host()
@@ -239,6 +240,7 @@ class RunController:
         finally:
             run.ended = time.monotonic()
             run.running.clear()
+            self._outcomes.run_ends()
             self._outcomes.traces.run_over()
             if first is not None:
                 await first.end()
@@ -316,17 +318,22 @@ class RunController:
     def cancel(self) -> None:
         """Ends the run: its cases in flight stay as they were before, what is finished stays.
 
-        A second time its process is ended by force, which else happens by itself within seconds.
+        A second time its processes are ended by force, which else happens by itself within seconds.
         """
         if self.current is None or self._task is None or not self.is_running:
             self._say(NOTHING_TO_CANCEL)
             return
         if self.current.stage is Stage.CANCELLING:
-            if self._host is not None:
-                self._forcing = asyncio.create_task(self._host.host.kill())
+            self._forcing = asyncio.create_task(self._kill(self.current))
             return
         self._cancel(self.current, self._task)
         self._say(CANCELLING)
+
+    async def _kill(self, run: Run) -> None:
+        if self._host is not None:
+            await self._host.host.kill()
+        if run.kill is not None:
+            await run.kill()
 
     def _cancel(self, run: Run, task: asyncio.Task[None]) -> None:
         run.stage = Stage.CANCELLING

@@ -22,6 +22,7 @@ from evaltui.core.trace.model_calls import ModelCalls, count_model_calls, judge_
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
+    AtWork,
     CaseDone,
     CaseStarted,
     Happened,
@@ -108,6 +109,8 @@ class RunFollower:
                 run.working_since = run.working_since or time.monotonic()
                 if run.stage is Stage.STARTING:
                     run.stage = Stage.RUNNING
+            case AtWork(kill):
+                run.kill = kill
             case Noted(text):
                 run.remarks.append(text)
             case MetricsImported(files):
@@ -134,6 +137,7 @@ class RunFollower:
         self._run.checks = selected.plan.checks
         self._run.unready = in_short(selected.plan.checks)
         self._run.selected = frozenset(cases)
+        self._outcomes.run_begins(self._run.selected)
         if cases:
             self._run.stage = Stage.STARTING
         self._selected()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -205,6 +206,8 @@ class Run:
     """Which metrics do not run as they should, in short; "" where all do."""
     calls: CallCounts = field(default_factory=CallCounts)
     """The calls of models, and of tools that were stubbed, so far."""
+    kill: Callable[[], Awaitable[None]] | None = None
+    """Ends all of its processes by force; None until it is at work."""
 
     @property
     def ref(self) -> RunRef:

@@ -3,8 +3,12 @@
 import pytest
 from fake_runs import FakeRuns, says
 
-from evaltui.core.model.outcome import Status
-from evaltui.workbench.state import Repeated, Selection, Stage
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.workbench.state import CaseOutcome, Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
 
@@ -70,3 +74,59 @@ async def test_a_run_can_be_held_and_cancelled(begin, until):
     assert statuses(workbench) == {"good": "NOT_RUN", "other": "NOT_RUN"}
     (request,) = service.requests
     assert list(request.cases.values()) == [None]
+
+
+class _Results(dict):
+    """Counts how often it is looked into."""
+
+    looks = 0
+
+    def __getitem__(self, case):
+        self.looks += 1
+        return super().__getitem__(case)
+
+    def get(self, case, default=None):
+        self.looks += 1
+        return super().get(case, default)
+
+    def __iter__(self):
+        self.looks += len(self)
+        return super().__iter__()
+
+
+class _Selected(frozenset):
+    """Cannot be walked through."""
+
+    def __iter__(self):
+        raise AssertionError("every case was looked at")
+
+    def __sub__(self, other):
+        raise AssertionError("every case was looked at")
+
+
+def outcome(status, run):
+    result = CaseResult("", status)
+    return CaseOutcome(
+        result, RunRef(run), StoredCase.of(EvalCase(eval_id="", conversation=[])), EvalConfig()
+    )
+
+
+async def test_a_count_while_ten_thousand_cases_run_again_looks_at_none_of_them(begin):
+    """The header is drawn many times a second."""
+    outcomes = (workbench := await begin(FakeRuns())).outcomes
+    cases = [CaseId("greetings.evalset.json", f"c{number}") for number in range(10_000)]
+    for case in cases:
+        outcomes.put(case, outcome(Status.PASSED, 0))
+    outcomes.run_begins(cases)
+    run = workbench.runs.current = Run(1, "all", stage=Stage.RUNNING, selected=_Selected(cases))
+    run.running.add(cases[0])
+    results = outcomes.results._scored = _Results(outcomes.results._scored)
+    assert (outcomes.counts()["PASSED"], outcomes.counts()["RUNNING"]) == (0, 1)
+    assert results.looks == 0
+    run.done.add(cases[0])
+    outcomes.put(cases[0], outcome(Status.FAILED, 1))
+    assert results.looks < 10
+    assert outcomes.counts()["FAILED"] == 1
+    run.stage = Stage.CANCELLED
+    outcomes.run_ends()
+    assert outcomes.results.counts() == {"FAILED": 1, "PASSED": len(cases) - 1}

@@ -1,8 +1,10 @@
 """Running cases from the workbench, on a real agent that is a function."""
 
+import host_processes
 import pytest
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.runner.parent import pool, supervisor
 from evaltui.runs.execution import LoggedRun
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
@@ -231,3 +233,22 @@ async def test_a_given_set_stays_when_the_sets_are_read_again(echo, tmp_path, wr
     for _ in range(2):
         await workbench.open()
         assert {entry.eval_set_id for entry in workbench.sets.listed} == {"greetings", "given"}
+
+
+async def test_a_second_cancel_ends_every_process_at_once(write_agent, write_set, until, monkeypatch):
+    """Those of all hosts, not of the first one alone, which hangs like the others."""
+    monkeypatch.setattr(pool.os, "cpu_count", lambda: 2)
+    # Whoever waits for a host to give way waits for longer than this test.
+    monkeypatch.setattr(supervisor, "_GRACE", 60)
+    folder = write_agent(ECHO)
+    write_set(folder, **{f"case_{number}": ("forever", "never") for number in range(8)})
+    workbench = await opened(folder)
+    workbench.runs.run_all()
+    await until(lambda: len(workbench.runs.current.running) == 4)
+    assert len(host_processes.hosts()) == 2
+    workbench.runs.cancel()
+    workbench.runs.cancel()
+    await until(lambda: workbench.runs.current.over)
+    assert workbench.runs.current.stage is Stage.CANCELLED
+    await until(lambda: not host_processes.hosts())
+    await workbench.close()

@@ -39,6 +39,7 @@ from evaltui.runner.parent.recordings import SavedNowAndThen, SetRecordings
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
+    AtWork,
     CaseDone,
     CaseStarted,
     Happened,
@@ -166,6 +167,7 @@ class _Run:
         refused: list[WorkItem] = []
         for item in self._items:
             (refused if self._is_refused(item) else runnable).append(item)
+        self._on_update(AtWork(self._kill))
         try:
             await self._open_recordings()
             for item in self._known:
@@ -182,6 +184,9 @@ class _Run:
             await asyncio.gather(
                 self._pool.close(), self._metrics.close(), self._asking.close(), self._saving.save()
             )
+
+    async def _kill(self) -> None:
+        await asyncio.gather(self._pool.kill(), self._metrics.kill(), self._asking.kill())
 
     def _is_refused(self, item: WorkItem) -> bool:
         """Whether there is nothing to run; what a case says is looked at only where it has a say in it."""

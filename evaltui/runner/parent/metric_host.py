@@ -149,6 +149,11 @@ class MetricHost:
         if self._host is not None:
             await self._host.close()
 
+    async def kill(self) -> None:
+        """Ends its process by force."""
+        if self._host is not None:
+            await self._host.kill()
+
 
 def _dump(invocations: Sequence[Invocation]) -> list[Json]:
     return [one.model_dump(mode="json", exclude_none=True) for one in invocations]

@@ -154,6 +154,7 @@ class HostPool(Generic[Item]):
         self._suspects: deque[Item] = deque()
         self._loaded = False
         self._broken = False
+        self._hosts: set[Host] = set()
 
     async def run(self, items: Sequence[Item]) -> None:
         """Run every item. A broken agent ends each with its error; cancelling ends the hosts."""
@@ -173,6 +174,10 @@ class HostPool(Generic[Item]):
         if self._first is not None:
             await self._first.end()
 
+    async def kill(self) -> None:
+        """End all of its hosts by force."""
+        await asyncio.gather(*(host.kill() for host in self._hosts))
+
     def _host_count(self, items: int) -> int:
         fitting = min(os.cpu_count() or 1, _MOST_WORKERS, ceil(items / self._parallel))
         return max(1, min(self._workers or fitting, self._parallel, items))
@@ -182,6 +187,7 @@ class HostPool(Generic[Item]):
         while self._queue:
             started, self._first = self._first or start_host(self._settings), None
             place = _Place(self._listener, started)
+            self._hosts.add(started.host)
             try:
                 await self._load(started)
                 async with asyncio.TaskGroup() as group:
@@ -192,6 +198,7 @@ class HostPool(Generic[Item]):
                 return
             finally:
                 await _finished(started.end())
+                self._hosts.discard(started.host)
 
     async def _load(self, started: StartedHost) -> None:
         info = await started.loading
