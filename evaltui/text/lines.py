@@ -54,6 +54,19 @@ def cut(line: Line, width: int) -> Line:
     return [*kept, ("…", "muted")]
 
 
+def divided(line: Sequence[Span], at: int) -> tuple[Line, Line]:
+    """What of a line comes before a cell, and what from there on."""
+    before: Line = []
+    for number, (text, role) in enumerate(line):
+        size = cell_len(text)
+        if size > at:
+            kept = fit(text, at)
+            return [*before, (kept, role)], [(text[len(kept) :], role), *line[number + 1 :]]
+        before.append((text, role))
+        at -= size
+    return before, []
+
+
 def both_ends(
     left: Sequence[Span], right: Sequence[Span], width: int, *, gap: int = 2, least: int = 2
 ) -> Line:

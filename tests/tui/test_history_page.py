@@ -14,7 +14,7 @@ from evaltui.runs.history import CaseHistory, CasePoint
 from evaltui.text.lines import draw
 from evaltui.text.values import show_clock
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.outcomes import CasePast
 from evaltui.workbench.state import CaseOutcome, RunRef
 
@@ -43,12 +43,12 @@ def past(*points, names=None):
     return CasePast(CaseHistory(KEY, points), names or {})
 
 
-def lines(status, known, width=100):
+def lines(status, known, width=110, **shown):
     case = EvalCase.model_validate({"eval_id": "off", "conversation": []})
     result = CaseResult("off", status, eval_set_id="lights", repeats=(RepeatResult(status),))
     page = Page(width)
     scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
-    write_case_result(page, CaseShown(scored, known))
+    write_case_result(page, CaseShown(scored, known, **shown))
     return [draw(line, color=False) for line in page.lines]
 
 
@@ -59,29 +59,39 @@ def test_bars_when_it_last_passed_and_what_changed_since():
     shown = lines(F, known)
     (strip,) = (line for line in shown if "▂█▃▂" in line)
     assert "last ✓ run 10 baseline" in shown[shown.index(strip) - 1]
-    (row,) = (line for line in shown if line.startswith("  History"))
-    assert row.startswith(f"  History   last passed 2 runs ago, run 10 baseline, {clock(10)}")
-    assert row.endswith("4 runs, rouge")
-    assert "            since then  agent: agent.py" in shown
+    (row,) = (line for line in shown if line.startswith("▸ History"))
+    assert row.split("   ")[1:3] == ["last passed run 10 baseline", "since then agent: agent.py"]
+    assert row.endswith("4 runs")
+
+
+def test_open_it_has_a_row_for_each_run_and_what_changed_in_it():
+    known = past(point(1, P), point(10, P), point(2, F, {"agent.py": "2"}), names={"run-10": "baseline"})
+    shown = lines(F, known, folding=Folding(toggled=frozenset({"history"})))
+    first = next(number for number, line in enumerate(shown) if line.startswith("▾ History"))
+    assert [" ".join(line.split()) for line in shown[first + 1 :]] == [
+        f"✗ run 2 {clock(2)} rouge 0.20 agent: agent.py",
+        f"✓ run 10 baseline {clock(10)} rouge 1.00",
+        f"✓ run 1 {clock(1)} rouge 0.10",
+    ]
 
 
 @pytest.mark.parametrize(
     ("points", "said"),
     [
         ([point(1, F)], "never"),
-        ([point(1, F), point(2, F)], "in none of the last 2 runs"),
-        ([point(1, P), point(2, F)], f"in the run before, run 1, {clock(1)}"),
+        ([point(1, F), point(2, F)], "not in the last 2 runs"),
+        ([point(1, P), point(2, F)], "run 1"),
         ([], "never"),
     ],
 )
 def test_when_a_case_last_passed(points, said):
-    (row,) = (line for line in lines(F, past(*points)) if line.startswith("  History"))
-    assert row.startswith(f"  History   last passed {said}  ")
+    (row,) = (line for line in lines(F, past(*points)) if line.startswith("▸ History"))
+    assert row.startswith(f"▸ History   last passed {said}  ")
 
 
 def test_of_a_case_that_passed_there_are_the_bars_only():
     shown = lines(P, past(point(1, P)))
-    assert shown[-1].split() == ["History", "1", "run,", "rouge"]
+    assert shown[-1].split() == ["▸", "History", "1", "run"]
     assert not any("last passed" in line or "since" in line for line in shown)
 
 
@@ -90,5 +100,5 @@ def test_of_a_case_that_passed_there_are_the_bars_only():
 def test_what_is_below_does_not_move_when_the_history_comes(status, width):
     known = past(point(1, P), *(point(2, F, {f"a_{n}.py": "2" for n in range(9)}) for _ in range(19)))
     before = lines(status, None, width)
-    assert before[-1 if status is P else -2].startswith("  History")
+    assert before[-1].startswith("▸ History")
     assert len(lines(status, known, width)) == len(before) == len(lines(status, past(), width))

@@ -22,7 +22,7 @@ from judged_metrics import (
     judged,
     judged_metric,
 )
-from pilots import screen_text, turn, until, write_cases
+from pilots import screen_lines, screen_text, turn, until, write_cases
 
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.compare.repeats import case_over_repeats
@@ -373,6 +373,26 @@ async def test_enter_shows_what_was_judged_where_nothing_differs(folder):
         await pilot.press("enter")
         assert "What the judge found" in screen_text(app)
         assert "5 of 5 votes" in screen_text(app)
+
+
+async def test_keys_and_clicks_go_to_a_metric_and_open_it(folder):
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(app, pilot, *METRICS)
+        await pilot.press("n", "right", "enter")
+        assert app.workbench.navigation.difference is None
+        assert "polite  4 of 5 votes" in screen_text(app)
+        await pilot.press("tab", "tab")
+        assert "Rate of rubrics that the responses fulfil." in screen_text(app)
+        await pilot.press("escape", "right")
+        lines = screen_lines(app)
+        row = next(number for number, line in enumerate(lines) if "▌✓ final_response_match" in line)
+        await pilot.click(offset=(lines[row].index("multi_turn"), row))
+        await pilot.press("enter")
+        assert "✗ multi_turn_task_success_v1" in screen_lines(app)[1]
+        await pilot.press("escape", "left", "n")
+        assert app.workbench.navigation.difference is not None
+        assert "▌✓ final_response_match" not in screen_text(app)
 
 
 async def test_space_opens_what_passed(folder):

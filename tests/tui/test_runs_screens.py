@@ -109,14 +109,14 @@ async def test_after_a_restart_history_and_runs_are_there(coin, size):
         await opened(app, pilot, coin, "good")
         await run_all(app, pilot)
         await pilot.press("3")
-        await until(pilot, shows(app, "last passed in the run before"))
-        assert "since then  agent: agent.py" in screen_text(app)
+        await until(pilot, shows(app, "last passed run "))
+        assert "since then agent: agent.py" in screen_text(app)
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=size) as pilot:
         await opened(app, pilot, coin, "good")
         await pilot.press("3")
         # What the last run said of each case is there again.
-        await until(pilot, shows(app, "2 runs, "))
+        await until(pilot, shows(app, "since then agent: agent.py"))
         await until(pilot, lambda: sum(app.workbench.outcomes.results.counts().values()) == 3)
         await until(pilot, lambda: "○ not run" not in screen_text(app))
         assert "stale:" not in screen_text(app)

@@ -21,8 +21,8 @@ from evaltui.text.values import counted, show_change, show_value, type_names, vi
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.state import DifferenceAt
 
-# From here on what is expected and what is actual stand beside each other.
-BESIDE = 100
+# From here on what is expected and what is actual stand beside each other: in a pane of 110 cells.
+BESIDE = 106
 # The cells between the two columns, with the mark of a row in their middle, and those before the first one.
 GUTTER, MARGIN = 5, 2
 _MAX_PATH = 28

@@ -25,8 +25,8 @@ from evaltui.text.values import (
     visible,
 )
 from evaltui.tui.pages.calls import Row, outermost, write_row
+from evaltui.tui.pages.history import write_history
 from evaltui.tui.pages.judged import write_metrics
-from evaltui.tui.pages.runs import write_history
 from evaltui.tui.pages.turns import write_turn
 from evaltui.tui.pages.verdict import write_strip, write_verdict
 from evaltui.tui.pages.writer import LABEL, NOT_FOLDED, Folding, Page, RepeatAt, write_error
@@ -109,7 +109,7 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
     write_metrics(page, result, shown.folding, fits=fits)
     _write_state(page, shown, result)
     _write_informational(page, result, shown.folding)
-    write_history(page, shown.past, passed=result.status is Status.PASSED)
+    write_history(page, shown.past, shown.folding, passed=result.status is Status.PASSED)
     _write_printed(page, shown)
     _write_errors(page, result)
 

@@ -40,8 +40,18 @@ def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: boo
             _write_judged(page, metric, name, folding, fits=fits)
         elif metric.name == "final_session_state" and not metric.error:
             continue
-        elif metric.error or metric.reason or any(metric.details.get(way) is not None for way in _WAYS):
+        elif _says_more(metric):
             _write_plain(page, metric, name, folding)
+
+
+def _says_more(metric: MetricResult) -> bool:
+    """Whether more is to be said of a metric without a judge than its card and the turns say."""
+    if metric.name not in _SHOWN_ELSEWHERE:
+        return bool(metric.error or metric.reason)
+    if metric.status is Status.FAILED:
+        # Another way to compare calls would pass.
+        return any(role == "success" for _, role in ways(metric))
+    return metric.status is not Status.PASSED
 
 
 def _head(page: Page, metric: MetricResult, name: str, key: str, *, is_open: bool, right: Line) -> None:
@@ -146,13 +156,13 @@ def _write_plain(page: Page, metric: MetricResult, name: str, folding: Folding) 
     usual = metric.status is not Status.PASSED and metric.name not in _SHOWN_ELSEWHERE
     is_open = folding.is_open(key, usual=usual)
     page.part(is_open=is_open)
-    _head(page, metric, name, key, is_open=is_open, right=list(_ways(metric)))
+    _head(page, metric, name, key, is_open=is_open, right=list(ways(metric)))
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
     if is_open and reason:
         page.block([(reason, "muted")], 4)
 
 
-def _ways(metric: MetricResult) -> Iterator[tuple[str, str]]:
+def ways(metric: MetricResult) -> Iterator[tuple[str, str]]:
     """What comes out by each way to compare calls: so one sees what relaxing would do."""
     for way in _WAYS:
         if (score := metric.details.get(way)) is not None:

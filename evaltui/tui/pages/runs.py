@@ -11,7 +11,6 @@ from evaltui.core.compare.comparison_lines import side_line
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
-from evaltui.runs.history import CaseHistory
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, WORDS, counts, glyph
@@ -19,7 +18,6 @@ from evaltui.text.plots import bar, column_plot
 from evaltui.text.values import counted, show_clock, show_duration, show_score, show_seconds, visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.kept_runs import Compared, KindTitle
-from evaltui.workbench.outcomes import CasePast
 
 _WHEN = 19
 _NAME, _LONG_NAME = 12, 24
@@ -277,57 +275,3 @@ def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
     yield f"{mark} {WORDS[summary.status]}", role
     if summary.runs > 1:
         yield f" {summary.passed}/{summary.runs}", ROLES[summary.status]
-
-
-def write_history(page: Page, past: CasePast | None, *, passed: bool) -> None:
-    """The number of earlier runs, and their metric; of a case that has not passed when it last did, and what
-    changed since.
-
-    In as many rows while that is not known yet: what is below must not move away from under the mouse.
-    """
-    runs = "…" if past is None else "no earlier run"
-    if past is not None and past.history.points:
-        metric = lowest_metric(past.history)
-        by = visible(metric) if metric else "pass rate"
-        runs = f"{counted(len(past.history.points), 'run')}, {by}"
-    page.part(is_open=False)
-    if passed:
-        page.ends([("  History", "bold")], [(runs, "muted")])
-        return
-    last: Line = [("  History", "bold"), ("   last passed ", "muted"), *_last_passed(past)]
-    since: Line = [(" " * len("  History   "), ""), ("since then  ", "muted"), *_since_then(past)]
-    # Behind the first line with room for it: what changed is not cut for a number.
-    ending: Line = [(runs, "muted")]
-    for line in (last, since):
-        fits = cells(line) + cells(ending) + 3 <= page.width
-        page.ends(line, ending if fits else [])
-        ending = [] if fits else ending
-
-
-def lowest_metric(history: CaseHistory) -> str:
-    """The metric that is lowest now, which says most; "" without scores."""
-    scores = history.points[-1].summary.scores
-    return min(scores, key=scores.__getitem__) if scores else ""
-
-
-def _last_passed(past: CasePast | None) -> list[Span]:
-    if past is None or not past.history.points:
-        return [("…" if past is None else "never", "muted")]
-    history = past.history
-    point = history.last_passed
-    if point is None:
-        return [
-            ("never" if len(history.points) == 1 else f"in none of the last {len(history.points)} runs", "")
-        ]
-    ago = len(history.points) - 1 - history.points.index(point)
-    runs = "in the last run" if ago == 0 else "in the run before" if ago == 1 else f"{ago} runs ago"
-    clock = show_clock(point.started, datetime.now(UTC))
-    return [(runs, ""), (f", {visible(past.title_of(point))}, {clock}", "muted")]
-
-
-def _since_then(past: CasePast | None) -> list[Span]:
-    """What is different since it last passed, besides what the agent did."""
-    if past is None or past.history.last_passed is None:
-        return [("…" if past is None else "—", "muted")]
-    changed = past.history.changed_since
-    return [("; ".join(map(visible, changed)), "")] if changed else [("no other changes found", "muted")]

@@ -260,7 +260,7 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
         )
         write_case_result(page, shown)
     else:
-        _write_not_run(page, workbench, case)
+        _write_not_run(page, workbench, case, view)
 
 
 def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
@@ -292,7 +292,7 @@ def _place(workbench: Workbench, case: CaseId) -> str:
     return f"{eval_set.path.name}:{document.line_of(('eval_cases', number))}"
 
 
-def _write_not_run(page: Page, workbench: Workbench, case: CaseId) -> None:
+def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
     eval_set = workbench.sets.by_case_path(case.path)
     if eval_set is not None and (errors := workbench.sets.errors(eval_set)):
         write_set_results(page, eval_set, errors, workbench.outcomes.results)
@@ -309,9 +309,9 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId) -> None:
         write_expected(page, stored.model())
     past = workbench.outcomes.history(case)
     if past is not None and past.history.points:
-        from evaltui.tui.pages.runs import write_history
+        from evaltui.tui.pages.history import write_history
 
-        write_history(page, past, passed=False)
+        write_history(page, past, view.folding, passed=False)
 
 
 def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:

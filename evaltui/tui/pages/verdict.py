@@ -13,12 +13,12 @@ from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORD
 from evaltui.text.plots import bar, sparkline
 from evaltui.text.syntax import colored
 from evaltui.text.values import counted, score_figures, visible
-from evaltui.tui.pages.runs import lowest_metric
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.history import lowest_metric
+from evaltui.tui.pages.writer import Link, Page
 from evaltui.workbench.outcomes import CasePast
 
-# From here on there is room for cards, and for why on one line.
-ROOMY = 100
+# From here on there is room for cards, and for why on one line: a pane of 110 cells.
+ROOMY = 106
 _LEAST_CARD, _CARD_GAP = 24, 2
 # Fewer cells of a bar say nothing.
 _LEAST_BAR = 4
@@ -138,9 +138,13 @@ def _write_cards(page: Page, metrics: Sequence[MetricResult], past: CasePast | N
     names = short_names(metrics, shortest=False)
     cards = [_card(one, name, width - 2) for one, name in zip(metrics, names, strict=True)]
     cards.append(_history_card(past, width - 2))
+    opens = [*(one.name for one in metrics), ""]
     for first in range(0, len(cards), in_row):
         if first:
             page.lines.append([])
+        for number, name in enumerate(opens[first : first + in_row]):
+            start = number * (width + _CARD_GAP)
+            page.links.append(Link(name, len(page.lines), len(page.lines) + 2, start, start + width))
         for row in (0, 1):
             line: Line = []
             for card in cards[first : first + in_row]:
@@ -174,12 +178,17 @@ def _write_line(page: Page, metrics: Sequence[MetricResult], past: CasePast | No
     sparks: Line = [*_sparks(past, _MOST_SPARKS), (" ", "")]
     lines: list[Line] = [[]]
     room = page.width - cells(sparks) - 2
+    above = len(page.lines)
     for metric, name in zip(metrics, short_names(metrics, shortest=True), strict=True):
         part = _figure(metric, name)
         if lines[-1] and cells(lines[-1]) + cells(part) + 2 > room:
             lines.append([])
             room = page.width
         lines[-1] += [("  ", ""), *part] if lines[-1] else [(" ", ""), *part]
+        place, end = above + len(lines) - 1, cells(lines[-1])
+        page.links.append(Link(metric.name, place, place + 1, end - cells(part) - 1, end))
+    if past is not None and past.history.points:
+        page.links.append(Link("", above, above + 1, page.width - cells(sparks) - 1))
     for number, line in enumerate(lines):
         ends = both_ends(line, [] if number else sparks, page.width)
         page.lines.append(with_role("surface", [*ends, (" " * (page.width - cells(ends)), "")]))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.text.glyphs import ascii_only
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, wrap, wrap_behind
@@ -63,6 +64,21 @@ class RepeatAt(NamedTuple):
     """The cell after its last one."""
 
 
+class Link(NamedTuple):
+    """A part of a page that a key goes to, and that enter or a click opens."""
+
+    opens: CaseId | str
+    """The case to go to; else the name of a metric, or "" for the history of the case."""
+    first: int
+    """Its first line, 0-based."""
+    last: int
+    """The line after its last one."""
+    start: int = 0
+    """Its first cell, which is empty and has room for a marker."""
+    end: int | None = None
+    """The cell after its last one; None for that of the line."""
+
+
 @dataclass(frozen=True)
 class Folding:
     """Which parts of a page are open."""
@@ -92,6 +108,7 @@ class Page:
     """The line that a turn begins in, by turn; both 0-based."""
     differences: list[Difference] = field(default_factory=list)
     repeats: list[RepeatAt] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
     sides: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Where the left side of a line ends and the right one begins, in characters, by its line."""
     folds: dict[int, str] = field(default_factory=dict)
@@ -104,6 +121,7 @@ class Page:
         """Has what another page of its width has."""
         self.lines, self.turns, self.differences = other.lines, other.turns, other.differences
         self.repeats, self.folds = other.repeats, other.folds
+        self.links, self.sides = other.links, other.sides
 
     @contextmanager
     def difference(self, at: DifferenceAt, title: str, sides: Mapping[str, Any]) -> Iterator[None]:

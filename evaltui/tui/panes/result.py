@@ -14,17 +14,20 @@ from evaltui.core.model.outcome import MetricResult
 from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
+from evaltui.tui.linked_page import LinkedPage
+from evaltui.tui.pages.history import write_points
 from evaltui.tui.pages.judged import write_all_findings, write_finding
 from evaltui.tui.pages.selected import View, page_title, shown_state, write_page
-from evaltui.tui.pages.writer import Folding, Page, write_sides
-from evaltui.tui.pane import Copied, PagePane
+from evaltui.tui.pages.writer import Folding, Link, Page, write_sides
+from evaltui.tui.pane import Copied
 from evaltui.tui.screens.details import DetailsScreen, Tab
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.editors import place_of_agent, place_of_tool
 from evaltui.workbench.results import failing_differences, result_as_json
-from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.workbench import Workbench
 
 _NO_DIFFERENCES = "No difference in calls, response or state"
@@ -46,7 +49,7 @@ def _stronger(role: str) -> str:
     return " ".join(_STRONGER.get(word, word) for word in words if word not in ("error", "success", "muted"))
 
 
-class ResultView(PagePane, can_focus=True, inherit_bindings=False):
+class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
     BINDINGS = bindings(Scope.RESULT)
     widest = 180
 
@@ -161,6 +164,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         if not 0 <= number < len(differences):
             number = 0 if step > 0 else len(differences) - 1
             self._workbench.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
+        self.leave_link()
         # At once, for the key that comes next; a page that was hidden has its lines only later.
         self._workbench.navigation.select_difference(differences[number])
         self.call_after_refresh(self._show_difference)
@@ -182,6 +186,9 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         return above if step > 0 else above - 1
 
     def action_open_details(self) -> None:
+        if (link := self.link) is not None:
+            self.open_link(link)
+            return
         current = self._current
         if current is None:
             self._open_all_findings()
@@ -213,11 +220,40 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
         title: Line = [("What the judge found", "bold")]
         self.app.push_screen(DetailsScreen(title, partial(write_all_findings, metrics=judged)))
 
+    def open_link(self, link: Link) -> None:
+        """The case; of a metric its scores, votes, criterion and requirements; or the history of the case."""
+        scored, name = self._scored, link.opens
+        if isinstance(name, CaseId):
+            self._workbench.navigation.show(Selection(*name))
+        elif name and scored is not None:
+            self._open_metric(scored, name)
+        elif scored is not None and (past := self._workbench.outcomes.history(scored.result.id)) is not None:
+            title: Line = [("History of ", "muted"), (visible(scored.result.eval_id), "bold")]
+            self.app.push_screen(DetailsScreen(title, partial(write_points, past=past)))
+
+    def _open_metric(self, scored: CaseOutcome, name: str) -> None:
+        from evaltui.tui.pages.metric import write_criterion, write_requirements, write_scores
+
+        metric = next(one for one in scored.shown.metrics if one.name == name)
+        run = self._workbench.runs.current
+        checks = run.checks if run is not None and run.number == scored.run.number else ()
+        tabs = [
+            Tab("scores", partial(write_scores, metric=metric)),
+            Tab("criterion", partial(write_criterion, name=name, config=scored.config)),
+            Tab("requirements", partial(write_requirements, name=name, checks=checks)),
+        ]
+        if was_judged(metric):
+            tabs.insert(0, Tab("votes", partial(write_all_findings, metrics=[metric])))
+        title: Line = [glyph(metric.status), (f" {visible(name)}", "bold")]
+        self.app.push_screen(DetailsScreen(title, tabs))
+
     def on_click(self, event: events.Click) -> None:
         """Show the run that is pointed at, or go to the difference; once more shows all of that."""
         line = self.scroll_offset.y + event.y
         # The first cell is the margin of the marker.
         cell = event.x - 1
+        if self.click_link(line, cell):
+            return
         for one in self.page.repeats:
             if one.line == line and one.first <= cell < one.last:
                 self._workbench.navigation.show_repeat(one.repeat)
@@ -229,6 +265,7 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
             return
         found = (one for one in self.page.differences if one.first <= line < one.last)
         if (difference := next(found, None)) is not None:
+            self.leave_link()
             self._workbench.navigation.select_difference(difference.at)
             self.follow()
             if event.chain == 2:
@@ -242,9 +279,9 @@ class ResultView(PagePane, can_focus=True, inherit_bindings=False):
 
     def row_role(self, number: int) -> str:
         """What has a tint of its own needs no other."""
-        if number not in self._marked or any(_stronger(role) != role for _, role in self.page.lines[number]):
-            return ""
-        return "current"
+        if number not in self._marked:
+            return super().row_role(number)
+        return "" if any(_stronger(role) != role for _, role in self.page.lines[number]) else "current"
 
     def action_accept(self) -> None:
         # The first frame does not wait for what is seen only now.

@@ -1,0 +1,87 @@
+"""What earlier runs say of a case: a line on its page, and a row for each of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich.cells import cell_len
+
+from evaltui.core.compare.run_comparison import what_changed
+from evaltui.runs.history import CaseHistory
+from evaltui.text.lines import Line, Span, pad
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import counted, show_clock, visible
+from evaltui.tui.pages.writer import Folding, Page
+from evaltui.workbench.outcomes import CasePast
+
+_MOST_NAME, _CLOCK = 20, 12
+
+
+def write_history(page: Page, past: CasePast | None, folding: Folding, *, passed: bool) -> None:
+    """The number of earlier runs; of a case that has not passed when it last did, and what changed since.
+
+    Open, a row for each run.
+
+    In as many lines while that is not known yet: what is below must not move away from under the mouse.
+    """
+    is_open = folding.is_open("history", usual=False)
+    page.part(is_open=is_open)
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), ("History", "bold")]
+    if not passed:
+        head += [("   last passed ", "muted"), *_last_passed(past), *_since_then(past)]
+    runs = "…" if past is None else "no earlier run"
+    if past is not None and past.history.points:
+        runs = counted(len(past.history.points), "run")
+    page.fold("history", head, [(runs, "muted")])
+    if is_open and past is not None:
+        write_points(page, past)
+
+
+def write_points(page: Page, past: CasePast) -> None:
+    """The runs that had the case, the newest first: outcome, repeats, name, score, and what changed in it."""
+    points = past.history.points
+    if not points:
+        page.row(("    No runs yet", "muted"))
+        return
+    names = [visible(past.title_of(point)) for point in points]
+    metric = lowest_metric(past.history)
+    width = min(_MOST_NAME, max(map(cell_len, names), default=0))
+    for number in reversed(range(len(points))):
+        point, name = points[number], names[number]
+        summary = point.summary
+        clock = show_clock(point.started, datetime.now(UTC))
+        left: Line = [("    ", ""), glyph(summary.status), (f" {pad(name, width)}  ", "bold")]
+        left += [(pad(clock, _CLOCK), "muted"), ("  ", "")]
+        if summary.runs > 1:
+            left.append((f"{summary.passed}/{summary.runs} repeats  ", "muted"))
+        if metric:
+            score = summary.scores.get(metric)
+            left += [(f"{visible(metric)} ", "muted"), ("—" if score is None else f"{score:.2f}", "")]
+        before = points[number - 1 : number]
+        changed = what_changed(before[0].run, point.run, past.history.case) if before else ()
+        page.ends(left, [("; ".join(map(visible, changed)), "muted")])
+
+
+def lowest_metric(history: CaseHistory) -> str:
+    """The metric that is lowest now, which says most; "" without scores."""
+    scores = history.points[-1].summary.scores
+    return min(scores, key=scores.__getitem__) if scores else ""
+
+
+def _last_passed(past: CasePast | None) -> list[Span]:
+    if past is None or not past.history.points:
+        return [("…" if past is None else "never", "")]
+    history = past.history
+    point = history.last_passed
+    if point is None:
+        return [("never" if len(history.points) == 1 else f"not in the last {len(history.points)} runs", "")]
+    return [(visible(past.title_of(point)), "")]
+
+
+def _since_then(past: CasePast | None) -> list[Span]:
+    """What is different since it last passed, besides what the agent did."""
+    if past is None or past.history.last_passed is None:
+        return []
+    changed = past.history.changed_since
+    since = "; ".join(map(visible, changed)) if changed else "no other changes found"
+    return [("   since then ", "muted"), (since, "" if changed else "muted")]
