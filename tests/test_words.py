@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.text.values import show_seconds
 from tests.test_manual import every_page, text_of, without_code
 
 ROOT = Path(__file__).parent.parent
@@ -94,11 +93,3 @@ def test_it_finds_a_refused_phrase_and_says_what_to_write(text):
     ((line, found),) = strings_of(ast.parse(source))
     assert line == 2
     assert "write '" in next(refused_in(found))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(0.4, "0.4 s"), (42, "42 s"), (185, "3 min 05 s"), (3599.7, "1 h 00 min"), (3900, "1 h 05 min")],
-)
-def test_a_time_span_has_at_most_two_units(seconds, shown):
-    assert show_seconds(seconds) == shown

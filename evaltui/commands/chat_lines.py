@@ -25,8 +25,9 @@ from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.pool import HostSettings
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
+from evaltui.text.figures import show_size
 from evaltui.text.lines import Line, cut
-from evaltui.text.values import show_change, show_size, show_value, visible, visible_block, visible_lines
+from evaltui.text.values import show_change, show_value, visible, visible_block, visible_lines
 
 _MAX_RESULT = 100
 _MAX_PAYLOAD = 400

@@ -16,7 +16,7 @@ from evaltui.files.lint import format_problem
 from evaltui.files.lint import lint as find_problems
 from evaltui.files.saving import ChangedOutsideError, save
 from evaltui.files.templates import StarterKind, TemplateError, create_starter, remark_of
-from evaltui.text.values import counted
+from evaltui.text.figures import counted
 
 
 def lint(paths: Sequence[Path]) -> int:

@@ -35,7 +35,8 @@ from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
-from evaltui.text.values import counted, visible
+from evaltui.text.figures import counted, show_elapsed
+from evaltui.text.values import visible
 
 _EVERY = 0.1
 
@@ -71,7 +72,9 @@ class Progress:
             for status in (Status.FAILED, Status.ERROR)
             if self._done[status]
         )
-        line = f"{done}/{self._cases}{', ' + bad if bad else ''} · {self._painted - self._began:.0f} s"
+        line = (
+            f"{done}/{self._cases}{', ' + bad if bad else ''} · {show_elapsed(self._painted - self._began)}"
+        )
         current = self._current.encode("ascii", "replace").decode()
         self._write(f"\r\x1b[2K{line} · {current}"[:100])
 

@@ -49,7 +49,8 @@ from evaltui.files.workspace import open_workspace
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.interrupts import run_interruptible
-from evaltui.text.values import counted, did_you_mean, visible
+from evaltui.text.figures import counted
+from evaltui.text.values import did_you_mean, visible
 
 _NEW_SET = SUFFIXES[0]
 

@@ -30,6 +30,7 @@ from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.log import run_logs
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line, Span, cut, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
@@ -92,7 +93,7 @@ def _ended(row: RunRow) -> str:
         return "still running" if row.ending == "going on" else "interrupted"
     status = row.status.lower().replace("_", " ")
     # Logs of earlier versions do not say how long it took.
-    return status if row.seconds is None else f"{status:13}  {row.seconds:.1f} s"
+    return status if row.seconds is None else f"{status:13}  {show_duration(row.seconds)}"
 
 
 def _counts(row: RunRow) -> Line:
@@ -108,9 +109,10 @@ def _selected(row: RunRow) -> str:
     """`lights (4 cases), thermostat:set_bedroom`"""
     shared = Counter(one.eval_set_id for one in row.sets)
     named = (
-        f"{name}:{one.eval_ids[0]}" if len(one.eval_ids) == 1 else f"{name} ({len(one.eval_ids)} cases)"
+        f"{name}:{one.eval_ids[0]}" if count == 1 else f"{name} ({counted(count, 'case')})"
         for one in row.sets
         for name in [one.eval_set_id if shared[one.eval_set_id] == 1 else one.path]
+        for count in [len(one.eval_ids)]
     )
     return visible(", ".join(named))
 

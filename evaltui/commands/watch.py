@@ -15,8 +15,9 @@ from evaltui.core.model.outcome import Status
 from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.runner.parent.interrupts import INTERRUPTED
+from evaltui.text.figures import counted, plural, show_duration
 from evaltui.text.lines import Line
-from evaltui.text.values import counted, visible, visible_lines
+from evaltui.text.values import visible, visible_lines
 from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.state import Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
@@ -149,7 +150,7 @@ class _Lines:
 
     def _of_save(self, reaction: Reaction) -> Iterator[Line]:
         what = f"{visible(in_short(reaction.changed))} changed"
-        after = f"{reaction.seconds:.1f} s after the save" if reaction.seconds is not None else ""
+        after = f"{show_duration(reaction.seconds)} after the save" if reaction.seconds is not None else ""
         error = self._workbench.agent.secrets.masked(self._workbench.agent.error)
         match reaction.step:
             case ReactionStep.RUNNING:
@@ -178,7 +179,8 @@ class _Lines:
             yield from ([("note  ", "warning"), (visible(self._plain(remark)), "")] for remark in run.remarks)
             reaction = self._workbench.watch.last
             if reaction is None or reaction.run != run.number:
-                yield from self._sum(f"in {run.seconds:.1f} s" if run.stage is Stage.FINISHED else "")
+                took = f"in {show_duration(run.seconds)}" if run.stage is Stage.FINISHED else ""
+                yield from self._sum(took)
 
     def _verdicts(self) -> Iterator[Line]:
         """What was run, or comes out otherwise, since this was asked last."""
@@ -200,7 +202,7 @@ class _Lines:
         waiting = workbench.watch.waiting()
         if waiting.cases:
             many = f"{len(waiting.cases)} stale"
-            then = f": enter runs {'it' if len(waiting.cases) == 1 else 'them'}" if sys.stdin.isatty() else ""
+            then = f": enter runs {plural(len(waiting.cases), 'it', 'them')}" if sys.stdin.isatty() else ""
             yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "muted")]
 
 

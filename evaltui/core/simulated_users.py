@@ -14,7 +14,7 @@ from evaltui.core.model.config import EvalConfig, SimulatorConfig, filled, place
 from evaltui.core.model.eval_set import ConversationScenario, EvalCase, UserBehavior, UserPersona
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.prompts import fenced, prompt
-from evaltui.text.values import counted
+from evaltui.text.figures import counted
 
 
 def persona_of(scenario: ConversationScenario) -> UserPersona | None:

@@ -18,7 +18,7 @@ from evaltui.core.recordings.entry import Entry, Shared, entry_from_json, writte
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import RECORDINGS
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
-from evaltui.text.values import some_of
+from evaltui.text.figures import plural, some_of
 
 SUFFIX = ".jsonl"
 
@@ -155,7 +155,7 @@ def _parsed(path: Path, text: str) -> Recordings:
 
 def _problem(path: Path, damaged: Sequence[int]) -> str:
     where = some_of([str(number) for number in damaged], _MOST_LINES_NAMED)
-    lines = "line" if len(damaged) == 1 else "lines"
+    lines = plural(len(damaged), "line")
     return f"{path}: {lines} {where} unreadable as recordings; skipped"
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.saving import ChangedOutsideError, Write, save_together
-from evaltui.text.values import counted
+from evaltui.text.figures import counted, plural
 
 StarterKind = Literal["native", "adk"]
 KINDS: tuple[StarterKind, ...] = ("native", "adk")
@@ -75,7 +75,7 @@ def refuses_starter(folder: Path, kind: StarterKind) -> str | None:
         what = "contains a dot" if "." in name else f"is a module of Python ({name})"
         return f"{folder}: the folder's name {what} and cannot be imported. Choose another name"
     if there := [name for name in (*starter_files(kind), "root_agent.yaml") if (folder / name).exists()]:
-        verb = "exists" if len(there) == 1 else "exist"
+        verb = plural(len(there), "exists", "exist")
         return f"{', '.join(there)} already {verb} in {folder}. Choose another folder"
     return refuses_kind(kind)
 

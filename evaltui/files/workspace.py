@@ -28,7 +28,8 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text
-from evaltui.text.values import did_you_mean, some_of
+from evaltui.text.figures import some_of
+from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")

@@ -12,9 +12,10 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
 from evaltui.runs.sets import SetInfo
+from evaltui.text.figures import counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, glyph
-from evaltui.text.values import counted, visible
+from evaltui.text.values import visible
 
 _MIN_WIDTH = 40
 _COUNTED = (
@@ -95,7 +96,7 @@ def _figure(case: CaseResult) -> str:
         return "error"
     deciding = (metric.score for metric in case.metrics if metric.status is case.status)
     score = next(deciding, None)
-    return "–" if score is None else f"{score:.2f}"
+    return show_score(score)
 
 
 def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
@@ -135,13 +136,13 @@ def counts(statuses: Sequence[Status]) -> Line:
     for status, one, many in _COUNTED:
         if number := statuses.count(status):
             line += [(", ", "")] if line else []
-            line.append((f"{number} {one if number == 1 else many}", ROLES[status]))
+            line.append((counted(number, one, many), ROLES[status]))
     return line
 
 
 def _sum(report: RunReport, width: int) -> Iterator[Line]:
     line = counts([case.status for case in report.result.cases]) or [("no case run", "warning")]
-    line.append((f" in {report.seconds:.1f} s", ""))
+    line.append((f" in {show_duration(report.seconds)}", ""))
     if report.uses_recordings:
         line.append((f" · {report.calls}", ""))
     log: Line = [(f"log {visible(report.log)}", "muted")] if report.log else []

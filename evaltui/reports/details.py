@@ -32,17 +32,10 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
+from evaltui.text.figures import UNKNOWN, show_number, show_score, show_scores
 from evaltui.text.lines import Line, Span, cells, cut, pad, wrap_behind
 from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
-from evaltui.text.values import (
-    scores,
-    show_change,
-    show_value,
-    type_change,
-    visible,
-    visible_block,
-    visible_lines,
-)
+from evaltui.text.values import show_change, show_value, type_change, visible, visible_block, visible_lines
 from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
 
 # More kinds of trajectories than this are noise.
@@ -68,8 +61,8 @@ def _runs(case: CaseResult) -> Iterator[Line]:
 def _rates(case: CaseResult) -> Iterator[Line]:
     rates = pass_rates(case)
     yield [("  k       ", "muted"), ("".join(f"{rate.k:<6}" for rate in rates), "muted")]
-    yield [("  pass@k  ", ""), ("".join(f"{rate.at_least_one:<6.2f}" for rate in rates), "")]
-    yield [("  pass^k  ", ""), ("".join(f"{rate.all:<6.2f}" for rate in rates), "")]
+    yield [("  pass@k  ", ""), ("".join(f"{show_score(rate.at_least_one):<6}" for rate in rates), "")]
+    yield [("  pass^k  ", ""), ("".join(f"{show_score(rate.all):<6}" for rate in rates), "")]
 
 
 def _trajectories(case: CaseResult) -> Iterator[Line]:
@@ -142,11 +135,10 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
     names = max((cell_len(visible(metric.name)) for metric in gating), default=0)
     names = min(names, width - 24)
     for metric in gating:
-        score, _, needs = _score(metric).partition(", ")
         head: Line = [
             ("  ", ""),
             glyph(metric.status),
-            (f" {pad(visible(metric.name), names)}  {score:>5}  {needs:<10}", ""),
+            (f" {pad(visible(metric.name), names)}  {_score(metric):<11}", ""),
         ]
         # What judges found is shown turn by turn.
         is_explained = metric.status is Status.PASSED or (
@@ -162,7 +154,7 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
         if metric.judge is not None:
             yield from _wrapped(6, [(judge_line(metric.judge), "muted")], width)
     measured = [
-        f"{visible(metric.name)} {metric.score:.4g}"
+        f"{visible(metric.name)} {show_number(metric.score)}"
         for metric in metrics
         if metric.status is Status.INFORMATIONAL and metric.score is not None
     ]
@@ -171,9 +163,10 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
 
 
 def _score(metric: MetricResult) -> str:
-    if metric.status is Status.ERROR:
-        return "error"
-    return "–" if metric.score is None else scores(metric.score, metric.threshold, metric.lower_is_better)
+    """`0.50 < 1.00`"""
+    if metric.status is Status.ERROR or metric.score is None:
+        return "error" if metric.status is Status.ERROR else UNKNOWN
+    return show_scores(metric.score, metric.threshold, metric.lower_is_better)
 
 
 def _turns_in_detail(case: CaseResult) -> list[int]:
@@ -333,7 +326,7 @@ def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iter
     head: Line = [("    answer  ", "")]
     indent = 12
     if score is not None and score.score is not None:
-        head += [glyph(score.status), (f" {score.score:.2f}  ", "")]
+        head += [glyph(score.status), (f" {show_score(score.score)}  ", "")]
         indent += 8
     if actual is None:
         yield from _wrapped(indent, [("none, expected: ", "error"), *_plain(expected)], width, head)

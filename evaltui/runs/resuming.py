@@ -19,7 +19,7 @@ from evaltui.runs.history import run_id, stored_repeat
 from evaltui.runs.log import LoggedSet, RunHeader, is_being_written
 from evaltui.runs.log_reader import event_of, lines_of_cases, read_header, read_run
 from evaltui.runs.sets import SetSource, SetToRun
-from evaltui.text.values import some_of
+from evaltui.text.figures import some_of
 
 Known = Mapping[CaseId, Mapping[int, RepeatResult]]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable
 from typing import Any
 
 MAX_VALUE = 48
@@ -16,28 +15,6 @@ _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
-def scores(score: float | None, threshold: float | None, at_most: bool = False) -> str:
-    """`0.62, needs 0.80`, with as many digits as it takes to tell the two apart; `needs ≤0.80` where scores
-    may be `at_most` that."""
-    if score is None:
-        return "not scored"
-    figure, needed = score_figures(score, threshold)
-    return f"{figure}, needs {'≤' if at_most else ''}{needed}" if needed else figure
-
-
-def score_figures(score: float, threshold: float | None) -> tuple[str, str]:
-    """`0.62` and `0.80`, with as many digits as it takes to tell the two apart; "" for no threshold."""
-    if threshold is None:
-        return f"{score:.2f}", ""
-    digits = next((n for n in range(2, 10) if f"{score:.{n}f}" != f"{threshold:.{n}f}"), 2)
-    return f"{score:.{digits}f}", f"{threshold:.{digits}f}"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 turn`, `2 turns`"""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def type_change(expected: Any, actual: Any) -> str:
@@ -84,57 +61,6 @@ def show_change(expected: Any, actual: Any, limit: int = MAX_VALUE) -> tuple[str
 
 def _json(value: Any) -> str:
     return visible(json.dumps(value, ensure_ascii=False, default=repr))
-
-
-def show_score(score: float | None) -> str:
-    """`0.62`, `–` for none."""
-    return "–" if score is None else f"{score:.2f}"
-
-
-def show_duration(seconds: float) -> str:
-    """`<1 ms`, `12 ms`, `1.23 s`, `123 s`"""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms" if seconds >= 0.0005 else "<1 ms"
-    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:.0f} s"
-
-
-def show_seconds(seconds: float) -> str:
-    """`0.4 s`, `42 s`, `3 min 05 s`, `1 h 05 min`"""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min"
-
-
-def show_moment(at: datetime, now: datetime) -> str:
-    """`12 s ago`, `3 min ago`; from an hour on as `show_clock` has it."""
-    seconds = (now - at).total_seconds()
-    if seconds < 60:
-        return f"{max(0, int(seconds))} s ago"
-    return f"{int(seconds // 60)} min ago" if seconds < 3_600 else show_clock(at, now)
-
-
-def show_clock(at: datetime, now: datetime) -> str:
-    """A moment that stays true while it is shown: `today 14:05`, `22 Nov 14:05`, `22 Nov 2025`, by the user's
-    clock."""
-    local, today = at.astimezone(), now.astimezone()
-    if local.date() == today.date():
-        return f"today {local:%H:%M}"
-    return f"{local.day} {local:%b %H:%M}" if local.year == today.year else f"{local.day} {local:%b %Y}"
-
-
-def show_size(count: int) -> str:
-    """`812 B`, `34 KB`, `1.2 MB`."""
-    if count < 1024:
-        return f"{count} B"
-    if count < 1024 * 1024:
-        return f"{count / 1024:.0f} KB"
-    return f"{count / 1024 / 1024:.1f} MB"
 
 
 def visible(text: str) -> str:
@@ -234,12 +160,6 @@ def in_words(value: Any) -> str:
             return "an object"
         case _:
             return "a list"
-
-
-def some_of(names: Sequence[str], most: int) -> str:
-    """`a, b and 3 more`: the first ones by name."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def nearest(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:

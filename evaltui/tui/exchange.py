@@ -16,7 +16,8 @@ from evaltui.files.agent_source import SourcePlace
 from evaltui.files.atomic import write_privately
 from evaltui.files.folders import make_own_folder
 from evaltui.files.settings import secrets_of
-from evaltui.text.values import show_size, visible, visible_text
+from evaltui.text.figures import show_size
+from evaltui.text.values import visible, visible_text
 from evaltui.tui.pane import Copied
 from evaltui.workbench.editors import NO_EDITOR, at_line, editor_of
 

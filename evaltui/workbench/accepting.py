@@ -20,6 +20,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
 from evaltui.files.eval_set_file import check_new_cases
+from evaltui.text.figures import some_of
 from evaltui.workbench.acceptable import Choice, refuses_case
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
@@ -248,8 +249,7 @@ def _remarks(
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
     began = actual[0].creation_timestamp if actual else 0.0
     if changed := [name for name, when in sorted(written.items()) if began and when > began]:
-        more = f" and {len(changed) - _MOST_NAMES} more" if len(changed) > _MOST_NAMES else ""
-        yield f"{', '.join(changed[:_MOST_NAMES])}{more} changed after {run}   r  Run case"
+        yield f"{some_of(changed, _MOST_NAMES)} changed after {run}   r  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {len(result.repeats)} runs passed"

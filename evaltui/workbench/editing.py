@@ -18,6 +18,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.files.configs import UnreadableConfig
 from evaltui.files.open_file import FileConflict, OpenFile
 from evaltui.files.saving import Source
+from evaltui.text.figures import some_of
 from evaltui.workbench.background import Background
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
@@ -293,8 +294,7 @@ class Editing:
         left = self.unapplied.now()
         if not left:
             return text
-        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        return f"{text}. Not applied: {left[0]}{more}"
+        return f"{text}. Not applied: {some_of([str(one) for one in left], 1)}"
 
     def settle(
         self, conflict: FileConflict, choices: Choices, whole: Side | None = None

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.text.figures import counted
 from evaltui.text.outcomes import NOT_RUN, RUNNING
-from evaltui.text.values import counted
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 
 from evaltui.files.journal import Recovered
 from evaltui.files.saving import Source, fingerprint
-from evaltui.text.values import counted
 from evaltui.workbench.editing import Editing
 
 # The labels that say best what it was about.
@@ -49,18 +47,6 @@ class Offer:
         if self.recovered.path.exists():
             return "file changed since: both are merged, conflicts are shown"
         return "file deleted since: a save creates it again"
-
-    def ago(self, now: datetime) -> str:
-        """How long ago the last edit was: `5 minutes ago`; the day where it is long ago."""
-        when = self.recovered.when
-        seconds = (now - when).total_seconds()
-        if seconds < 60:
-            return "just now"
-        for unit, size, most in (("minute", 60, 60), ("hour", 3600, 24), ("day", 86400, 7)):
-            number = int(seconds // size)
-            if number < most:
-                return f"{counted(number, unit)} ago"
-        return f"on {when.astimezone():%Y-%m-%d}"
 
 
 class Recovery:

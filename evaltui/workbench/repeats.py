@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.values import counted
+from evaltui.text.figures import counted
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import Repeated, Run, Selection

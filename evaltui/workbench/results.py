@@ -17,7 +17,7 @@ from evaltui.core.compare.judged import (
     subject_of,
 )
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.values import counted
+from evaltui.text.figures import counted, show_score
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def figure(result: CaseResult) -> str:
     deciding = next((metric for metric in result.metrics if metric.status == result.status), None)
     if result.status == "PASSED" or deciding is None or deciding.score is None:
         return ""
-    return f"{deciding.score:.2f}"
+    return show_score(deciding.score)
 
 
 _CALLS = ("tool_trajectory_avg_score", "trajectory_recall", "trajectory_precision")
@@ -69,7 +69,7 @@ def why(result: CaseResult) -> str:
     if metric.name == "final_session_state":
         return "final state"
     name = "response" if "response" in metric.name else metric.name.split("_")[0]
-    return f"{name} {metric.score:.2f}"
+    return f"{name} {show_score(metric.score)}"
 
 
 def _calls_in_short(ops: Sequence[str], differences: int) -> str:

@@ -15,7 +15,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import NO_CALLS, ModelCalls
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.saving import fingerprint_of
-from evaltui.text.values import counted
+from evaltui.text.figures import counted, some_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
@@ -222,7 +222,7 @@ class Waiting:
 def in_short(names: Sequence[str]) -> str:
     """`agent.py`, `agent.py and tools.py`, `agent.py and 3 more`"""
     if len(names) > 2:
-        return f"{names[0]} and {len(names) - 1} more"
+        return some_of(names, 1)
     return " and ".join(names)
 
 

@@ -20,6 +20,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.eval_sets import SUFFIXES, migrated_text, read_eval_set, set_name
 from evaltui.files.folders import agent_folder
+from evaltui.text.figures import counted
 from evaltui.workbench.case_plan import (
     Plan,
     by_file,
@@ -322,7 +323,7 @@ def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
 
 
 def _named(cases: Sequence[CaseId]) -> str:
-    return cases[0].eval_id if len(cases) == 1 else f"{len(cases)} cases"
+    return cases[0].eval_id if len(cases) == 1 else counted(len(cases), "case")
 
 
 def _beside(editing: Editing, gone: Sequence[CaseId]) -> Selection:

@@ -40,7 +40,7 @@ def test_the_newest_run_comes_first_with_what_came_out(write_agent, capsys):
     first = keep(agent, ["PASSED", "FAILED", "ERROR"], {"status": "FAILED", "seconds": 6.24})
     second = keep(agent, ["PASSED"], {"status": "PASSED", "seconds": 0.1}, {"a": ["one"]})
     assert listed(agent, capsys) == [
-        f"✓ {second}  2026-01-02 12:04  passed         0.1 s",
+        f"✓ {second}  2026-01-02 12:04  passed         0.10 s",
         "    1 passed · a:one",
         f"✗ {first}  2026-01-02 12:04  failed         6.2 s",
         "    1 passed, 1 failed, 1 error · lights (3 cases)",

@@ -107,7 +107,7 @@ def test_a_call_that_is_not_the_only_one_of_its_name_is_told_with_its_arguments(
 def test_an_answer_with_its_score():
     two = (turn(said="nope"), turn())
     result = case(BAD, metric("response_match_score", BAD, OK, threshold=0.8), turns=two)
-    assert sentence(result) == "turn 1: response 0.00, needs 0.80"
+    assert sentence(result) == "turn 1: response 0.00 < 0.80"
     assert summary(result) == sentence(result)
 
 
@@ -120,7 +120,7 @@ def test_reasons_follow_the_turns():
     metrics = (metric("response_match_score", BAD, BAD), metric("tool_trajectory_avg_score", BAD, BAD))
     missing = turn([call("f")], [], said="nope")
     assert sentence(case(BAD, *metrics, turns=(missing, missing))) == (
-        "turn 1: missing call f; response 0.00, needs 1.00; turn 2: missing call f; response 0.00, needs 1.00"
+        "turn 1: missing call f; response 0.00 < 1.00; turn 2: missing call f; response 0.00 < 1.00"
     )
 
 
@@ -139,12 +139,12 @@ def test_more_arguments_than_anyone_reads_are_counted():
 
 def test_other_metrics_by_their_score_and_reason():
     result = case(BAD, metric("politeness", BAD, score=0.25, threshold=0.5, reason="rude\x1b[0m"))
-    assert sentence(result) == "politeness 0.25, needs 0.50: rude\\x1b[0m"
+    assert sentence(result) == "politeness 0.25 < 0.50: rude\\x1b[0m"
 
 
 def test_a_failed_call_metric_without_a_difference_is_told_by_its_score():
     result = case(BAD, metric("tool_trajectory_avg_score", score=0.0), turns=(turn(),))
-    assert sentence(result) == "tool_trajectory_avg_score 0.00, needs 1.00"
+    assert sentence(result) == "tool_trajectory_avg_score 0.00 < 1.00"
 
 
 def test_the_final_state():
@@ -165,7 +165,7 @@ def test_an_error_of_the_agent_is_the_reason_for_all_that_follows():
 def test_an_error_of_a_metric_and_a_failure_are_both_told():
     raised = MetricResult("judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500"))
     result = case(BAD, raised, metric("politeness", score=0.1, threshold=0.5))
-    assert sentence(result) == "politeness 0.10, needs 0.50; judge raised RuntimeError: judge 500"
+    assert sentence(result) == "politeness 0.10 < 0.50; judge raised RuntimeError: judge 500"
     assert sentence(case(Status.ERROR, raised)) == "judge raised RuntimeError: judge 500"
 
 

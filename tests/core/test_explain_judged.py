@@ -75,7 +75,7 @@ def test_a_simulated_user():
 def test_a_rating():
     rated = Judgement("", "", 2.0, "Hard to follow.", votes=(Vote(2.0, "Hard to follow."),))
     assert sentence(case(judged_metric(RATINGS, [], [rated], threshold=4.0))) == (
-        "turn 2: response_evaluation_score 2.00, needs 4.00: Hard to follow"
+        "turn 2: response_evaluation_score 2.00 < 4.00: Hard to follow"
     )
 
 
@@ -84,7 +84,7 @@ def test_the_whole_conversation_has_no_turn_and_comes_last():
     rubrics = judged_metric(RUBRICS, [], [POLITE])
     assert sentence(case(whole, rubrics)) == (
         "turn 2: rubric polite: no (4 of 5 votes): It shouts\\x1b[2J at the user; "
-        "multi_turn_task_success_v1 0.00, needs 0.80: Never booked"
+        "multi_turn_task_success_v1 0.00 < 0.80: Never booked"
     )
 
 

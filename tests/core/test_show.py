@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evaltui.text.values import cut, scores, show_change, show_value, type_change, visible, visible_lines
+from evaltui.text.values import cut, show_change, show_value, type_change, visible, visible_lines
 
 any_text = st.text(st.characters(codec=None))
 
@@ -58,24 +58,6 @@ def test_short_values_are_shown_whole():
 )
 def test_another_type_is_named(expected, actual, kind):
     assert type_change(expected, actual) == kind
-
-
-@pytest.mark.parametrize(
-    ("score", "threshold", "text"),
-    [
-        (0.62, 0.8, "0.62, needs 0.80"),
-        (0.7999, 0.8, "0.7999, needs 0.8000"),
-        (0.5, None, "0.50"),
-        (None, 0.8, "not scored"),
-        (0.8, 0.8, "0.80, needs 0.80"),
-    ],
-)
-def test_scores_can_be_told_from_their_threshold(score, threshold, text):
-    assert scores(score, threshold) == text
-
-
-def test_a_threshold_that_is_the_most_is_marked():
-    assert scores(3.0, 2.0, at_most=True) == "3.00, needs ≤2.00"
 
 
 def test_control_characters_are_shown():

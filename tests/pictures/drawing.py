@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_WITH_PROCESSES, until
 
-from evaltui.text.values import show_duration, show_seconds
+from evaltui.text.figures import show_duration
 from evaltui.tui.app import WorkbenchApp
 from evaltui.workbench.workbench import Workbench
 
@@ -87,9 +87,8 @@ async def words_now(picture: Picture) -> list[str]:
         importlib.import_module(f"evaltui.tui.panes.{pane}")
     with pytest.MonkeyPatch.context() as patch:
         for module in [module for name, module in sys.modules.items() if name.startswith("evaltui.")]:
-            for show in (show_duration, show_seconds):
-                if getattr(module, show.__name__, None) is show:
-                    patch.setattr(module, show.__name__, lambda _: "1 s")
+            if getattr(module, "show_duration", None) is show_duration:
+                patch.setattr(module, "show_duration", lambda _: "1 s")
         return _words_of(await _export(picture))
 
 

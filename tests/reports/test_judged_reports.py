@@ -70,12 +70,12 @@ def details(*metrics, width=80, **fields):
 
 def test_rubrics_with_votes_and_reasons():
     assert details(judged_metric(RUBRICS, [SHORT], [POLITE, SHORT, LEFT_OUT, SPLIT]))[2:] == [
-        "  ✗ rubric_based_final_response_quality_v1   0.83  needs 0.80",
+        "  ✗ rubric_based_final_response_quality_v1  0.83 ≥ 0.80",
         "      judged by gemini-2.5-flash, 5 of 5 answered",
         "",
         "  turn 2  unspecified (scored as no calls)",
         "    user    hello",
-        "    ✗ rubric_based_final_response_quality_v1  0.67, needs 0.80  2 of 4 yes",
+        "    ✗ rubric_based_final_response_quality_v1  0.67 < 0.80  2 of 4 yes",
         "      ✗ no 1:4      polite  Says please and thank you",
         "                    It shouts\\x1b[2J at the user.",
         "                    ✓ yes  It is so.",
@@ -97,15 +97,15 @@ def test_answers_sentences_and_ratings():
         turns=(FINE,),
     )
     assert lines[lines.index("    user    hello") + 1 :] == [
-        "    ✗ final_response_match_v2  0.00, needs 0.80  votes 1:3 of 5",
+        "    ✗ final_response_match_v2  0.00 < 0.80  votes 1:3 of 5",
         "      ✗ invalid  19 is not 21.",
         "      ✓ valid    Both are cold.",
-        "    ✗ hallucinations_v1  0.50, needs 0.80  1 of 2 supported",
+        "    ✗ hallucinations_v1  0.50 < 0.80  1 of 2 supported",
         "      ✓ supported      The kitchen is heated.",
         "      ✗ contradictory  It is 30 °C there.",
         "                       The thermostat says 19.",
         '                       contradicting  {"degrees": 19}',
-        "    ✗ response_evaluation_score  3.00, needs 4.00  votes 3 3",
+        "    ✗ response_evaluation_score  3.00 < 4.00  votes 3 3",
         "      ✗ 3  So so.",
     ]
 
@@ -122,7 +122,7 @@ def test_the_whole_conversation_is_no_turn():
     assert lines[-4:] == [
         "",
         "  whole conversation",
-        "    ✗ multi_turn_task_success_v1  0.00, needs 0.80  votes 0 0",
+        "    ✗ multi_turn_task_success_v1  0.00 < 0.80  votes 0 0",
         "      ✗ 0  Never booked.",
     ]
     assert not any(line.startswith("  turn") for line in lines)
@@ -138,7 +138,7 @@ def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
 def test_what_was_left_open_is_shown():
     unjudged = judged_metric(RUBRICS, [SHORT, LEFT_OUT], [SHORT], status=Status.NOT_EVALUATED, reason="open")
     lines = details(unjudged)
-    assert "  – rubric_based_final_response_quality_v1   1.00  needs 0.80  open" in lines
+    assert "  – rubric_based_final_response_quality_v1  1.00 ≥ 0.80  open" in lines
     assert "      – not judged  on_topic  Stays with the thermostat" in lines
 
 

@@ -246,7 +246,7 @@ async def test_the_kind_of_a_turn_is_one_key_away_and_says_what_is_lost(house):
         await in_the_case(app, pilot)
         await go_to(app, pilot, "turn", 0)
         await pilot.press("space")
-        await until(pilot, lambda: "turn 1: its call is taken out; u brings them back" in screen_text(app))
+        await until(pilot, lambda: "Turn 1: 1 call removed   u  Undo" in screen_text(app))
         assert re.search("Turn 1 +no calls expected", screen_text(app))
         await pilot.press("u")
         await until(pilot, lambda: re.search("Turn 1 +exactly these calls", screen_text(app)))

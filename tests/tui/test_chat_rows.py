@@ -89,7 +89,7 @@ def test_messages_of_the_user_stand_apart():
         (Row("difference", 0), "= as before"),
         (Row("file", 0, files=(FileShown("image/png", 2048),)), "[image/png 2 KB]"),
         (Row("file", 0, files=(FileShown("", None, "gs://x"),)), "[file linked gs://x]"),
-        (Row("footer", 0, duration=1.234, tokens=1200), "1.23 s · 1,200 tokens"),
+        (Row("footer", 0, duration=1.234, tokens=1200), "1.2 s · 1,200 tokens"),
     ],
     ids=lambda value: value.kind if isinstance(value, Row) else "",
 )
@@ -99,7 +99,7 @@ def test_what_is_said_of_each_kind(row, expected):
 
 def test_a_long_text_is_cut_and_says_so():
     lines = shown(Row("text", 0, "a", "x" * 50_000))
-    assert lines[-1].strip() == "… 38,000 more characters: enter shows them"
+    assert lines[-1].strip() == "… 38,000 more characters (enter)"
     assert len(lines) < 250
 
 

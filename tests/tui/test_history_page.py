@@ -11,8 +11,8 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.history import CaseHistory, CasePoint
+from evaltui.text.figures import show_clock
 from evaltui.text.lines import draw
-from evaltui.text.values import show_clock
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.outcomes import CasePast

@@ -99,7 +99,7 @@ def part_of(lines, name):
 
 def test_a_metric_says_who_judged_it():
     head = part_of(drawn(page_of(judged_metric(RUBRICS, [SHORT], [POLITE], lost=1))), "rubric_quality")[0]
-    assert head.split("  ")[0] == "▾ rubric_quality ✗ 0.50, needs 0.80"
+    assert head.split("  ")[0] == "▾ rubric_quality ✗ 0.50 < 0.80"
     assert head.endswith("  judge gemini-2.5-flash, 1 of 2 answered")
 
 
@@ -162,7 +162,7 @@ def test_sentences_have_labels_and_evidence():
 def test_the_whole_conversation_stands_behind_its_turns():
     page = page_of(*METRICS)
     head, found = part_of(drawn(page), "multi_turn_task_success")
-    assert head.startswith("▾ multi_turn_task_success ✗ 0.00, needs 0.80")
+    assert head.startswith("▾ multi_turn_task_success ✗ 0.00 < 0.80")
     assert found == ends("    ✗ 0  It is cold.", "0 0")
     assert page.differences[-1].title == "whole conversation · multi_turn_task_success_v1"
 
@@ -239,7 +239,7 @@ def test_every_sample_in_full():
     finding = page_of(metric).differences[0].judged[1]
     write_finding(page, metric, finding)
     assert drawn(page) == [
-        "✗ rubric_based_final_response_quality_v1  0.50, needs 0.80",
+        "✗ rubric_based_final_response_quality_v1  0.50 < 0.80",
         "  judged by gemini-2.5-flash, 1 of 2 answered, prompt",
         "  rubric_based_final_response_quality/1",
         "",

@@ -35,7 +35,7 @@ def test_a_plot_of_columns_where_there_is_room():
     assert lines[0].startswith("100%")
     assert lines[0].endswith("44%")
     assert lines[1].endswith("7/16 passed")
-    assert lines[5] == " 12 s ago  ━━━━━━━━   7/16  agent.py"
+    assert lines[5] == " 12 s ago   ━━━━━━━━  7/16  agent.py"
 
 
 def test_a_sparkline_where_there_is_not():

@@ -41,7 +41,7 @@ def run(stage, done, running=0, **more):
 )
 def test_a_run_that_goes_on(width, bar):
     going = run(Stage.RUNNING, 7, 4, counts=Counter(PASSED=5, FAILED=2), working_since=time.monotonic() - 7)
-    assert shown(going, width) == f"◐ Run 19 all sets  {bar}  7/16   4 in flight   0:07, about 9.0 s left"
+    assert shown(going, width) == f"◐ Run 19 all sets  {bar}  7/16   4 in flight   0:07, about 9 s left"
 
 
 def test_two_finished_cases_say_nothing_of_the_time_left():
@@ -56,9 +56,9 @@ def test_two_finished_cases_say_nothing_of_the_time_left():
             Stage.FINISHED,
             {"PASSED": 7, "FAILED": 5, "ERROR": 1, "FLAKY": 1},
             160,
-            "✗ Run 19 finished: 7 passed, 5 failed, 1 error, 1 flaky in 7.0 s",
+            "✗ Run 19 finished: 7 passed, 5 failed, 1 error, 1 flaky in 7 s",
         ),
-        (Stage.FINISHED, {"PASSED": 16}, 80, "✓ Run 19: 16 passed in 7.0 s"),
+        (Stage.FINISHED, {"PASSED": 16}, 80, "✓ Run 19: 16 passed in 7 s"),
         (Stage.CANCELLED, {}, 160, "– Run 19 cancelled after 7 of 16; finished results are kept"),
         (Stage.FAILED, {}, 160, "! Run 19 failed to start"),
     ],

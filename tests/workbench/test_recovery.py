@@ -1,7 +1,6 @@
 """Unsaved edits of a sitting that crashed: offered, restored, merged, thrown away."""
 
 import json
-from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from evaltui.core.jsondoc.edits import Put
 from evaltui.core.jsondoc.merge import Choices
 from evaltui.files.journal import recoverable
-from evaltui.workbench.recovery import Offer, Recovery
+from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -172,23 +171,3 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     (path,) = workbench.editing.unsaved()
     assert path == workbench.sets.listed[0].path
     assert workbench.navigation.selection == Selection(path.name, "one")
-
-
-@pytest.mark.parametrize(
-    ("passed", "said"),
-    [
-        (timedelta(seconds=5), "just now"),
-        (timedelta(minutes=1), "1 minute ago"),
-        (timedelta(hours=5), "5 hours ago"),
-        (timedelta(days=2), "2 days ago"),
-    ],
-)
-def test_how_long_ago(passed, said):
-    when = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    offer = Offer(SimpleNamespace(when=when), ())
-    assert offer.ago(when + passed) == said
-
-
-def test_a_day_that_is_long_past():
-    when = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    assert Offer(SimpleNamespace(when=when), ()).ago(when + timedelta(days=30)) == "on 2026-03-01"

@@ -16,9 +16,10 @@ from evaltui.core.compare.run_comparison import (
     what_changed,
 )
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.text.figures import counted, plural, show_duration, show_number, show_score
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.outcomes import glyph
-from evaltui.text.values import counted, show_score, visible
+from evaltui.text.values import visible
 
 _LISTED: dict[Kind, tuple[str, str]] = {
     "broken": ("broken", "error"),
@@ -102,9 +103,13 @@ def _details(change: CaseChange) -> Iterator[str]:
     if change.base and change.candidate:
         before, after = change.base, change.candidate
         if _much_more(before.seconds, after.seconds, _SECONDS):
-            yield f"{before.seconds:.1f} s → {after.seconds:.1f} s"
+            yield f"{show_duration(before.seconds)} → {show_duration(after.seconds)}"
         if _much_more(before.tokens, after.tokens, 1.0):
-            yield f"{before.tokens:.0f} → {after.tokens:.0f} tokens"
+            yield _tokens(before.tokens, after.tokens)
+
+
+def _tokens(before: float | None, after: float | None) -> str:
+    return f"{show_number(before and round(before))} → {show_number(after and round(after))} tokens"
 
 
 def _much_more(before: float | None, after: float | None, least: float) -> bool:
@@ -118,7 +123,7 @@ def _sums(comparison: Comparison) -> Iterator[str]:
         cases = comparison.of(kind)
         failing = sum(change.candidate is not None and not change.candidate.passes for change in cases)
         if kind == "unchanged" and failing:
-            yield f"{len(cases)} unchanged ({failing} of them {'does' if failing == 1 else 'do'} not pass)"
+            yield f"{len(cases)} unchanged ({failing} of them {plural(failing, 'does', 'do')} not pass)"
         elif cases:
             yield f"{len(cases)} {kind}"
     if not comparison.cases:
@@ -127,9 +132,9 @@ def _sums(comparison: Comparison) -> Iterator[str]:
 
 def _spent(comparison: Comparison) -> Iterator[str]:
     if seconds := comparison.seconds:
-        yield f"time {seconds.base:.1f} s → {seconds.candidate:.1f} s{seconds.growth}"
+        yield f"time {show_duration(seconds.base)} → {show_duration(seconds.candidate)}{seconds.growth}"
     if tokens := comparison.tokens:
-        yield f"{tokens.base:.0f} → {tokens.candidate:.0f} tokens{tokens.growth}"
+        yield f"{_tokens(tokens.base, tokens.candidate)}{tokens.growth}"
 
 
 def _indented(margin: str, text: str, width: int) -> Iterator[Line]:

@@ -21,9 +21,10 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
+from evaltui.text.figures import counted, show_scores
 from evaltui.text.lines import Line, Span, draw
 from evaltui.text.syntax import JSON
-from evaltui.text.values import counted, cut, scores, show_change, show_value, type_change, visible
+from evaltui.text.values import cut, show_change, show_value, type_change, visible
 
 MAX_REASONS = 3
 MAX_MESSAGE = 200
@@ -198,7 +199,7 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
     for index, turn in enumerate(turns):
         if not _failed_in(metric, index, turns):
             continue
-        needs = scores(metric.per_invocation[index].score, metric.threshold)
+        needs = show_scores(metric.per_invocation[index].score, metric.threshold)
         yield _same(f"response {needs}" if turn.response.actual else "no response", index + 1)
 
 
@@ -241,7 +242,7 @@ def _finding_text(finding: Finding, metric: MetricResult) -> str:
         case "user":
             return f"simulated user leaves its scenario: {_quoted(finding)}"
         case _:
-            figure = scores(finding.judgement.score, metric.threshold)
+            figure = show_scores(finding.judgement.score, metric.threshold)
             return f"{visible(metric.name)} {figure}"
 
 
@@ -342,7 +343,7 @@ def _metric_reason(metric: MetricResult) -> Reason:
         why = error_text(metric.error)
         return Reason([(f"{name} raised {why}", "")], f"{name}: {why}")
     if metric.status is Status.FAILED:
-        text = short = f"{name} {scores(metric.score, metric.threshold, metric.lower_is_better)}"
+        text = short = f"{name} {show_scores(metric.score, metric.threshold, metric.lower_is_better)}"
     else:
         text, short = f"{name} not evaluated", name
     why = metric_reason(metric)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from evaltui.core.model.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Status, Vote
+from evaltui.text.figures import show_number, show_scores
 from evaltui.text.lines import Line, Span, cells
 from evaltui.text.outcomes import glyph
-from evaltui.text.values import cut, scores, visible, visible_block
+from evaltui.text.values import cut, visible, visible_block
 
 Subject = Literal["rubric", "sentence", "answer", "user", "score"]
 
@@ -78,7 +79,7 @@ class Finding:
         if score is None:
             return ""
         if self.rated:
-            return f"{score:.4g}"
+            return show_number(score)
         if label and self.subject != "rubric":
             return visible(label.replace("_", " "))
         return "yes" if self.favours(score) else "no"
@@ -95,7 +96,7 @@ class Finding:
             return ""
         left_out = f" of {len(votes)}" if len(counted) < len(votes) else ""
         if self.rated:
-            return " ".join(f"{score:.4g}" for score in counted) + left_out
+            return " ".join(map(show_number, counted)) + left_out
         ayes = sum(score >= self.bar for score in counted)
         return f"{ayes}:{len(counted) - ayes}{left_out}"
 
@@ -214,12 +215,12 @@ def judge_line(judge: JudgedBy) -> str:
 
 
 def judged_head(metric: MetricResult, scored: InvocationScore, found: Sequence[Finding]) -> Line:
-    """`✗ hallucinations_v1  0.67, needs 0.80  2 of 3 supported`; of what passed without what it needs."""
+    """`✗ hallucinations_v1  0.67 < 0.80  2 of 3 supported`; of what passed without what it needs."""
     needs = None if scored.status is Status.PASSED else metric.threshold
     line: Line = [
         glyph(scored.status),
         (f" {visible(metric.name)}", "bold"),
-        (f"  {scores(scored.score, needs, metric.lower_is_better)}", ""),
+        (f"  {show_scores(scored.score, needs, metric.lower_is_better)}", ""),
     ]
     return [*line, (f"  {_count(found)}".rstrip(), "muted")]
 

@@ -11,7 +11,8 @@ from evaltui.core.model.json_values import dicts, list_at, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.core.model.regexes import is_slow
-from evaltui.text.values import counted, did_you_mean
+from evaltui.text.figures import counted
+from evaltui.text.values import did_you_mean
 
 BLOCK: JsonPath = ("evaltui",)
 TURNS: JsonPath = ("evaltui", "turns")

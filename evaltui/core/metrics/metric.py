@@ -14,7 +14,7 @@ from evaltui.core.compare.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
-from evaltui.text.values import counted
+from evaltui.text.figures import counted
 
 _TURNS_NAMED = 3
 

@@ -16,8 +16,9 @@ from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.eval_set import EvalCase, answer_text
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
+from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
-from evaltui.text.values import counted, some_of, visible
+from evaltui.text.values import visible
 
 
 class CaseTraits(NamedTuple):
@@ -313,7 +314,7 @@ def check_lines(checks: Sequence[MetricCheck], width: int, *, every: bool = Fals
         yield from _explained(check, width)
     fine = len(checks) - len(shown)
     if fine:
-        what = "1 other metric runs" if fine == 1 else f"{fine} other metrics run"
+        what = counted(fine, "other metric runs", "other metrics run")
         yield [(f"  {what} for every case", "muted")]
 
 

@@ -33,7 +33,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
 )
 from evaltui.core.model.outcome import MetricResult
-from evaltui.text.values import some_of
+from evaltui.text.figures import plural, show_score, some_of
 
 _CJK = (
     (0x4E00, 0x9FFF),  # ideographs
@@ -168,7 +168,7 @@ def _shortfall(score: float, actual_text: str, expected_text: str) -> str:
         return "no response text"
     if not words(expected_text) or not words(actual_text):
         return "no words to compare, only punctuation or symbols"
-    return f"response match {score:.2f}"
+    return f"response match {show_score(score)}"
 
 
 _METRIC = "response_match_score"
@@ -193,7 +193,7 @@ def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -
     if threshold is None or not wordless or (len(scored) - len(wordless)) / len(scored) >= threshold:
         return ""
     named = some_of([str(number + 1) for number in wordless], _TURNS_NAMED)
-    turns = f"turn {named} expects" if len(wordless) == 1 else f"turns {named} expect"
+    turns = plural(len(wordless), f"turn {named} expects", f"turns {named} expect")
     return (
         f"never passes: {turns} a response without words; {_METRIC} scores it 0 (threshold {threshold:g}). "
         f"Mark it as context, or remove {_METRIC} from the config"

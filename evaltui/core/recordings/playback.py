@@ -20,6 +20,7 @@ from evaltui.core.recordings.entry import (
     describe,
     request_of,
 )
+from evaltui.text.figures import plural
 from evaltui.text.values import cut, show_change, show_value, visible
 
 _SHOWN = 60
@@ -165,7 +166,7 @@ class Playback:
             return f"no {what} recorded for this repeat"
         times = sum(not set(prints.keys).isdisjoint(entry.keys) for entry in recorded)
         if times:
-            return f"recorded {_times(times)}, now requested once more"
+            return f"recorded {plural(times, 'once', f'{times} times')}, now requested once more"
         beginnings = {mark: text for entry in recorded for mark, text in entry.said.items()}
         entry = nearest(prints, agent, recorded)
         return "; ".join(differences(prints, entry, self._shared, beginnings))
@@ -176,12 +177,8 @@ class Playback:
         recorded = [entry for entry in self.entries if isinstance(entry, ToolCall) and entry.tool == tool]
         times = sum(key in entry.keys for entry in recorded)
         if times:
-            return f"this call was recorded {_times(times)}, now made once more"
+            return f"this call was recorded {plural(times, 'once', f'{times} times')}, now made once more"
         if not recorded:
             return f"no call of {tool} recorded for this repeat"
         others = dict.fromkeys(show_value(entry.args) for entry in recorded)
         return f"recorded are calls with {', '.join(others)}"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"

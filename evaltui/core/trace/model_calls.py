@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import SIMULATED_USER, Event
-from evaltui.text.values import counted
+from evaltui.text.figures import counted
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import RepeatResult

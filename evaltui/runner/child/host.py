@@ -40,6 +40,7 @@ from evaltui.runner.child.loading import import_agent, make_adapter
 from evaltui.runner.child.preloading import BroughtIn, Environment, Preloaded
 from evaltui.runner.errors import describe_error, own_modules
 from evaltui.runner.protocol import Message, places_of
+from evaltui.text.figures import counted, show_size
 
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
 _MOST_EVENTS = 100_000
@@ -69,8 +70,7 @@ class _EventLine:
         """Raises TooManyEventsError."""
         if self._events >= _MOST_EVENTS or self._bytes >= _MOST_BYTES:
             raise TooManyEventsError(
-                f"the agent was stopped after {self._events:,} events ({self._bytes // 1_000_000} MB) and no "
-                "end: it seems to be in an endless loop"
+                f"stopped after {counted(self._events, 'event')}, {show_size(self._bytes)}: endless loop?"
             )
         data = event.to_json()
         # Which case it is and in what order the parent knows.

@@ -23,7 +23,7 @@ from evaltui.runner.child.adapters.base import Reporter
 from evaltui.runner.child.model_client import ask
 from evaltui.runner.errors import message_of
 from evaltui.runner.protocol import Reply
-from evaltui.text.values import counted
+from evaltui.text.figures import counted
 
 Say = Callable[[int, Json], Awaitable[None]]
 

@@ -14,10 +14,11 @@ from rich.cells import cell_len
 from evaltui.core.compare.explain import call_name
 from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, TurnResult
 from evaltui.core.model.problems import format_path
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, both_ends, cells, characters, pad, with_role
 from evaltui.text.outcomes import CALL_MARKS
 from evaltui.text.syntax import JSON
-from evaltui.text.values import counted, show_change, show_value, type_names, visible
+from evaltui.text.values import show_change, show_value, type_names, visible
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.state import DifferenceAt
 

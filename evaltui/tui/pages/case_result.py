@@ -11,19 +11,11 @@ from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, 
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status
 from evaltui.core.model.problems import format_path
+from evaltui.text.figures import counted, plural, show_duration, show_number, show_score
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.syntax import JSON
-from evaltui.text.values import (
-    counted,
-    cut,
-    show_change,
-    show_duration,
-    show_seconds,
-    show_value,
-    type_names,
-    visible,
-)
+from evaltui.text.values import cut, show_change, show_value, type_names, visible
 from evaltui.tui.pages.calls import Row, outermost, write_row
 from evaltui.tui.pages.history import write_history
 from evaltui.tui.pages.judged import write_metrics
@@ -143,8 +135,8 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     _write_outcomes(page, result, scored.repeat, chosen=scored.chosen is not None)
     rates = pass_rates(result)
     page.labelled("k", [("".join(f"{rate.k:<6}" for rate in rates), "muted")])
-    page.labelled("pass@k", [("".join(f"{rate.at_least_one:<6.2f}" for rate in rates), "")])
-    page.labelled("pass^k", [("".join(f"{rate.all:<6.2f}" for rate in rates), "")])
+    page.labelled("pass@k", [("".join(f"{show_score(rate.at_least_one):<6}" for rate in rates), "")])
+    page.labelled("pass^k", [("".join(f"{show_score(rate.all):<6}" for rate in rates), "")])
     groups = trajectory_groups(result)
     if len(groups) == 1:
         page.labelled("calls", [("the same in every repeat", "")])
@@ -183,7 +175,7 @@ def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:
         *outcomes,
         (pad("", 3 - len(outcomes)), ""),
     ]
-    many = "repeat" if len(group.repeats) == 1 else "repeats"
+    many = plural(len(group.repeats), "repeat")
     page.text(
         [(cut(in_words(group.calls), _LONGEST_CALLS), ""), (f"  {many} {numbers}{more}", "muted")], head
     )
@@ -250,7 +242,7 @@ def _write_informational(page: Page, result: CaseResult, folding: Folding) -> No
         return
     for metric in metrics:
         details = "   ".join(
-            f"{visible(name.replace('_', ' '))} {value:,.4g}"
+            f"{visible(name.replace('_', ' '))} {show_number(value)}"
             for name, value in metric.details.items()
             if value is not None
         )
@@ -265,11 +257,11 @@ def _figure(metric: MetricResult) -> str:
     """The sum over the turns of what can be added, else the score."""
     turns = [one.score for one in metric.per_invocation if one.score is not None]
     if metric.name not in _TOTALS or not turns or over_conversation(metric.name):
-        return f"{metric.score:.4g}"
+        return show_number(metric.score)
     total = sum(turns)
     if metric.name == _SECONDS:
-        return show_seconds(total) if total >= 1 else show_duration(total)
-    return f"{total:,.0f}"
+        return show_duration(total)
+    return show_number(total)
 
 
 def _write_printed(page: Page, shown: CaseShown) -> None:

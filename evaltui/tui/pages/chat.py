@@ -8,18 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.cells import cell_len
 
 from evaltui.core.model.outcome import StateDiff
+from evaltui.text.figures import counted, show_duration, show_size
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.markdown import markdown
 from evaltui.text.syntax import arguments_line, change_lines, code, value_line
-from evaltui.text.values import (
-    cut,
-    show_duration,
-    show_size,
-    visible,
-    visible_block,
-    visible_lines,
-)
+from evaltui.text.values import cut, visible, visible_block, visible_lines
 from evaltui.tui.pages.calls import TurnCalls, write_calls
 from evaltui.tui.pages.trace import write_event
 from evaltui.tui.pages.turns import write_heads, write_response
@@ -108,7 +102,7 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
             yield [("◐ thinking …", "bold accent")]
         case "footer":
             facts = [show_duration(row.duration)] if row.duration is not None else []
-            facts += [f"{row.tokens:,} tokens"] if row.tokens else []
+            facts += [counted(row.tokens, "token")] if row.tokens else []
             yield _ended([], [(" · ".join(facts), "muted")], room)
         case _:
             yield [(visible(row.text), "muted")]
@@ -133,7 +127,7 @@ def _answer(row: Row, room: int) -> Iterator[Line]:
 
 def _left_out(text: str) -> Iterator[Line]:
     if len(text) > _LONGEST_TEXT:
-        yield [(f"… {len(text) - _LONGEST_TEXT:,} more characters: enter shows them", "warning")]
+        yield [(f"… {counted(len(text) - _LONGEST_TEXT, 'more character')} (enter)", "warning")]
 
 
 def _thought(text: str, room: int) -> Iterator[Line]:

@@ -7,11 +7,12 @@ from typing import Any
 
 from evaltui.core.compare.explain import first_reasons
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
+from evaltui.text.figures import counted, show_score
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, both_ends, cells
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.syntax import colored, value_line
-from evaltui.text.values import counted, show_score, visible
+from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.relaxing import Effect
 
@@ -47,14 +48,14 @@ def write_result(
 
 
 def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
-    """`tool_trajectory_avg_score stays 0.50, needs 1.00`"""
+    """`tool_trajectory_avg_score stays 0.50, threshold 1.00`"""
     failed = next((one for one in after.metrics if one.status is Status.FAILED), None)
     if failed is None or failed.score is None or failed.threshold is None:
         return []
     known: Mapping[str, MetricResult] = {one.name: one for one in before.metrics}
     old = known[failed.name].score if failed.name in known else None
     moves = "stays" if old == failed.score else f"{show_score(old)} →"
-    needs = f", needs {show_score(failed.threshold)}"
+    needs = f", threshold {show_score(failed.threshold)}"
     return [(f"{visible(failed.name)} {moves} {show_score(failed.score)}{needs}", "muted")]
 
 

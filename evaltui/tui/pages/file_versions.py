@@ -11,6 +11,7 @@ from typing import NamedTuple
 from evaltui.core.jsondoc.merge import Clash
 from evaltui.core.jsondoc.splices import LineChange, smallest
 from evaltui.files.open_file import FileConflict
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, Span, with_role
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible, visible_lines
@@ -48,7 +49,7 @@ def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
             mark: Line = [(f"  {line.number:>{digits}} ", "muted"), (f"{line.op} ", _ROLES[line.op])]
             page.text(spans, mark)
     if left := len(changes) - len(shown):
-        page.row((f"  … and {left:,} lines more", "muted"))
+        page.row((f"  … {counted(left, 'more line')}", "muted"))
 
 
 def _margin(lines: Sequence[LineChange]) -> int:

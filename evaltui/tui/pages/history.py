@@ -8,9 +8,10 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.run_comparison import what_changed
 from evaltui.runs.history import CaseHistory
+from evaltui.text.figures import counted, show_clock
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import glyph
-from evaltui.text.values import counted, show_clock, visible
+from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.outcomes import CasePast
 

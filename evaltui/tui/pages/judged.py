@@ -18,9 +18,10 @@ from evaltui.core.compare.judged import (
     was_judged,
 )
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, Vote
+from evaltui.text.figures import show_scores
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import ROLES, glyph
-from evaltui.text.values import scores, visible
+from evaltui.text.values import visible
 from evaltui.tui.pages.verdict import ROOMY, gating, short_names
 from evaltui.tui.pages.writer import Folding, Page
 
@@ -56,7 +57,7 @@ def _says_more(metric: MetricResult) -> bool:
 
 def _head(page: Page, metric: MetricResult, name: str, key: str, *, is_open: bool, right: Line) -> None:
     needs = None if metric.status is Status.PASSED else metric.threshold
-    figure = scores(metric.score, needs, metric.lower_is_better)
+    figure = show_scores(metric.score, needs, metric.lower_is_better)
     left: Line = [
         ("▾ " if is_open else "▸ ", "faint"),
         (f"{name} ", "bold"),
@@ -199,7 +200,7 @@ def _write_metric(page: Page, metric: MetricResult) -> None:
     page.row(
         glyph(metric.status),
         (f" {visible(metric.name)}", "bold"),
-        (f"  {scores(metric.score, metric.threshold, metric.lower_is_better)}", ""),
+        (f"  {show_scores(metric.score, metric.threshold, metric.lower_is_better)}", ""),
     )
     if metric.judge is not None:
         prompt = f"prompt {visible(metric.judge.prompt)}"

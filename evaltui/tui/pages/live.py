@@ -11,10 +11,11 @@ from evaltui.core.compare.diff import align_calls, calls_of
 from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call, CallDiff
+from evaltui.text.figures import show_duration, show_elapsed
 from evaltui.text.lines import Line, with_role, wrap
 from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, glyph
 from evaltui.text.plots import bar, stacked_bar
-from evaltui.text.values import show_seconds, visible, visible_block
+from evaltui.text.values import visible, visible_block
 from evaltui.tui.pages.calls import BESIDE, Row, argument_lines, column_width, write_row
 from evaltui.tui.pages.turns import write_heads
 from evaltui.tui.pages.verdict import chip
@@ -83,7 +84,7 @@ def write_in_flight(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None
         left: Line = [("  ", ""), glyph(RUNNING), (f" {visible(one.name):<{min(names, 40)}}  ", "")]
         left += [(f"{_of(_turn_of(one.events), one.turns).lower():<14}", "muted")]
         left += _waiting(one.events, run.seconds)
-        page.ends(left, [(show_seconds(_elapsed(one.events, run)), "muted")])
+        page.ends(left, [(show_duration(_elapsed(one.events, run)), "muted")])
     if len(in_flight) > _MOST_IN_FLIGHT:
         page.row((f"    and {len(in_flight) - _MOST_IN_FLIGHT} more", "muted"))
 
@@ -92,12 +93,12 @@ def write_run(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None:
     """How far a run is, and what is in flight: above the results that it has so far."""
     done, selected = len(run.done), len(run.selected)
     left = run.seconds_left
-    about = f"   about {show_seconds(left)} left" if left is not None else ""
+    about = f"   about {show_duration(round(left))} left" if left is not None else ""
     page.row(
         chip(RUNNING),
         ("  ", ""),
         (f"{done}/{selected}", "bold"),
-        (f" done   {show_seconds(run.seconds)}{about}", "muted"),
+        (f" done   {show_elapsed(run.seconds)}{about}", "muted"),
     )
     parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
     page.lines.append([(" ", ""), *stacked_bar(parts, selected, min(page.width - 1, _MOST_BAR))])
@@ -145,7 +146,7 @@ def _waiting(events: Sequence[Event], now: float) -> Line:
     if last is None:
         return [("starting", "muted")]
     since = max(0.0, now - last.t)
-    time = (f"  {show_seconds(since)}", "muted")
+    time = (f"  {show_duration(since)}", "muted")
     if last.kind == "model_request":
         return [("waiting for ", "muted"), (visible(str(last.data.get("model", "model"))), ""), time]
     if last.kind == "tool_call":
@@ -156,9 +157,9 @@ def _waiting(events: Sequence[Event], now: float) -> Line:
 def _write_figures(page: Page, live: LiveCase, turn: int, count: int) -> None:
     seconds = _elapsed(live.events, live.run)
     tokens = sum(int((event.usage or {}).get("total_token_count") or 0) for event in live.events)
-    timeout = f"timeout {show_seconds(live.timeout)}"
+    timeout = f"timeout {show_duration(live.timeout)}"
     figures = (
-        ("elapsed", timeout, show_seconds(seconds), seconds / live.timeout),
+        ("elapsed", timeout, show_duration(seconds), seconds / live.timeout),
         ("turns", "", f"{turn}/{count}" if count else str(turn), turn / count if count else None),
         ("tokens", "", f"{tokens:,}" if tokens else "—", None),
     )

@@ -9,10 +9,11 @@ from evaltui.core.metrics.preflight import MetricCheck, check_lines
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import MetricResult
+from evaltui.text.figures import score_figures
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.plots import bar
-from evaltui.text.values import score_figures, visible
+from evaltui.text.values import visible
 from evaltui.tui.pages.judged import ways
 from evaltui.tui.pages.writer import Page, write_json
 

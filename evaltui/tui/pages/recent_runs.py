@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from evaltui.text.figures import show_moment, show_rate
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import COUNTED, ROLES
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
-from evaltui.text.values import show_moment, visible
+from evaltui.text.values import visible
 
 if TYPE_CHECKING:
     from evaltui.runs.listing import RunRow
 
-# Cells of the figures beside the plot, of a moment, of a bar, of `16/16`.
-_FIGURES, _WHEN, _BAR, _PASSED = 14, 10, 8, 7
+# Cells of the figures beside the plot, of a bar, of `16/16`.
+_FIGURES, _BAR, _PASSED = 14, 8, 6
 # From this many rows on, the plot is one of columns.
 _WITH_COLUMNS = 6
 
@@ -26,7 +27,13 @@ def recent_lines(runs: Sequence[RunRow], width: int, height: int, now: datetime)
         return [[("No runs yet", "muted"), ("   R", "bold accent"), (" runs all cases", "muted")]], 1
     plot = _plot(runs, width, height)
     lines = [*plot, *([[]] if height > _WITH_COLUMNS + 1 else [])]
-    return [*lines, *(_run(run, width, now) for run in runs[: max(1, height - len(lines))])], len(lines)
+    shown = runs[: max(1, height - len(lines))]
+    moments = [show_moment(run.started, now) for run in shown]
+    column = max(map(len, moments)) + 1
+    return [
+        *lines,
+        *(_run(run, pad(when, column), width) for run, when in zip(shown, moments, strict=True)),
+    ], len(lines)
 
 
 def _plot(runs: Sequence[RunRow], width: int, height: int) -> list[Line]:
@@ -34,7 +41,7 @@ def _plot(runs: Sequence[RunRow], width: int, height: int) -> list[Line]:
     # The newest one is the one that is spoken of.
     roles = [*["line"] * (len(rates) - 1), "accent"]
     newest = runs[0]
-    rate: Line = [(f"{rates[-1]:.0%}", "bold accent")]
+    rate: Line = [(show_rate(rates[-1]), "bold accent")]
     passed: Line = [(f"{_passed(newest)}/{newest.selected} passed", "muted")]
     if height < _WITH_COLUMNS:
         line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-(width - _FIGURES - 6) :]
@@ -44,16 +51,16 @@ def _plot(runs: Sequence[RunRow], width: int, height: int) -> list[Line]:
     return [both_ends(column, right, width) for column, right in zip(columns, beside, strict=True)]
 
 
-def _run(run: RunRow, width: int, now: datetime) -> Line:
+def _run(run: RunRow, moment: str, width: int) -> Line:
     """`12 s ago   ━━━━━━━━   7/16  agent.py`"""
-    when: Line = [(" ", ""), (pad(show_moment(run.started, now), _WHEN), "")]
+    when: Line = [(" ", ""), (moment, "")]
     if run.problem:
         return [*when, ("cannot be read", "error")]
     bar = stacked_bar([(run.counts.get(status, 0), ROLES[status]) for status in COUNTED], run.selected, _BAR)
     left: Line = [*when, *bar, (f"{f'{_passed(run)}/{run.selected}':>{_PASSED}}", "")]
     changed = run.changed[0] if run.changed else ""
     note: Line = [(visible(run.name), "accent")] if run.name else [(visible(changed), "muted")]
-    return both_ends(left, note if note[0][0] else [], width, least=_WHEN + _BAR + _PASSED)
+    return both_ends(left, note if note[0][0] else [], width, least=len(moment) + _BAR + _PASSED)
 
 
 def _passed(run: RunRow) -> int:

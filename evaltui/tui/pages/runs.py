@@ -12,10 +12,11 @@ from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, K
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.runs.listing import RunRow
+from evaltui.text.figures import UNKNOWN, counted, show_clock, show_duration, show_rate, show_score
 from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, WORDS, counts, glyph
 from evaltui.text.plots import bar, column_plot
-from evaltui.text.values import counted, show_clock, show_duration, show_score, show_seconds, visible
+from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.kept_runs import Compared, KindTitle
 
@@ -70,7 +71,7 @@ def _rate(row: RunRow) -> Line:
     if not done:
         return [(" " * _RATE, "")]
     shown = bar(passed / done, _RATE - 7, "success" if passed == done else "warning")
-    return [(f"{passed / done:>4.0%} ", "bold"), *shown, ("  ", "")]
+    return [(f"{show_rate(passed / done):>4} ", "bold"), *shown, ("  ", "")]
 
 
 def _state_columns(row: RunRow, *, roomy: bool) -> Line:
@@ -91,7 +92,7 @@ def _mark(row: RunRow) -> tuple[str, str]:
 def _lasted(row: RunRow) -> str:
     if row.ending != "over":
         return row.ending
-    return "" if row.seconds is None else show_seconds(row.seconds)
+    return "" if row.seconds is None else show_duration(row.seconds)
 
 
 def _agent_state(row: RunRow, *, roomy: bool) -> str:
@@ -121,7 +122,7 @@ def write_run(page: Page, row: RunRow) -> None:
         return
     done = sum(row.counts.values())
     sets = ", ".join(visible(one.eval_set_id) for one in row.sets)
-    all_of_them = "1 case" if row.selected == 1 else f"{row.selected} cases"
+    all_of_them = counted(row.selected, "case")
     how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
     rest = ", r resumes it" if row.ending == "interrupted" and done != row.selected else ""
     page.labelled("cases", [(how_many, ""), (f" of {sets}{rest}" if sets else rest, "muted")])
@@ -217,7 +218,7 @@ def _both(change: CaseChange, what: Literal["seconds", "tokens"], show: Callable
     values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
     if values == [None, None]:
         return ""
-    return " → ".join("–" if value is None else show(value) for value in values)
+    return " → ".join(UNKNOWN if value is None else show(value) for value in values)
 
 
 def _tokens(count: float) -> str:

@@ -12,9 +12,10 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import frame_place, root_place, source_lines
 from evaltui.files.workspace import Workspace
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.syntax import code
-from evaltui.text.values import counted, cut, visible
+from evaltui.text.values import cut, visible
 from evaltui.tui.pages.status import FRAMEWORKS
 from evaltui.tui.pages.writer import Page, write_error
 from evaltui.workbench.actions import BY_ID

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaltui.text.figures import counted, show_duration, show_elapsed
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, WORDS, counts, glyph
 from evaltui.text.plots import stacked_bar
-from evaltui.text.values import counted, show_seconds, visible
+from evaltui.text.values import visible
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
@@ -106,7 +107,7 @@ def _no_run_yet(workbench: Workbench) -> Line:
 def _progress(run: Run, width: int) -> Line:
     """`◐ Run 19 all sets ━━━━━━━━───── 7/16  4 in flight  0:07, about 9 s left`"""
     name: Line = [("◐ ", "accent"), (f"Run {run.number}", "bold"), (f" {visible(run.title)}", "muted")]
-    clock = f"{int(run.seconds) // 60}:{int(run.seconds) % 60:02}"
+    clock = show_elapsed(run.seconds)
     if run.stage in (Stage.READING, Stage.STARTING):
         return [*name, _GAP, (run.stage, ""), _GAP, (clock, "")]
     if run.stage is Stage.CANCELLING:
@@ -115,7 +116,7 @@ def _progress(run: Run, width: int) -> Line:
     parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
     bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _LEAST_BAR)
     left = run.seconds_left
-    clock += f", about {show_seconds(left)} left" if left is not None else ""
+    clock += f", about {show_duration(round(left))} left" if left is not None else ""
     facts = [f"{len(run.running)} in flight" if run.running else "", clock]
     calls = (
         f"{run.calls.replayed} replayed" if run.calls.replayed else "",
@@ -138,7 +139,7 @@ def _ended(run: Run, width: int) -> Line:
     mark, role = glyph("FAILED" if worst == "ERROR" and run.counts["FAILED"] else worst)
     ended = " finished" if width >= 120 else ""
     what: Line = [(f"{mark} ", role), (f"Run {run.number}{ended}: {tally or 'no cases'}", "")]
-    return [*what, (f" in {show_seconds(run.seconds)}", "muted")]
+    return [*what, (f" in {show_duration(run.seconds)}", "muted")]
 
 
 def _unready(workbench: Workbench, run: Run) -> Line:
@@ -167,7 +168,7 @@ def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
 def _after_save(reaction: Reaction | None) -> Line:
     if reaction is None or reaction.seconds is None:
         return []
-    return [_GAP, (f"verdict {show_seconds(reaction.seconds)} after the save", "muted")]
+    return [_GAP, (f"verdict {show_duration(reaction.seconds)} after the save", "muted")]
 
 
 def _stale(workbench: Workbench) -> Line:

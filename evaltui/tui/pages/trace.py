@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.trace.graph import AgentUse, Graph
 from evaltui.core.trace.spans import Request, Span
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.plots import waterfall_bar
 from evaltui.text.syntax import arguments_line, value_line
-from evaltui.text.values import cut, show_duration, visible, visible_block
+from evaltui.text.values import cut, visible, visible_block
 from evaltui.tui.pages.writer import Page, write_code, write_json
 
 _LABEL = 9
@@ -208,7 +209,7 @@ def write_event(page: Page, event: Event) -> None:
     facts = {
         "agent": visible(event.agent),
         "branch": visible(event.branch),
-        "at": f"{event.t:.3f} s of the run",
+        "at": f"{show_duration(event.t)} after the start",
         "took": "" if event.duration is None else show_duration(event.duration),
         "tokens": tokens_of(event.usage),
         "tool call": "inside a tool call" if event.data.get("nested") else "",
@@ -334,11 +335,7 @@ def write_graph(page: Page, graph: Graph) -> None:
 
 def _write_agent(page: Page, agent: AgentUse) -> None:
     where = f"  inside {visible(agent.inside)}" if agent.inside else ""
-    calls = (
-        f"  {agent.model_calls} model call{'s' if agent.model_calls != 1 else ''}"
-        if agent.model_calls
-        else ""
-    )
+    calls = f"  {counted(agent.model_calls, 'model call')}" if agent.model_calls else ""
     page.row(
         ("  ", ""), (visible(agent.name), "bold"), (where, "muted"), (calls, "muted"), _steps(agent.steps)
     )

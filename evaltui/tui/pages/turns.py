@@ -8,10 +8,11 @@ from itertools import zip_longest
 from evaltui.core.compare.diff import calls_of
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, TurnResult
+from evaltui.text.figures import score_figures, show_duration, show_score
 from evaltui.text.lines import Line, Span, cells, wrap
 from evaltui.text.outcomes import GLYPHS, glyph
 from evaltui.text.syntax import code
-from evaltui.text.values import score_figures, show_duration, show_seconds, visible, visible_block
+from evaltui.text.values import visible, visible_block
 from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
 from evaltui.tui.pages.calls import (
     BESIDE,
@@ -98,10 +99,10 @@ def _facts(page: Page, result: CaseResult, number: int) -> Iterator[str]:
         case _:
             yield f"{same}/{len(turn.calls)} calls"
     if turn.response.score is not None:
-        yield f"response {turn.response.score:.2f}"
+        yield f"response {show_score(turn.response.score)}"
     seconds = _of_turn(result, _SECONDS_METRIC, number)
     if seconds is not None and seconds[0] is not None:
-        yield show_seconds(seconds[0]) if seconds[0] >= 1 else show_duration(seconds[0])
+        yield show_duration(seconds[0])
 
 
 def _of_turn(result: CaseResult, name: str, number: int) -> tuple[float | None, MetricResult] | None:

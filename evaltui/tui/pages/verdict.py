@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from evaltui.core.compare.explain import allowed_by_rules, first_reasons
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.text.figures import counted, score_figures
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
 from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, WORDS, glyph
 from evaltui.text.plots import bar, sparkline
 from evaltui.text.syntax import colored
-from evaltui.text.values import counted, score_figures, visible
+from evaltui.text.values import visible
 from evaltui.tui.pages.history import lowest_metric
 from evaltui.tui.pages.writer import Link, Page
 from evaltui.workbench.outcomes import CasePast

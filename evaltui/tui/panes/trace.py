@@ -9,9 +9,10 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.spans import Span, request_of
 from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
-from evaltui.text.values import show_duration, visible
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.trace import Scale, span_line, write_events, write_graph, write_request, write_response
 from evaltui.tui.pane import Copied, Pane
@@ -48,11 +49,11 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         trace, tree = self._trace, self._outline.tree
         if trace is None or not tree.events:
             return []
-        facts = [trace.run.name, f"{tree.events + trace.left_out:,} events"]
+        facts = [trace.run.name, counted(tree.events + trace.left_out, "event")]
         if trace.repeats > 1:
             facts.insert(1, f"repeat {trace.repeat + 1} of {trace.repeats}")
         if tokens := tree.tokens:
-            facts.append(f"{tokens:,} tokens")
+            facts.append(counted(tokens, "token"))
         facts.append(show_duration(sum(turn.seconds for turn in tree.turns)))
         return [(facts[0], "muted"), *((f" · {fact}", "muted") for fact in facts[1:])]
 

@@ -9,8 +9,9 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from evaltui.core.model.outcome import CaseResult
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells
-from evaltui.text.values import counted, visible
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.effects import write_result, write_section
 from evaltui.tui.pages.file_versions import write_file_change

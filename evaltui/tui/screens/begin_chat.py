@@ -16,8 +16,9 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import Problem
 from evaltui.files.json_text import parse
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, pad
-from evaltui.text.values import counted, visible
+from evaltui.text.values import visible
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.screens.prompt import FormLabel, FormScreen, Hint, Hints, QuestionNote, QuestionTitle
 from evaltui.tui.widgets.choices import ChoiceLine, ChoiceList
@@ -136,8 +137,8 @@ class ChatFromScreen(FormScreen):
     def _place(self, width: int) -> Line:
         arrows = ("  ← → ", "muted")
         if self.turn >= self._turns:
-            count = "its turn" if self._turns == 1 else f"its {self._turns} turns"
-            return [arrows, (f"after {count}" if self._turns else "at its beginning", "bold")]
+            after = f"after {counted(self._turns, 'turn')}" if self._turns else "at its beginning"
+            return [arrows, (after, "bold")]
         text = self._texts[self.turn] if self.turn < len(self._texts) else ""
         before = f"before turn {self.turn + 1} of {self._turns}"
         return [arrows, (before, "bold"), (f"  {visible(text)}", "muted")]

@@ -14,9 +14,10 @@ from textual.containers import Vertical
 from evaltui.files.agent_source import AgentFacts, agent_facts
 from evaltui.files.settings import recent_agents
 from evaltui.files.templates import KINDS, refuses_starter
+from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
-from evaltui.text.values import counted, visible
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.pages.start import write_section
 from evaltui.tui.pages.writer import Page
@@ -256,9 +257,8 @@ def _found_in(folder: Path) -> str:
         return "nothing; the folder is empty"
     code = [name for name in names if name.endswith(".py")]
     shown = code or names
-    what = counted(len(code), "Python file") if code else counted(len(names), "file or folder")
-    more = f" and {len(shown) - _MOST_FOUND} more" if len(shown) > _MOST_FOUND else ""
-    return visible(f"{what}: {', '.join(shown[:_MOST_FOUND])}{more}")
+    what = counted(len(code), "Python file") if code else counted(len(names), "entry", "entries")
+    return visible(f"{what}: {some_of(shown, _MOST_FOUND)}")
 
 
 def _last_outcome(agent_dir: Path) -> Line:

@@ -9,6 +9,7 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.text.figures import show_score, some_of
 from evaltui.text.lines import Line, pad, wrap_behind
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import show_value, visible
@@ -160,7 +161,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def _used_line(self, row: MetricRow, *, here: bool) -> Line:
         name: Line = [(pad(visible(row.name), self._name_cells), "")]
-        number = "" if row.threshold is None else f"{row.threshold:.2f}"
+        number = "" if row.threshold is None else show_score(row.threshold)
         line: Line = [
             *name,
             ("  ", ""),
@@ -178,7 +179,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         if row.why_not:
             return [name, ("  ", ""), glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
         if not row.gates:
-            mean = "" if row.trial.mean is None else f"{row.trial.mean:.2f}  "
+            mean = "" if row.trial.mean is None else f"{show_score(row.trial.mean)}  "
             return [name, ("  ", ""), glyph("INFORMATIONAL"), (f" {mean}measured in every run", "muted")]
         ends = f"{row.interval[0]:g} to {row.interval[1]:g}" if row.interval else "0 and up"
         needs = f"  needs {', '.join(row.needs)}" if row.needs else ""
@@ -272,7 +273,7 @@ def _outcome(row: MetricRow, *, mean: bool) -> Line:
     flips = len(trial.now_pass) + len(trial.now_fail)
     line: Line = [(f"{mark} {trial.passing} of {trial.scored}", role)]
     line += [(f"  {flips} flip", "bold accent")] if flips else []
-    return [*line, (f"  mean {trial.mean:.2f}", "muted")] if mean else line
+    return [*line, (f"  mean {show_score(trial.mean)}", "muted")] if mean else line
 
 
 def write_details(page: Page, row: Row) -> None:
@@ -335,6 +336,4 @@ def _write_trial(page: Page, row: MetricRow, trial: Trial) -> None:
 
 
 def _named(cases: tuple[CaseId, ...]) -> str:
-    names = ", ".join(visible(case.eval_id) for case in cases[:_MOST_FLIPS])
-    more = len(cases) - _MOST_FLIPS
-    return f"{names} and {more} more" if more > 0 else names
+    return some_of([visible(case.eval_id) for case in cases], _MOST_FLIPS)

@@ -12,6 +12,7 @@ from textual.screen import ScreenResultType
 from textual.timer import Timer
 from textual.widgets import Input
 
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.outcomes import glyph
@@ -207,7 +208,7 @@ class FindCaseScreen(SearchScreen[Selection, Jump]):
 
     def find(self, query: str) -> list[Jump]:
         listed = self._workbench.sets.listed
-        all_cases = f"{sum(len(eval_set.cases) for eval_set in listed):,} cases"
+        all_cases = counted(sum(len(eval_set.cases) for eval_set in listed), "case")
         self.nothing = "No match" if query else all_cases
         return rank_cases(query, listed, _MOST_FOUND)
 

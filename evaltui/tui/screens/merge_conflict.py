@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.open_file import FileConflict
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells, cut, with_role
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible
@@ -191,7 +192,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         if row.head:
             return [bar, *self._head(row.choice)]
         if row.folded:
-            return [bar, (f"    … {row.folded} equal line{'' if row.folded == 1 else 's'}", "muted")]
+            return [bar, (f"    … {counted(row.folded, 'equal line')}", "muted")]
         return [bar, *(self._beside(row) if self._wide else self._stacked(row))]
 
     def _head(self, number: int) -> Line:

@@ -12,9 +12,10 @@ from textual import on
 from textual.fuzzy import Matcher
 
 from evaltui.files.settings import recent_agents
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import glyph
-from evaltui.text.values import counted, cut, visible
+from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.pages.runs import run_line
 from evaltui.tui.screens.finding import SearchScreen

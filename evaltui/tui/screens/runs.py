@@ -18,6 +18,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.files.workspace import SelectionError
 from evaltui.runs.history import name_run, open_run
 from evaltui.runs.listing import RunRow
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, ask, bindings
@@ -107,7 +108,7 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
 
     def _count(self) -> Line:
         paths = self._runs.paths
-        count = "" if paths is None else "1 run" if len(paths) == 1 else f"{len(paths)} runs"
+        count = "" if paths is None else counted(len(paths), "run")
         base = self._runs.row(self.base) if self.base else None
         return [(f"base ●: {base.title} · {count}" if base else count, "muted")]
 

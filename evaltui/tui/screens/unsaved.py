@@ -12,8 +12,9 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from evaltui.files.journal import Recovered
+from evaltui.text.figures import counted, show_moment
 from evaltui.text.lines import Line, pad, wrap
-from evaltui.text.values import counted, visible
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Status
@@ -67,7 +68,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
 
     def _title(self) -> Line:
         count = len(self._workbench.editing.unsaved())
-        files = "1 file is not saved" if count == 1 else f"{count} files are not saved"
+        files = f"{counted(count, 'file')} not saved"
         return [(files if count else "What is typed is in no file yet", "bold")]
 
     def _choice_line(self, number: int, is_current: bool) -> Line:
@@ -214,7 +215,7 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
                 yield _Shown([], number)
             yield _Shown([], number, head=True)
             done = f"{counted(offer.edits, 'edit')}: {', '.join(offer.labels)}"
-            about = f"{offer.ago(self._now)}, {done}; {self._files[number]}"
+            about = f"{show_moment(offer.recovered.when, self._now)}, {done}; {self._files[number]}"
             for line in wrap([(visible(about), "muted")], width):
                 yield _Shown(line, number)
 

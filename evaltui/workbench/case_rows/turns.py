@@ -18,7 +18,8 @@ from evaltui.core.editing.turn import (
 )
 from evaltui.core.model.events import describe_response
 from evaltui.core.model.json_values import spelt, value_at
-from evaltui.text.values import show_size, show_value
+from evaltui.text.figures import show_size
+from evaltui.text.values import show_value
 from evaltui.workbench.case_rows.calls import call_rows, intermediate_rows, response_rows
 from evaltui.workbench.case_rows.turn_source import TurnSource, add_turn, rubric_rows
 from evaltui.workbench.fields import (

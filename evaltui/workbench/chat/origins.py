@@ -19,7 +19,8 @@ from evaltui.core.model.eval_set import EvalCase, scored_text
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
 from evaltui.core.simulated_users import SimulatedUserError
-from evaltui.text.values import counted, show_change, visible
+from evaltui.text.figures import counted
+from evaltui.text.values import show_change, visible
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, SessionStart, Transcript, TurnStage
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes

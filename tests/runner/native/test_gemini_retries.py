@@ -163,7 +163,7 @@ async def test_it_waits_as_long_as_the_service_asks(gemini, failure):
 LASTING = {
     "a wait of an hour": (
         fails(429, "quota exceeded", retry_delay="3600s"),
-        "429 RESOURCE_EXHAUSTED: quota exceeded. Wait 3600 s",
+        "429 RESOURCE_EXHAUSTED: quota exceeded. Wait 1 h",
     ),
     "the quota of a day": (
         fails(429, quota="GenerateRequestsPerDayPerProjectPerModel-FreeTier", retry_delay="1s"),

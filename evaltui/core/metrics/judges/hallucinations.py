@@ -56,7 +56,8 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.prompts import Prompt, fenced, prompt
-from evaltui.text.values import cut, some_of, visible
+from evaltui.text.figures import some_of
+from evaltui.text.values import cut, visible
 
 _FENCE = re.compile(r"\s*(```|~~~)")
 _TABLE_ROW = re.compile(r"\s*\|")

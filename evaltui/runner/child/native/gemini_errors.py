@@ -12,6 +12,7 @@ from typing import Any
 from google.genai.errors import APIError, UnknownApiResponseError
 
 from evaltui.core.model.events import Json
+from evaltui.text.figures import show_duration
 
 # Seconds. Who asks for more is not waited for: the user decides.
 LONGEST_WAIT = 60.0
@@ -118,7 +119,7 @@ def advice(error: Exception, *, vertexai: bool) -> str:
         if _used_up_for_today(error):
             return "The daily quota is used up: use another model, raise the quota, or wait until tomorrow."
         if (asked := asked_wait(error)) and asked > LONGEST_WAIT:
-            return f"Wait {asked:.0f} s, or raise the quota."
+            return f"Wait {show_duration(round(asked))}, or raise the quota."
         return "Wait a while, run fewer cases at once (`--parallel 1`), or raise the quota of the project."
     if error.code in _PASSING_CODES:
         return "The service is overloaded or out of order: try again later, or with another model."

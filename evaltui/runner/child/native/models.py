@@ -29,6 +29,7 @@ from evaltui.runner.child.native.gemini_errors import (
     describe,
     may_pass,
 )
+from evaltui.text.figures import show_duration
 
 ATTEMPTS = 5
 FIRST_WAIT = 1.0
@@ -87,9 +88,8 @@ class FailedAttempt:
 
     def __str__(self) -> str:
         again = "the response restarts" if self.text_is_void else "retrying"
-        return (
-            f"{describe(self.error)}; {again} in {self.wait:.1f} s (attempt {self.number + 1} of {ATTEMPTS})"
-        )
+        attempt = f"attempt {self.number + 1} of {ATTEMPTS}"
+        return f"{describe(self.error)}; {again} in {show_duration(self.wait)} ({attempt})"
 
 
 class GeminiModel:

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_source import SourcePlace
+from evaltui.text.figures import counted
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import (
     ATTACH_HINT,
@@ -275,8 +276,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             operation, lost = next_expectation(self.selected.source, row.turn)
             self._editor.perform(operation, "")
             if lost:
-                count = "its call is" if lost == 1 else f"its {lost} calls are"
-                self._workbench.say(f"turn {row.turn + 1}: {count} taken out; u brings them back")
+                self._workbench.say(f"Turn {row.turn + 1}: {counted(lost, 'call')} removed   u  Undo")
 
     def action_context_turn(self) -> None:
         self._perform(

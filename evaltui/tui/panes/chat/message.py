@@ -12,8 +12,9 @@ from textual.containers import Horizontal, Vertical
 from evaltui.core.conversation.responding import ResponseError, expected_call, request_of, respond, typed_of
 from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
 from evaltui.core.model.events import Json, describe_response
+from evaltui.text.figures import counted, show_duration, show_size, some_of
 from evaltui.text.lines import Line, cells
-from evaltui.text.values import show_duration, show_size, visible
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask
 from evaltui.tui.exchange import (
     ATTACH_HINT,
@@ -157,7 +158,7 @@ class MessageDraft:
 def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Line:
     """The call that is responded to, and what it takes; or that others wait while a message is written."""
     if target is None:
-        waits = "1 call waits" if len(waiting) == 1 else f"{len(waiting)} calls wait"
+        waits = counted(len(waiting), "call waits", "calls wait")
         return [("message  ", "bold accent"), (f"{waits} for a response", "muted")]
     several = len(waiting) > 1 and target in waiting
     number = f" {waiting.index(target) + 1}/{len(waiting)}" if several else ""
@@ -269,7 +270,7 @@ class ChatMessage(Vertical):
     def note(self) -> tuple[Line, Line]:
         chat, transcript = self._chat, self._chat.transcript
         below = self._rows.lines_below
-        more: Line = [(f"{below:,} more line{'' if below == 1 else 's'} below", "muted")] if below else []
+        more: Line = [(f"{counted(below, 'more line')} below", "muted")] if below else []
         if chat.cancelling:
             return [("◐ cancelling", "bold accent")], more
         if chat.loading:
@@ -290,7 +291,7 @@ class ChatMessage(Vertical):
         if not (files := self._chat.session.code_changes):
             return []
         key = key_name(keys_of(BY_ID["replay"], self._workbench)[0])
-        named = visible(files[0]) if len(files) == 1 else f"{visible(files[0])} and {len(files) - 1} more"
+        named = visible(some_of(files, 1))
         changed: Line = [(f"{named} changed", "bold accent"), (": the next turn uses the new code", "")]
         if self._chat.refuses_to_repeat() is None:
             changed += [("  ", ""), (key, "bold"), (" replays", "muted")]

@@ -9,8 +9,9 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line
-from evaltui.text.values import counted, visible
+from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.tree.lines import TreeLines
@@ -281,8 +282,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         numbers = self._rows.shown(row.set_number) if row.case is None else (row.case,)
         self._marking.toggle([CaseId(eval_set.case_path, eval_set.cases[at].eval_id) for at in numbers])
         count = len(self._marking)
-        cases = "1 case is" if count == 1 else f"{count or 'no'} cases are"
-        self._workbench.say(f"{cases} marked{': what is done is done to all of them' if count > 1 else ''}")
+        self._workbench.say(f"{counted(count, 'case')} marked")
 
     def _move_to_next_case(self) -> None:
         below = self.cursor + 1

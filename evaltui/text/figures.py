@@ -1,0 +1,122 @@
+"""Numbers, times, sizes and lists as users read them: one form for each, everywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+
+UNKNOWN = "—"
+"""For a number that is not known; never 0 or empty."""
+
+_MINUTE, _HOUR = 60, 3_600
+_KB = 1_024
+# Names in a list before `and 4 more`.
+_NAMED = 3
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """The form of a word for a number: `case`, `cases`; `many` where it is more than `one` and an s."""
+    return one if number == 1 else many or f"{one}s"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 turn`, `12,431 tokens`; `2 calls wait` with `many` for the plural."""
+    return f"{number:,} {plural(number, one, many)}"
+
+
+def some_of(names: Sequence[str], most: int = _NAMED) -> str:
+    """`a, b, c and 4 more`: the first ones by name."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def show_score(score: float | None) -> str:
+    """`0.62`"""
+    return UNKNOWN if score is None else f"{score:.2f}"
+
+
+def score_figures(score: float, threshold: float | None) -> tuple[str, str]:
+    """`0.62` and `0.80`, "" for no threshold. Where rounding would make two of them equal that are not, they
+    have three decimals, and the score is shown at least 0.001 on its side of the threshold."""
+    if threshold is None:
+        return show_score(score), ""
+    figure, needed = show_score(score), show_score(threshold)
+    if figure != needed or score == threshold:
+        return figure, needed
+    least = math.copysign(0.001, score - threshold)
+    beside = (min if least < 0 else max)(round(score, 3), round(threshold, 3) + least)
+    return f"{beside:.3f}", f"{threshold:.3f}"
+
+
+def show_scores(score: float | None, threshold: float | None, at_most: bool = False) -> str:
+    """`0.62 < 0.80` and `0.97 ≥ 0.80`; `3.00 > 2.00` and `1.00 ≤ 2.00` where scores may be `at_most` that."""
+    if score is None:
+        return "not scored"
+    figure, needed = score_figures(score, threshold)
+    if threshold is None:
+        return figure
+    passes = score <= threshold if at_most else score >= threshold
+    signs = ("≤", ">") if at_most else ("≥", "<")
+    return f"{figure} {signs[0] if passes else signs[1]} {needed}"
+
+
+def show_number(value: float | None) -> str:
+    """`3`, `0.125`, `1,412`: at most three decimals, and no zeros at the end."""
+    return UNKNOWN if value is None else f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def show_rate(rate: float) -> str:
+    """`44%`; 100% and 0% only where it is all or none."""
+    percent = round(rate * 100)
+    return f"{max(percent, 1) if rate > 0 else 0}%" if percent < 100 else "100%" if rate >= 1 else "99%"
+
+
+def show_duration(seconds: float | None) -> str:
+    """`4 ms`, `0.61 s`, `1.2 s`, `2 min 14 s`, `1 h 05 min`; whole seconds and minutes without a rest."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms" if seconds >= 0.0005 or not seconds else "<1 ms"
+    if seconds < 0.995:
+        return f"{seconds:.2f} s"
+    if seconds < _MINUTE - 0.05:
+        return f"{seconds:.0f} s" if seconds == int(seconds) else f"{seconds:.1f} s"
+    whole, rest = divmod(round(seconds), _MINUTE)
+    if whole < _HOUR // _MINUTE:
+        return f"{whole} min {rest:02} s" if rest else f"{whole} min"
+    hours, minutes = divmod(round(seconds / _MINUTE), _MINUTE)
+    return f"{hours} h {minutes:02} min" if minutes else f"{hours} h"
+
+
+def show_elapsed(seconds: float) -> str:
+    """The time since a start, while it runs: `0:07`, `1:05:00`."""
+    minutes, rest = divmod(int(seconds), _MINUTE)
+    hours, minutes = divmod(minutes, _MINUTE)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def show_moment(at: datetime, now: datetime) -> str:
+    """`12 s ago`, `3 min ago`; from an hour on as `show_clock` has it."""
+    seconds = (now - at).total_seconds()
+    if seconds < _MINUTE:
+        return f"{max(0, int(seconds))} s ago"
+    return f"{int(seconds // _MINUTE)} min ago" if seconds < _HOUR else show_clock(at, now)
+
+
+def show_clock(at: datetime, now: datetime) -> str:
+    """A moment that stays true while it is shown: `today 14:05`, `22 Nov 14:05`, `22 Nov 2025`, by the user's
+    clock."""
+    local, today = at.astimezone(), now.astimezone()
+    if local.date() == today.date():
+        return f"today {local:%H:%M}"
+    return f"{local.day} {local:%b %H:%M}" if local.year == today.year else f"{local.day} {local:%b %Y}"
+
+
+def show_size(count: int) -> str:
+    """`812 B`, `34 KB`, `1.2 MB`"""
+    if count < _KB:
+        return f"{count} B"
+    if round(count / _KB) < _KB:
+        return f"{count / _KB:.0f} KB"
+    return f"{count / _KB / _KB:.1f} MB"
