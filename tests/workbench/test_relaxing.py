@@ -1,6 +1,8 @@
 """A difference is relaxed from the result: proposals, what they would do, one step that can be undone."""
 
+import asyncio
 import json
+from random import Random
 from types import SimpleNamespace
 
 import pytest
@@ -8,17 +10,21 @@ import pytest
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.relaxing import Relaxing
+from evaltui.workbench.rescoring import actual_of, score_again
 from evaltui.workbench.state import DifferenceAt
 from evaltui.workbench.workbench import Workbench
 
-# Looks orders up as the message says, and keeps count of how often it was asked.
+# Looks orders up as the message says, and keeps count of how often it was asked; waits while there is a file.
 AGENT = """
     import json
+    import time
     from pathlib import Path
 
     from evaltui import events
 
     def root_agent(message, session):
+        while Path(__file__).with_name("wait").exists():
+            time.sleep(0.01)
         with (Path(__file__).parent / "asked.txt").open("a") as file:
             file.write("x")
         for args in json.loads(message):
@@ -103,15 +109,9 @@ async def test_the_first_scenario(orders, until):
     regex = next(one.match for one in as_of.proposals("as_of") if "regex" in one.match)
     assert regex == {"regex": r"\d{4}-\d\d-\d\d"}
     assert as_of.apply(as_of.rule("as_of", regex, everywhere=True))
-    await until(lambda: statuses(orders)["late"] == "PASSED" and statuses(orders)["both"] == "PASSED")
+    passed = dict.fromkeys(("late", "query_only", "both", "fine"), "PASSED")
+    await until(lambda: statuses(orders) == {**passed, "stranger": "FAILED"}, lambda: f"{statuses(orders)}")
 
-    assert statuses(orders) == {
-        "late": "PASSED",
-        "query_only": "PASSED",
-        "both": "PASSED",
-        "stranger": "FAILED",
-        "fine": "PASSED",
-    }
     assert orders.asked.read_text() == asked
     (row,) = orders.workbench.outcomes.get(before).result.turns[0].calls
     assert [(arg.path, arg.rule) for arg in row.args if arg.rule] == [
@@ -243,3 +243,47 @@ async def test_a_case_whose_log_is_gone_is_unknown(orders):
     last = (await effects(made, made.rule("query", "ignore", everywhere=True)))[-1]
     assert last.result is None
     assert (last.unknown, last.is_complete) == (3, True)
+
+
+RULES = [("query", "ignore"), ("as_of", "ignore"), ("*", "ignore"), ("query", {"any_of": ["late", "open"]})]
+
+
+async def test_edits_during_scoring_end_with_every_case_scored_by_the_last_config(orders, until):
+    """Edits, undos and redos in quick succession, each amid the scoring that the last one began."""
+    random, bench = Random(15), orders.workbench
+
+    def config():
+        return bench.sets.last_opened(orders.path).config.config
+
+    def results():
+        return bench.outcomes.results.of(orders.path.name)
+
+    for _ in range(30):
+        for _ in range(random.randint(2, 5)):
+            match random.choice(("relax", "relax", "undo", "redo")):
+                case "undo":
+                    bench.editing.undo()
+                case "redo":
+                    bench.editing.redo()
+                case _:
+                    made = relaxing(orders)
+                    made.apply(made.rule(*random.choice(RULES), everywhere=random.random() < 0.7))
+            for _ in range(random.randrange(40)):
+                await asyncio.sleep(0)
+        await until(lambda: all(scored.config == config() for _, scored in results()))
+        for key, scored in results():
+            actual = actual_of(bench.outcomes.traces.events_of(key))
+            fresh = await score_again(scored, actual, scored.stored, config(), bench.agent.secrets)
+            assert fresh.result == scored.result
+
+
+async def test_an_edit_during_a_run_that_is_cancelled_concerns_the_earlier_results(orders, until):
+    (orders.path.parent / "wait").touch()
+    runs = orders.workbench.runs
+    runs.run_all()
+    await until(lambda: runs.current.running)
+    made = relaxing(orders)
+    assert made.apply(made.rule("*", "ignore", everywhere=True))
+    runs.cancel()
+    await until(lambda: runs.current.over)
+    await until(lambda: set(statuses(orders).values()) == {"PASSED"})
