@@ -97,7 +97,11 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
         return {widget: one for widget, one in selections.items() if widget is began_in}
 
     def _forward_event(self, event: events.Event) -> None:
-        """The mouse that has selected a text has not clicked."""
+        """The mouse that has selected a text has not clicked; one that has moved by a cell has."""
+        if isinstance(event, events.MouseUp) and self._mouse_down_offset is not None:
+            moved = event.screen_offset - self._mouse_down_offset
+            if abs(moved.x) <= 1 and not moved.y:
+                self._mouse_down_offset = event.screen_offset
         if not (isinstance(event, events.Click) and self.selections):
             super()._forward_event(event)
 

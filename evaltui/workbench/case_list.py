@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,11 +66,8 @@ class _Block:
             return Row(self.number, self.cases[case.place], turn)
         return Row(self.number, self.cases[at - case.before - case.turns])
 
-    def line_of(self, case: int, turn: int | None) -> int | None:
-        """The line of a case, or of its turn, counted from the set's own; None where it is not shown."""
-        place = bisect_left(self.cases, case)
-        if place == len(self.cases) or self.cases[place] != case:
-            return None
+    def line_of(self, place: int, turn: int | None) -> int | None:
+        """The line of a shown case, or of its turn, counted from the set's own; None for a folded turn."""
         above = bisect_left(self.unfolded, place, key=lambda one: one.place)
         line = 1 + place + sum(one.turns for one in self.unfolded[:above])
         if turn is None:
@@ -81,7 +78,11 @@ class _Block:
 
 
 class TreeRows:
-    """`kept` are the numbers of the cases that a filter keeps, None without one: it unfolds every set."""
+    """`kept` are the numbers of the cases that a filter keeps, None without one: it unfolds every set.
+
+    `order` puts the numbers of a set's cases in order. An empty line keeps sets apart of which one shows
+    cases.
+    """
 
     def __init__(
         self,
@@ -89,6 +90,7 @@ class TreeRows:
         kept: Mapping[str, Sequence[int]] | None,
         folded: Collection[str],
         unfolded: Collection[CaseId],
+        order: Callable[[EvalSetFile, Sequence[int]], Sequence[int]] = lambda eval_set, numbers: numbers,
     ) -> None:
         self._sets = sets
         self._blocks: list[_Block] = []
@@ -101,16 +103,27 @@ class TreeRows:
                 cases = kept[eval_set.case_path]
             elif eval_set.case_path in folded:
                 cases = ()
+            cases = order(eval_set, cases)
             ids = {case.eval_id for case in unfolded if case.path == eval_set.case_path}
+            if self._blocks and (cases or self._blocks[-1].cases):
+                self.count += 1
             block = _Block(number, eval_set, self.count, cases, _unfolded(eval_set, cases, ids))
             self._blocks.append(block)
             self.count += block.size
 
+    def _block_at(self, line: int) -> _Block:
+        return self._blocks[bisect_right(self._blocks, line, key=lambda one: one.first) - 1]
+
+    def is_gap(self, line: int) -> bool:
+        """Whether a line is empty."""
+        block = self._block_at(line)
+        return line - block.first >= block.size
+
     def row(self, line: int) -> Row:
-        """Raises IndexError where there is no such line."""
-        if not 0 <= line < self.count:
+        """Raises IndexError where there is no such line, or it is empty."""
+        if not 0 <= line < self.count or self.is_gap(line):
             raise IndexError(line)
-        block = self._blocks[bisect_right(self._blocks, line, key=lambda one: one.first) - 1]
+        block = self._block_at(line)
         return block.row(line - block.first)
 
     def eval_set(self, row: Row) -> EvalSetFile:
@@ -138,9 +151,9 @@ class TreeRows:
             return 0
         # Only what is shown has a line: of ten thousand cases a filter may have left one.
         cases = block.eval_set.cases
-        found = (number for number in block.cases if cases[number].eval_id == selection.eval_id)
-        number = next(found, None)
-        return None if number is None else block.line_of(number, selection.turn)
+        found = (at for at, number in enumerate(block.cases) if cases[number].eval_id == selection.eval_id)
+        place = next(found, None)
+        return None if place is None else block.line_of(place, selection.turn)
 
     def shown(self, set_number: int) -> Sequence[int]:
         """The numbers of the cases of a set that have a line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from evaltui.core.editing.set import SetEditor
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.filtering import Filtered, Scores, scores_of
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
@@ -93,6 +94,8 @@ class Navigation:
         """The cases that are marked, and those that are to be pasted."""
         self.trace_search = ""
         """Only what has this in it is shown of traces; "" for all."""
+        self.order = CaseOrder.FILE
+        """What the cases of a set are ordered by."""
         self.shows_equal_calls = False
         """Whether calls that are as expected are shown one by one, or many as one line."""
         self._sets = sets
@@ -145,7 +148,7 @@ class Navigation:
 
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
-        order = {case: number for number, case in enumerate(self._sets.every_case())}
+        order = {case: number for number, case in enumerate(self._every_case())}
         within = self._kept().keys() if self.filtered.filter else order.keys()
         failing = sorted(self._outcomes.results.attention & within, key=order.__getitem__)
         if not failing:
@@ -165,6 +168,20 @@ class Navigation:
             chosen = failing[0] if step > 0 else failing[-1]
             self._say("Wrapped to the first" if step > 0 else "Wrapped to the last")
         self.select(Selection(*chosen))
+
+    def _every_case(self) -> Iterator[CaseId]:
+        """The cases of all sets, in the order in which they are listed."""
+        for eval_set in self._sets.listed:
+            for number in self.in_order(eval_set, range(len(eval_set.cases))):
+                yield CaseId(eval_set.case_path, eval_set.cases[number].eval_id)
+
+    def in_order(self, eval_set: EvalSetFile, numbers: Sequence[int]) -> Sequence[int]:
+        """The numbers of cases of a set in the order of the list."""
+        return in_order(eval_set, numbers, self.order, self._outcomes.get)
+
+    def order_by(self, order: CaseOrder) -> None:
+        self.order = order
+        self._changed()
 
     # Difference
 

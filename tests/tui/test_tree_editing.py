@@ -64,7 +64,7 @@ async def test_marked_cases_are_shown_and_counted_and_moved_to_another_set(parro
         await at(app, pilot, "talk", "one")
         await pilot.press("v", "v")
         await until(pilot, lambda: "2 marked  5 ─╯" in screen_text(app))
-        assert line_with(app, "○ one").startswith(" * ○ one")
+        assert line_with(app, "○ one").startswith(" ◆ ○ one")
         assert app.workbench.navigation.selection.eval_id == "three"
         await pilot.press("X")
         await until(pilot, lambda: line_with(app, "○ one").startswith("   ○ one  cut"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +20,21 @@ from evaltui.tui.exchange import open_source
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Pane
 from evaltui.workbench.actions import ACTIONS, Scope
+from evaltui.workbench.case_order import CaseOrder
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.files.journal import Recovered
     from evaltui.tui.screens.runs import Wanted
+
+
+_ORDERS = (
+    (CaseOrder.OUTCOME, "Order cases by outcome", "Failing cases first"),
+    (CaseOrder.TIME, "Order cases by time", "Slowest cases first"),
+    (CaseOrder.COST, "Order cases by cost", "Cases with the most tokens first"),
+    (CaseOrder.FILE, "Order cases by file", "Cases as in their file"),
+)
 
 
 class MainDialogs(ActionScreen[None], inherit_bindings=False):
@@ -77,12 +87,14 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_palette(self) -> None:
         from evaltui.tui.screens.palette import Palette, PaletteScreen, Setting
 
+        navigation = self.workbench.navigation
         settings = (
             Setting("Theme…", "Choose the colours, with a preview", self._choose_theme),
             Setting(
                 "Open agent…", "Open another agent; unsaved changes are asked about first", self._choose_agent
             ),
             Setting("Open run…", "Show the results of an earlier run", self._choose_run),
+            *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
         )
         found = Palette(self.workbench, self, self.scope, self.reveal, settings)
         ask(self, PaletteScreen(found), lambda choose: choose())

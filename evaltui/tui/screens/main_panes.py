@@ -11,7 +11,7 @@ from textual.widget import Widget
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, START, TITLES, Layout, Place, make_pane
 from evaltui.tui.pane import Pane, PaneFrame, Tab
 from evaltui.tui.panes.bars import TabRow
-from evaltui.tui.panes.tree.view import FilterInput
+from evaltui.tui.panes.tree.filter import FilterInput, FilterRow
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.workbench.workbench import Workbench
 
@@ -26,7 +26,7 @@ class Panes(Container):
         self.made: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
         """The panes that have been wanted by now."""
         self.filters: dict[str, FilterLine] = {"cases": FilterInput(workbench, id="filter")}
-        there = {"cases": (self.filters["cases"], self.made["cases"])}
+        there = {"cases": (FilterRow(self.filters["cases"]), self.made["cases"])}
         self.frames = {pane: PaneFrame(*there.get(pane, ()), id=f"{pane}-frame") for pane in TITLES}
         self.places: tuple[Place, ...] = ()
         """What is shown, from left to right and from top to bottom."""

@@ -112,8 +112,14 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
         return [(marker, "bold accent" if self.has_focus else "muted"), *line]
 
     def row_role(self, number: int) -> str:
-        is_current = self.number_at(number) == self.cursor and bool(self.line(number))
-        return "current" if is_current and self.shows_cursor else ""
+        if not self.shows_cursor or not self.line(number):
+            return ""
+        block = self.number_at(number)
+        is_pointed = 0 <= self.pointed < self.line_count and block == self.number_at(self.pointed)
+        return "current" if block == self.cursor else "sel-blur" if is_pointed else ""
+
+    def pointer_moved(self, before: int) -> None:
+        self.refresh()
 
     # Going about
 
@@ -166,6 +172,7 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
     def on_click(self, event: events.Click) -> None:
         line = self.scroll_offset.y + event.y
         if line < self.line_count:
-            self.move_to(self.number_at(line))
+            if event.chain == 1:
+                self.move_to(self.number_at(line))
             if event.chain == 2:
                 self.open_current()

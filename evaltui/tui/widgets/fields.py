@@ -114,15 +114,16 @@ _PAUSE = 0.005
 
 
 class FilterLine(OneLineInput):
-    """Filters while one types. It is seen while it is typed in, and as long as it has a text.
-
-    `example` is a filter that says what can be typed, `examples` what an empty one may be made of: as many
-    as there is room for.
-    """
+    """Filters while one types. It is seen while it is typed in, and as long as it has a text."""
 
     BINDINGS = bindings(Scope.FILTER)
     example: ClassVar[tuple[str, ...]] = ()
+    """A filter that says what can be typed, as much of it as there is room for."""
     examples: ClassVar[tuple[str, ...]] = ()
+    """What an empty filter may be made of."""
+    always: ClassVar[bool] = False
+    """Whether it is seen also where it is empty and not typed in; `idle` stands in it then."""
+    idle: ClassVar[str] = ""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(compact=True, id=id)
@@ -146,7 +147,7 @@ class FilterLine(OneLineInput):
         text = self.filter_text()
         if text != self._followed:
             self._followed = self.value = text
-        self.display = self.has_focus or bool(text)
+        self.display = self.always or self.has_focus or bool(text)
         self._write_below()
 
     def on_input_changed(self) -> None:
@@ -165,11 +166,12 @@ class FilterLine(OneLineInput):
             self.set_filter(self.value)
 
     def on_resize(self) -> None:
-        # Textual would break a longer one into lines.
-        self.placeholder = " ".join(_fitting(self.example, self.content_size.width, 1))
         self._write_below()
 
     def _write_below(self) -> None:
+        # Textual would break a longer one into lines.
+        example = " ".join(_fitting(self.example, self.content_size.width, 1))
+        self.placeholder = self.idle if self.idle and not self.has_focus else example
         below = self._remark()
         if below != self._below:
             self._below = below

@@ -144,6 +144,8 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 
     line_count = 0
     """Number of lines; set by `lines_changed`."""
+    pointed = -1
+    """Number of the line under the pointer, 0-based; -1 while there is none."""
     margin_cells = 1
     """Cells at the left that are no text: the marker of the cursor. They cannot be selected."""
 
@@ -167,6 +169,28 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self.lines_changed(self.line_count)
+
+    def full_text(self, number: int) -> str:
+        """The text of a line that is cut; "" where all of it is seen."""
+        line = self.line(number)
+        return _text(line).strip(" ▌") if cells(line) > self.line_width else ""
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        number = self.scroll_offset.y + event.y
+        self._point_at(number if number < self.line_count else -1)
+
+    def on_leave(self) -> None:
+        self._point_at(-1)
+
+    def _point_at(self, number: int) -> None:
+        if number != self.pointed:
+            before, self.pointed = self.pointed, number
+            full = self.full_text(number) if number >= 0 else ""
+            self.tooltip = Content(full) if full else None
+            self.pointer_moved(before)
+
+    def pointer_moved(self, before: int) -> None:
+        """The pointer has left a line for another one; -1 where there is none."""
 
     def on_focus(self) -> None:
         self.refresh()
@@ -281,8 +305,6 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
     """Number of the current line, 0-based."""
     clicks_to_open = 2
     """How many clicks in a row open a line."""
-    pointed = -1
-    """Number of the line under the pointer, 0-based; -1 while there is none."""
 
     def open_current(self) -> None:
         self.post_message(self.Opened())
@@ -290,16 +312,9 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
     def row_role(self, number: int) -> str:
         return "current" if number == self.cursor else "sel-blur" if number == self.pointed else ""
 
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._point_at(self.scroll_offset.y + event.y)
-
-    def on_leave(self) -> None:
-        self._point_at(-1)
-
-    def _point_at(self, number: int) -> None:
-        before, self.pointed = self.pointed, number
-        for changed in {before, number} - {-1} if before != number else ():
-            self.refresh_line(changed)
+    def pointer_moved(self, before: int) -> None:
+        for line in {before, self.pointed} - {-1}:
+            self.refresh_line(line)
 
     def move_to(self, number: int) -> None:
         self.cursor = max(0, min(number, self.line_count - 1))
@@ -329,7 +344,9 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
         number = self.scroll_offset.y + event.y
         if number >= self.line_count:
             return
-        self.move_to(number)
+        # What is under the pointer by the second click may have moved because of the first one.
+        if event.chain == 1:
+            self.move_to(number)
         if event.chain == self.clicks_to_open:
             self.open_current()
 

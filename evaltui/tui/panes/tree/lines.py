@@ -8,10 +8,11 @@ from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.text.lines import Line, both_ends, cut, fit
+from evaltui.text.lines import Line, both_ends, cells, cut, fit
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
+from evaltui.workbench.case_list import Row
 from evaltui.workbench.results import turn_status, why
 from evaltui.workbench.workbench import Workbench
 
@@ -30,16 +31,16 @@ class TreeLines:
         self._workbench = workbench
         self._unsaved: dict[Path, tuple[Chunks, Chunks | None, frozenset[str]]] = {}
 
-    def empty(self) -> list[Line]:
+    def empty(self, width: int) -> list[Line]:
         """The lines where there is no case to show."""
         if self._workbench.sets.workspace is None:
             return [[("Loading eval sets…", "muted")]]
         if self._workbench.navigation.filtered.filter:
             text = visible(self._workbench.navigation.filtered.text)
-            return [
-                [(f"No match for {text}", "muted")],
-                [("esc", "bold accent"), ("  clear filter", "muted")],
-            ]
+            no_match: Line = [(f"No match for {text}", "muted")]
+            clear: Line = [("esc", "bold accent"), (" clear filter", "muted")]
+            one_line: Line = [*no_match, ("   ", ""), *clear]
+            return [one_line] if cells(one_line) <= width else [cut(no_match, width), clear]
         return [
             [("No eval sets yet", "bold")],
             [],
@@ -56,6 +57,14 @@ class TreeLines:
             [("and in the folders above, up", "muted")],
             [("to the root of the project", "muted")],
         ]
+
+    def name(self, eval_set: EvalSetFile, row: Row) -> str:
+        """What a row is called, or what the user says in it: all of it, where the row may be cut."""
+        if row.case is None:
+            return visible(eval_set.eval_set_id)
+        case = eval_set.cases[row.case]
+        texts = case.outline.texts
+        return visible(case.eval_id if row.turn is None else "".join(texts[row.turn : row.turn + 1]))
 
     def of_set(self, eval_set: EvalSetFile, width: int, *, folded: bool) -> Line:
         return both_ends(*self._set_line(eval_set, folded=folded), width, gap=1, least=_MIN_NAME)
@@ -88,7 +97,7 @@ class TreeLines:
         mark, role = glyph(status)
         stale = outcomes.is_stale(case_id) and scored is not None and status == scored.result.status
         pale = "muted" if waiting or marking.is_cut(case_id) else ""
-        chosen = ("* ", "bold accent") if case_id in marking else ("  ", "")
+        chosen = ("◆ ", "bold accent") if case_id in marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
         left: Line = [chosen, (mark, "faint" if waiting or stale else role), (f" {name}", pale)]
         if case.eval_id in self._unsaved_cases(eval_set.path):
@@ -145,4 +154,4 @@ class TreeLines:
         mark = glyph(status) if status else (" ", "")
         texts = case.outline.texts
         text = visible(texts[turn] if turn < len(texts) else "")
-        return cut([("    ", ""), mark, (f" {turn + 1} ", "muted"), (text, "")], width)
+        return cut([("     ", ""), mark, (f" {turn + 1}  ", "faint"), (text, "muted")], width)

@@ -15,16 +15,18 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.tree.lines import TreeLines
-from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_list import Row, TreeRows
+from evaltui.workbench.case_order import CaseOrder
 from evaltui.workbench.navigation import Marking
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
+
+# A case of more turns than this is unfolded by the user alone.
+_MOST_TURNS = 12
 
 
 class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
@@ -42,9 +44,13 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         super().__init__(workbench, id=id)
         self._folded_sets: set[str] = set()
         self._unfolded_cases: set[CaseId] = set()
+        # Their turns are not shown although they fail and are selected.
+        self._folded_cases: set[CaseId] = set()
+        self._failing: CaseId | None = None
         self._rows = TreeRows((), None, (), ())
         self._shown_workspace: object = None
         self._shown_kept: object = None
+        self._shown_order: object = None
         self._lines = TreeLines(workbench)
 
     @property
@@ -58,8 +64,10 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return [*marked, (f"{self._workbench.navigation.filtered.count} of {total}", "bold accent")]
         if marked:
             return [*marked, (str(total), "muted")]
+        order = self._workbench.navigation.order
+        by: Line = [] if order is CaseOrder.FILE else [(f"by {order}", "muted"), ("   ", "")]
         sets = counted(len(self._workbench.sets.listed), "set")
-        return [(f"{counted(total, 'case')} in {sets}", "muted")] if total else []
+        return [*by, (f"{counted(total, 'case')} in {sets}", "muted")] if total else []
 
     def copied(self) -> Copied | None:
         """The id of the case, or of the set."""
@@ -75,12 +83,33 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def follow(self) -> None:
         """Draw what the workbench knows now, and go where its selection is."""
         workspace, kept = self._workbench.sets.workspace, self._workbench.navigation.filtered.kept
-        if self._shown_workspace is not workspace or self._shown_kept is not kept:
+        order, failing = self._order(), self._failing_case()
+        is_other = self._shown_workspace is not workspace or self._shown_kept is not kept
+        if is_other or (order, failing) != (self._shown_order, self._failing):
             self._shown_workspace, self._shown_kept = workspace, kept
+            self._shown_order, self._failing = order, failing
             self._rebuild()
         elif self._selection_at(self.cursor) != self._workbench.navigation.selection:
             self._go_to_selection()
         self.refresh()
+
+    def _order(self) -> object:
+        """Differs where cases may be in another order; no row moves while cases run."""
+        order = self._workbench.navigation.order
+        if order is CaseOrder.FILE or self._workbench.runs.is_running:
+            return order
+        return order, self._workbench.outcomes.version
+
+    def _failing_case(self) -> CaseId | None:
+        """The selected case, if it fails: its turns are shown below it."""
+        case = self._workbench.navigation.selection.case
+        if case is None or case not in self._workbench.outcomes.results.attention:
+            return None
+        eval_set = self._workbench.sets.by_case_path(case.path)
+        number = eval_set.number(case.eval_id) if eval_set else None
+        if eval_set is None or number is None or case in self._folded_cases:
+            return None
+        return case if (eval_set.cases[number].outline.turns or 0) <= _MOST_TURNS else None
 
     def _rebuild(self) -> None:
         if self._marking:
@@ -91,8 +120,13 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def _count_rows(self) -> None:
         filtered = self._workbench.navigation.filtered
         kept = filtered.kept if filtered.filter else None
-        self._rows = TreeRows(self._workbench.sets.listed, kept, self._folded_sets, self._unfolded_cases)
-        self.lines_changed(self._rows.count or len(self._lines.empty()))
+        unfolded = self._unfolded_cases | ({self._failing} if self._failing else set())
+        order = self._workbench.navigation.in_order
+        self._rows = TreeRows(self._workbench.sets.listed, kept, self._folded_sets, unfolded, order)
+        self.lines_changed(self._rows.count or len(self._empty()))
+
+    def _empty(self) -> list[Line]:
+        return self._lines.empty(self.line_width - 1)
 
     def _go_to_selection(self) -> None:
         selection = self._workbench.navigation.selection
@@ -110,26 +144,42 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self.show_line(line)
 
     def _selection_at(self, number: int) -> Selection:
-        return self._rows.selection(number) if number < self._rows.count else Selection()
+        has_row = number < self._rows.count and not self._rows.is_gap(number)
+        return self._rows.selection(number) if has_row else Selection()
 
     def move_to(self, number: int) -> None:
         if self._rows.count:
+            number = max(0, min(number, self._rows.count - 1))
+            if self._rows.is_gap(number):
+                number += 1 if number > self.cursor else -1
             super().move_to(number)
             self._workbench.navigation.select(self._selection_at(self.cursor))
+
+    def action_line_down(self) -> None:
+        """Steps over turns that are shown only as long as their case is selected."""
+        selection = self._selection_at(self.cursor)
+        is_shown_for_now = selection.turn is None and selection.case == self._failing is not None
+        if is_shown_for_now and self._failing not in self._unfolded_cases:
+            self._move_to_next_case()
+        else:
+            super().action_line_down()
 
     # Drawing
 
     def row_role(self, number: int) -> str:
-        return super().row_role(number) if self._rows.count else ""
+        has_row = number < self._rows.count and not self._rows.is_gap(number)
+        return super().row_role(number) if has_row else ""
 
     def line(self, number: int) -> Line:
         if not self._rows.count:
-            lines = self._lines.empty()
+            lines = self._empty()
             return [(" ", ""), *(lines[number] if number < len(lines) else [])]
+        if number >= self._rows.count or self._rows.is_gap(number):
+            return []
         row = self._rows.row(number)
         eval_set = self._rows.eval_set(row)
         marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
-        width = self.line_width - 2
+        width = self.line_width - 1
         if row.case is None:
             folded = eval_set.case_path in self._folded_sets
             return [marker, *self._lines.of_set(eval_set, width, folded=folded)]
@@ -137,6 +187,13 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if row.turn is None:
             return [marker, *self._lines.of_case(eval_set, case, width)]
         return [marker, *self._lines.of_turn(eval_set, case, row.turn, width)]
+
+    def full_text(self, number: int) -> str:
+        if number >= self._rows.count or self._rows.is_gap(number):
+            return ""
+        row = self._rows.row(number)
+        full = self._lines.name(self._rows.eval_set(row), row)
+        return "" if full in "".join(text for text, _ in self.line(number)) else full
 
     # Keys and mouse
 
@@ -185,7 +242,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self.move_to(self._rows.line_of(above) or 0)
 
     def _depth(self, number: int) -> int:
-        return self._rows.row(number).depth
+        return -1 if self._rows.is_gap(number) else self._rows.row(number).depth
 
     def _is_unfolded(self, number: int) -> bool:
         selection = self._selection_at(number)
@@ -193,7 +250,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             return True
         if selection.case is None:
             return selection.path not in self._folded_sets
-        return selection.case in self._unfolded_cases
+        return selection.case in self._unfolded_cases or selection.case == self._failing
 
     def _set_folded(self, folded: bool) -> None:
         selection = self._selection_at(self.cursor)
@@ -202,7 +259,10 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if selection.case is None:
             (self._folded_sets.add if folded else self._folded_sets.discard)(selection.path)
         else:
-            (self._unfolded_cases.discard if folded else self._unfolded_cases.add)(selection.case)
+            shown, hidden = self._unfolded_cases, self._folded_cases
+            (shown.discard if folded else shown.add)(selection.case)
+            (hidden.add if folded else hidden.discard)(selection.case)
+            self._failing = self._failing_case()
         self._rebuild()
 
     # Sets and cases as a whole
@@ -216,7 +276,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def action_accept_cases(self) -> None:
         choices = choices_in_list(self._workbench.editing)
         if not choices:
-            self._workbench.say("no case in view has failed")
+            self._workbench.say("No failing case")
             return
         # The first frame does not wait for what is seen only now.
         from evaltui.tui.screens.accept import AcceptScreen
@@ -281,15 +341,12 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         eval_set = self._rows.eval_set(row)
         numbers = self._rows.shown(row.set_number) if row.case is None else (row.case,)
         self._marking.toggle([CaseId(eval_set.case_path, eval_set.cases[at].eval_id) for at in numbers])
-        count = len(self._marking)
-        self._workbench.say(f"{counted(count, 'case')} marked")
+        self._workbench.say(f"{counted(len(self._marking), 'case')} marked")
 
     def _move_to_next_case(self) -> None:
-        below = self.cursor + 1
-        while below < self._rows.count and self._depth(below) == 2:
-            below += 1
-        if below < self._rows.count:
-            self.move_to(below)
+        below = range(self.cursor + 1, self._rows.count)
+        if (line := next((line for line in below if self._depth(line) in (0, 1)), None)) is not None:
+            self.move_to(line)
 
     def action_convert(self) -> None:
         row = self._current()
@@ -299,39 +356,3 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             from evaltui.tui.screens.details import ConvertScreen
 
             self.app.push_screen(ConvertScreen(self._workbench, path))
-
-
-# Seconds: first the line is seen.
-_BEFORE_PREPARING = 0.05
-
-
-class FilterInput(FilterLine):
-    example = ("fail", "tool:book_hotel", "score<0.8", '"late order"')
-    examples = (
-        "a word",
-        "pass",
-        "tool:x",
-        "id:x*",
-        "-not",
-        '"some words"',
-        "set:x",
-        "text:x",
-        "flaky",
-        "not_run",
-    )
-
-    def __init__(self, workbench: Workbench, *, id: str) -> None:
-        super().__init__(id=id)
-        self._workbench = workbench
-
-    def on_focus(self) -> None:
-        once(self, _BEFORE_PREPARING, self._workbench.navigation.prepare_filter)
-
-    def filter_text(self) -> str:
-        return self._workbench.navigation.filtered.text
-
-    def set_filter(self, text: str) -> None:
-        self._workbench.navigation.set_filter(text)
-
-    def problem(self) -> str:
-        return self._workbench.navigation.filtered.problem or ""
