@@ -115,6 +115,13 @@ class Happened:
 
 
 @dataclass(frozen=True)
+class Judging:
+    """The agent is done with a run of a case, and a judge is asked."""
+
+    case: CaseId
+
+
+@dataclass(frozen=True)
 class RepeatDone:
     """One run of a case is over; `CaseDone` follows the last one."""
 
@@ -149,6 +156,8 @@ class AtWork:
 
     kill: Callable[[], Awaitable[None]]
     """Ends all of its processes by force."""
+    hosts: int = 1
+    """How many processes run agents at once."""
 
 
 Update = (
@@ -156,6 +165,7 @@ Update = (
     | AgentBroken
     | AtWork
     | CaseStarted
+    | Judging
     | Happened
     | RepeatDone
     | CaseDone

@@ -129,6 +129,7 @@ class Outcomes:
         """The run that is shown instead of the last results; None where those are."""
         self.version = 0
         """Another one whenever results have come or gone."""
+        self._before: dict[CaseId, str] = {}
         self._agent = agent
         self._sets = sets
         self._run = run
@@ -215,6 +216,10 @@ class Outcomes:
         eval_set = self._sets.by_case_path(case.path)
         return self._histories.get(case, eval_set.eval_set_id) if eval_set else None
 
+    def status_before(self, case: CaseId) -> str | None:
+        """The status of the result that the last one has replaced; None where there was none."""
+        return self._before.get(case)
+
     # Changes
 
     def run_begins(self, cases: Collection[CaseId]) -> None:
@@ -227,6 +232,8 @@ class Outcomes:
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Notes the result that a run has for a case; the caller notifies."""
+        if (earlier := self.results.get(case)) is not None:
+            self._before[case] = earlier.result.status
         self.results.put(case, scored)
         self.results.count_again(case)
         self.version += 1

@@ -26,6 +26,7 @@ from evaltui.runner.plan import (
     CaseDone,
     CaseStarted,
     Happened,
+    Judging,
     MetricsImported,
     Noted,
     RepeatDone,
@@ -37,6 +38,7 @@ from evaltui.runs.sets import SetToRun
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.results import needs_attention
 from evaltui.workbench.state import CaseOutcome, Run, Stage
 
 
@@ -109,16 +111,20 @@ class RunFollower:
                 run.working_since = run.working_since or time.monotonic()
                 if run.stage is Stage.STARTING:
                     run.stage = Stage.RUNNING
-            case AtWork(kill):
-                run.kill = kill
+            case AtWork(kill, hosts):
+                run.kill, run.hosts = kill, hosts
+            case Judging(case):
+                run.judging.add(case)
             case Noted(text):
                 run.remarks.append(text)
             case MetricsImported(files):
                 self._follow_metrics(files)
-            case RepeatDone(result=repeated):
+            case RepeatDone(case=case, result=repeated):
+                run.judging.discard(case)
                 run.calls.on_result(repeated)
             case Happened(event):
                 run.calls.on_event(event)
+                run.traffic.on_event(event)
                 self._happened(event)
             case CaseDone(result):
                 self._done(result)
@@ -135,6 +141,7 @@ class RunFollower:
         self._cases = cases
         self._pass_if = selected.plan.pass_if
         self._run.checks = selected.plan.checks
+        self._run.parallel = selected.plan.parallel
         self._run.unready = in_short(selected.plan.checks)
         self._run.selected = frozenset(cases)
         self._outcomes.run_begins(self._run.selected)
@@ -150,6 +157,8 @@ class RunFollower:
         run.done.add(case)
         run.last_verdict_at = time.time()
         run.counts[result.status] += 1
+        if needs_attention(result):
+            run.failures.append(case)
         stored, config = self._cases[case]
         # Without the invocations: ten thousand results would take hundreds of megabytes with them.
         repeats = tuple(replace(repeat, actual=()) for repeat in result.repeats)

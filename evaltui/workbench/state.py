@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
+from evaltui.workbench.traffic import Traffic
 
 if TYPE_CHECKING:
     # Importing these loads google.genai, which must not happen before the first frame.
@@ -206,6 +207,16 @@ class Run:
     """Which metrics do not run as they should, in short; "" where all do."""
     calls: CallCounts = field(default_factory=CallCounts)
     """The calls of models, and of tools that were stubbed, so far."""
+    traffic: Traffic = field(default_factory=Traffic)
+    """The requests of models over time."""
+    failures: list[CaseId] = field(default_factory=list)
+    """The cases whose results are ones to stop at, as they came."""
+    judging: set[CaseId] = field(default_factory=set)
+    """The running cases that wait for a judge."""
+    parallel: int = 0
+    """How many cases run at once; 0 until that is known."""
+    hosts: int = 0
+    """On how many processes; 0 until that is known."""
     kill: Callable[[], Awaitable[None]] | None = None
     """Ends all of its processes by force; None until it is at work."""
 

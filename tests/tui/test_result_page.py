@@ -8,7 +8,6 @@ import pytest
 from pilots import turn
 
 from evaltui.core.metrics.scoring import score_case
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
@@ -17,7 +16,8 @@ from evaltui.text import syntax
 from evaltui.text.lines import cells, draw
 from evaltui.text.syntax import colored
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.live import InFlight, LiveCase, write_expected, write_live, write_run
+from evaltui.tui.pages.live import LiveCase, write_expected, write_live
+from evaltui.tui.pages.running import InFlight
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.results import differences_of, failing_differences
 from evaltui.workbench.state import CaseOutcome, Run, RunRef
@@ -221,19 +221,6 @@ def test_a_running_case_fills_in_beside_what_is_expected():
     assert around(lines, "  Turn 3 ○", 1) == ["Turn 3 ○ Thanks queued"]
     assert lines[-1].startswith("  ◐ other  turn 1 of 1   waiting for gemini-2.5-flash")
     assert page.differences == []
-
-
-def test_a_run_says_how_far_it_is_and_what_each_case_waits_for():
-    run = Run(19, "all", selected=frozenset(CaseId("s", str(number)) for number in range(16)))
-    run.done.update(sorted(run.selected)[:5])
-    run.counts.update({"PASSED": 4, "FAILED": 1})
-    page = Page(78)
-    write_run(page, run, [InFlight("night", 2, [called(0.2, 1, ASK)]), InFlight("day", 1, [])])
-    lines = lines_of(page)
-    assert lines[0].startswith(" ◐ RUNNING   5/16 done")
-    assert lines[1].strip("━─ ") == ""
-    assert lines[4].startswith("  ◐ night  turn 2 of 2   tool ask")
-    assert lines[5].startswith("  ◐ day    turn 1 of 1   starting")
 
 
 def test_a_case_that_was_not_run_shows_what_is_expected():

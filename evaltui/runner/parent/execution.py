@@ -43,6 +43,7 @@ from evaltui.runner.plan import (
     CaseDone,
     CaseStarted,
     Happened,
+    Judging,
     MetricsImported,
     Noted,
     OnUpdate,
@@ -167,7 +168,7 @@ class _Run:
         refused: list[WorkItem] = []
         for item in self._items:
             (refused if self._is_refused(item) else runnable).append(item)
-        self._on_update(AtWork(self._kill))
+        self._on_update(AtWork(self._kill, self._pool.host_count(len(runnable))))
         try:
             await self._open_recordings()
             for item in self._known:
@@ -299,6 +300,7 @@ class _Run:
         expected = self._expected(item)
         if ran.error is None and expected.is_judged and not self._is_refused(item):
             # The hosts go on meanwhile, but not so far ahead that what cases did fills the memory.
+            self._on_update(Judging(item.case))
             await self._being_judged.acquire()
             self._judging.create_task(self._judge(item, expected, ran))
         else:

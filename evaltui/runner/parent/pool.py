@@ -159,7 +159,7 @@ class HostPool(Generic[Item]):
     async def run(self, items: Sequence[Item]) -> None:
         """Run every item. A broken agent ends each with its error; cancelling ends the hosts."""
         self._queue.extend(items)
-        hosts = self._host_count(len(items))
+        hosts = self.host_count(len(items))
         in_flight = min(self._parallel, len(items))
         async with asyncio.TaskGroup() as group:
             for number in range(hosts):
@@ -178,7 +178,8 @@ class HostPool(Generic[Item]):
         """End all of its hosts by force."""
         await asyncio.gather(*(host.kill() for host in self._hosts))
 
-    def _host_count(self, items: int) -> int:
+    def host_count(self, items: int) -> int:
+        """How many hosts so many items are run on."""
         fitting = min(os.cpu_count() or 1, _MOST_WORKERS, ceil(items / self._parallel))
         return max(1, min(self._workers or fitting, self._parallel, items))
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.run_comparison import what_changed
 from evaltui.runs.history import CaseHistory
-from evaltui.text.figures import counted, show_clock
+from evaltui.text.figures import counted, show_clock, show_score
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
@@ -57,7 +57,7 @@ def write_points(page: Page, past: CasePast) -> None:
             left.append((f"{summary.passed}/{summary.runs} repeats  ", "muted"))
         if metric:
             score = summary.scores.get(metric)
-            left += [(f"{visible(metric)} ", "muted"), ("—" if score is None else f"{score:.2f}", "")]
+            left += [(f"{visible(metric)} ", "muted"), (show_score(score), "")]
         before = points[number - 1 : number]
         changed = what_changed(before[0].run, point.run, past.history.case) if before else ()
         page.ends(left, [("; ".join(map(visible, changed)), "muted")])

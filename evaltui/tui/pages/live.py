@@ -11,12 +11,23 @@ from evaltui.core.compare.diff import align_calls, calls_of
 from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call, CallDiff
-from evaltui.text.figures import show_duration, show_elapsed
-from evaltui.text.lines import Line, with_role, wrap
-from evaltui.text.outcomes import COUNTED, GLYPHS, NOT_RUN, ROLES, RUNNING, glyph
-from evaltui.text.plots import bar, stacked_bar
+from evaltui.text.figures import UNKNOWN, show_duration
+from evaltui.text.lines import Line, wrap
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, RUNNING, glyph
+from evaltui.text.plots import bar
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.pages.calls import BESIDE, Row, argument_lines, column_width, write_row
+from evaltui.tui.pages.running import (
+    Figure,
+    InFlight,
+    calls_in,
+    elapsed,
+    turn_in_words,
+    turn_of,
+    waiting,
+    write_figures,
+    write_in_flight,
+)
 from evaltui.tui.pages.turns import write_heads
 from evaltui.tui.pages.verdict import chip
 from evaltui.tui.pages.writer import Page
@@ -24,22 +35,8 @@ from evaltui.workbench.state import CaseOutcome, Run
 
 # What the trace shows in full.
 _MOST_CALLS = 200
-_MOST_IN_FLIGHT = 12
 _LONGEST_TEXT = 4_000
-_CARD_GAP = 2
-_MOST_BAR = 60
 _CURSOR = "▋"
-
-
-@dataclass(frozen=True)
-class InFlight:
-    """A case that runs."""
-
-    name: str
-    turns: int
-    """How many it has; 0 where nobody knows."""
-    events: Sequence[Event]
-    """What has happened in it so far."""
 
 
 @dataclass(frozen=True)
@@ -57,53 +54,20 @@ class LiveCase:
 
 
 def write_live(page: Page, live: LiveCase) -> None:
-    turn = _turn_of(live.events)
+    turn = turn_of(live.events)
     count = len(live.case.conversation or ())
-    head: Line = [chip(RUNNING), ("  ", ""), (_of(turn, count), "bold"), ("  ", "")]
+    head: Line = [chip(RUNNING), ("  ", ""), (turn_in_words(turn, count), "bold"), ("  ", "")]
     previous: Line = []
     if live.previous is not None:
         previous = [("previous result: ", "muted"), glyph(live.previous.result.status)]
         previous.append((f" {live.previous.run.name}", "muted"))
-    page.ends([*head, *_waiting(live.events, live.run.seconds)], previous)
+    page.ends([*head, *waiting(live.events, live.run.seconds)], previous)
     page.blank()
-    _write_figures(page, live, turn, count)
+    write_figures(page, _figures(live, turn, count, page.width))
     made = _by_turn(live.events)
     for number in range(max(count, turn + 1)):
         _write_turn(page, live, number, made.get(number, ()), is_current=number == turn)
     write_in_flight(page, live.run, live.in_flight)
-
-
-def write_in_flight(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None:
-    """What runs now, and what each of these waits for."""
-    if not in_flight:
-        return
-    page.blank()
-    page.row(("In flight", "bold"))
-    names = max(len(one.name) for one in in_flight)
-    for one in in_flight[:_MOST_IN_FLIGHT]:
-        left: Line = [("  ", ""), glyph(RUNNING), (f" {visible(one.name):<{min(names, 40)}}  ", "")]
-        left += [(f"{_of(_turn_of(one.events), one.turns).lower():<14}", "muted")]
-        left += _waiting(one.events, run.seconds)
-        page.ends(left, [(show_duration(_elapsed(one.events, run)), "muted")])
-    if len(in_flight) > _MOST_IN_FLIGHT:
-        page.row((f"    and {len(in_flight) - _MOST_IN_FLIGHT} more", "muted"))
-
-
-def write_run(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None:
-    """How far a run is, and what is in flight: above the results that it has so far."""
-    done, selected = len(run.done), len(run.selected)
-    left = run.seconds_left
-    about = f"   about {show_duration(round(left))} left" if left is not None else ""
-    page.row(
-        chip(RUNNING),
-        ("  ", ""),
-        (f"{done}/{selected}", "bold"),
-        (f" done   {show_elapsed(run.seconds)}{about}", "muted"),
-    )
-    parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
-    page.lines.append([(" ", ""), *stacked_bar(parts, selected, min(page.width - 1, _MOST_BAR))])
-    write_in_flight(page, run, in_flight)
-    page.blank()
 
 
 def write_expected(page: Page, case: EvalCase) -> None:
@@ -120,14 +84,6 @@ def write_expected(page: Page, case: EvalCase) -> None:
         _write_response(page, text or "", None)
 
 
-def _of(turn: int, count: int) -> str:
-    return f"Turn {turn + 1} of {count}" if count else f"Turn {turn + 1}"
-
-
-def _turn_of(events: Sequence[Event]) -> int:
-    return next((event.turn for event in reversed(events) if event.turn is not None), 0)
-
-
 def _by_turn(events: Sequence[Event]) -> Mapping[int, list[Event]]:
     turns: dict[int, list[Event]] = {}
     for event in events:
@@ -136,52 +92,26 @@ def _by_turn(events: Sequence[Event]) -> Mapping[int, list[Event]]:
     return turns
 
 
-def _elapsed(events: Sequence[Event], run: Run) -> float:
-    return max(0.0, run.seconds - events[0].t) if events else 0.0
-
-
-def _waiting(events: Sequence[Event], now: float) -> Line:
-    """`waiting for gemini-2.5-flash  1.3 s`, `tool get_temperature`"""
-    last = next((event for event in reversed(events) if event.kind not in ("console", "state")), None)
-    if last is None:
-        return [("starting", "muted")]
-    since = max(0.0, now - last.t)
-    time = (f"  {show_duration(since)}", "muted")
-    if last.kind == "model_request":
-        return [("waiting for ", "muted"), (visible(str(last.data.get("model", "model"))), ""), time]
-    if last.kind == "tool_call":
-        return [("tool ", "muted"), *((visible(call.name), "") for call in _calls((last,))), time]
-    return [("streaming" if last.data.get("partial") else "agent", "muted"), time]
-
-
-def _write_figures(page: Page, live: LiveCase, turn: int, count: int) -> None:
-    seconds = _elapsed(live.events, live.run)
+def _figures(live: LiveCase, turn: int, count: int, width: int) -> list[Figure]:
+    seconds = elapsed(live.events, live.run)
     tokens = sum(int((event.usage or {}).get("total_token_count") or 0) for event in live.events)
-    timeout = f"timeout {show_duration(live.timeout)}"
-    figures = (
-        ("elapsed", timeout, show_duration(seconds), seconds / live.timeout),
-        ("turns", "", f"{turn}/{count}" if count else str(turn), turn / count if count else None),
-        ("tokens", "", f"{tokens:,}" if tokens else "—", None),
-    )
-    if page.width < BESIDE:
-        page.row(
-            *(
-                span
-                for name, _, value, _ in figures
-                for span in ((f" {name} ", "muted"), (value, "bold"), ("  ", ""))
-            )
-        )
-        return
-    width = (page.width + _CARD_GAP) // len(figures) - _CARD_GAP
-    rows: tuple[Line, Line] = [], []
-    for name, limit, value, share in figures:
-        gap: Line = [(" " * _CARD_GAP, "")] if rows[0] else []
-        top: Line = [(f" {name}", "muted"), (limit.rjust(width - len(name) - 2), "faint"), (" ", "")]
-        room = width - len(value) - 4
-        drawn = bar(share, room, "accent") if share is not None else [(" " * room, "")]
-        for row, line in zip(rows, (top, [(f" {value}  ", "bold"), *drawn, (" ", "")]), strict=True):
-            row += [*gap, *with_role("surface", line)]
-    page.lines += rows
+    room = width // 4 - 14
+    return [
+        Figure(
+            "elapsed",
+            show_duration(seconds),
+            f"timeout {show_duration(live.timeout)}",
+            bar(seconds / live.timeout, room, "accent"),
+        ),
+        Figure(
+            "turns",
+            f"{turn}/{count}" if count else str(turn),
+            "",
+            bar(turn / count, room, "accent") if count else [],
+        ),
+        Figure("tokens", f"{tokens:,}" if tokens else UNKNOWN),
+        Figure("cost", UNKNOWN),
+    ]
 
 
 def _write_turn(
@@ -191,7 +121,7 @@ def _write_turn(
     page.turns[number] = len(page.lines)
     turns = live.case.conversation or ()
     expected = calls_of(turns[number].intermediate_data) if number < len(turns) else ()
-    made = _calls(events)
+    made = calls_in(events)
     said = _said(live.case, number) or next(_texts(events, "user"), "")
     status = RUNNING if is_current else NOT_RUN if not events else ""
     mark = glyph(status) if status else (GLYPHS["INFORMATIONAL"], "muted")
@@ -247,12 +177,6 @@ def _said(case: EvalCase, number: int) -> str:
     turns = case.conversation or ()
     text = user_text(turns[number].user_content) if number < len(turns) else ""
     return " ".join(visible_block(text).split())
-
-
-def _calls(events: Sequence[Event]) -> list[Call]:
-    parts = (part for one in events if one.kind == "tool_call" for part in _parts(one))
-    calls = (part.get("function_call") or {} for part in parts)
-    return [Call(str(call.get("name", "")), call.get("args")) for call in calls]
 
 
 def _texts(events: Sequence[Event], kind: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from evaltui.core.metrics.preflight import MetricCheck, check_lines
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import MetricResult
-from evaltui.text.figures import score_figures
+from evaltui.text.figures import score_figures, show_number
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.plots import bar
@@ -30,13 +30,13 @@ def write_scores(page: Page, metric: MetricResult) -> None:
     if of_ways := list(ways(metric)):
         page.labelled("matching", [(of_ways[0][0].lstrip(), of_ways[0][1]), *of_ways[1:]])
     reason = error_text(metric.error) if metric.error else visible(metric.reason)
-    if reason:
+    if reason and not any(turn.reason for turn in metric.per_invocation):
         page.blank()
         page.block([(reason, "")], 2)
     if metric.details and not of_ways:
         page.blank()
         for name, value in metric.details.items():
-            shown = "—" if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+            shown = show_number(value)
             page.labelled(visible(name.replace("_", " ")), [(shown, "")])
 
 

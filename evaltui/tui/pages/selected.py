@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.core.compare.explain import summary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.problems import Problem, Severity
+from evaltui.core.model.problems import Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
 from evaltui.text.lines import Line
-from evaltui.text.outcomes import COUNTED, NOT_RUN, RUNNING, WORDS, glyph, verdict
-from evaltui.text.values import cut, visible
+from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
+from evaltui.text.values import visible
 from evaltui.tui.pages.start import write_broken
 from evaltui.tui.pages.writer import Folding, Page, write_problems
 from evaltui.workbench.actions import BY_ID, keys_of
 from evaltui.workbench.keymap import key_name
-from evaltui.workbench.results import Results, figure
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.tui.pages.live import InFlight
+    from evaltui.tui.pages.running import InFlight
 
 # This page is written anew while results come in.
 _MAX_LISTED = 50
@@ -49,15 +45,6 @@ def write_set_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | Non
         write_problems(page, warnings, eval_set.path)
 
 
-def write_set_results(page: Page, eval_set: EvalSetFile, errors: Sequence[Problem], results: Results) -> None:
-    """How the cases of a set came out, and which of them did not pass."""
-    if errors:
-        page.text([(f"this file cannot be run: {visible(str(errors[0]))}", "")], [("! error  ", "error")])
-        return
-    _write_counts(page, eval_set, results)
-    _write_attention(page, eval_set, results)
-
-
 def _write_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None) -> None:
     if eval_set.name and eval_set.name != eval_set.eval_set_id:
         page.labelled("name", [(visible(eval_set.name), "")])
@@ -69,45 +56,16 @@ def _write_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None) 
     if opened and opened.config:
         page.labelled("config", [(_config_place(opened.config.path, eval_set.path), "")])
         for metric in opened.config.config.metrics():
-            needs = "" if metric.threshold is None else f"  needs {metric.threshold:g}"
+            needs = "" if metric.threshold is None else f"  threshold {metric.threshold:g}"
             page.labelled("", [(visible(metric.metric_name), ""), (needs, "muted")])
     elif opened is None:
-        page.labelled("", [("reading the cases …", "muted")])
+        page.labelled("", [("Loading cases…", "muted")])
 
 
 def _config_place(path: Path | None, set_path: Path) -> str:
     if path is None:
         return "none: the defaults of ADK apply"
     return visible(f"{path.name} beside it" if path.parent == set_path.parent else str(path))
-
-
-def _write_counts(page: Page, eval_set: EvalSetFile, results: Results) -> None:
-    counts = results.counts(eval_set.case_path)
-    counts[NOT_RUN] = max(0, len(eval_set.cases) - counts.total())
-    page.row(("Cases", "bold"), (f"  {len(eval_set.cases)}", ""))
-    for status in (*COUNTED, NOT_RUN):
-        if counts[status]:
-            page.row(("  ", ""), glyph(status), (f" {WORDS[status]:<14}{counts[status]:>6}", ""))
-
-
-def _write_attention(page: Page, eval_set: EvalSetFile, results: Results) -> None:
-    failing = sum(case.path == eval_set.case_path for case in results.attention)
-    if not failing:
-        return
-    cases = (CaseId(eval_set.case_path, case.eval_id) for case in eval_set.cases)
-    page.blank()
-    page.row(("Did not pass", "bold"))
-    for case_id in islice((one for one in cases if one in results.attention), _MAX_LISTED):
-        if scored := results.get(case_id):
-            name = cut(visible(case_id.eval_id), 40)
-            head: Line = [
-                ("  ", ""),
-                glyph(scored.result.status),
-                (f" {name}  {figure(scored.result)}  ", ""),
-            ]
-            page.hanging([*head, (summary(scored.result), "muted")], 6)
-    if failing > _MAX_LISTED:
-        page.row((f"    and {failing - _MAX_LISTED} more: f goes from one to the next", "muted"))
 
 
 def write_no_sets(page: Page, workspace: Workspace) -> None:
@@ -214,14 +172,33 @@ def write_page(page: Page, workbench: Workbench, view: View) -> None:
     if eval_set is None:
         write_no_sets(page, workbench.sets.workspace)
     elif selection.case is None:
-        run = workbench.runs.current
-        if run is not None and run.running and not run.over:
-            from evaltui.tui.pages.live import write_run
-
-            write_run(page, run, _in_flight(workbench, run))
-        write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes.results)
+        _write_set(page, workbench, eval_set)
     else:
         _write_case(page, workbench, selection.case, view)
+
+
+def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
+    """The run that its cases are in, while it goes on; else how they came out."""
+    run = workbench.runs.current
+    if run is None or run.over or all(case.path != eval_set.case_path for case in run.selected):
+        _write_set_results(page, workbench, eval_set)
+        return
+    from evaltui.tui.pages.running import FailedCase, write_running
+
+    several = len({case.path for case in run.selected}) > 1
+    failures = []
+    for case in run.failures:
+        of_set = workbench.sets.by_case_path(case.path) if several else None
+        if (scored := workbench.outcomes.get(case)) is not None:
+            failures.append(FailedCase(case, of_set.eval_set_id if of_set else "", scored.result))
+    write_running(page, run, _in_flight(workbench, run), failures)
+
+
+def _write_set_results(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
+    from evaltui.tui.pages.set_result import write_set_results
+
+    key = key_name(keys_of(BY_ID["run_set"], workbench)[0])
+    write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes, key)
 
 
 def _write_broken_agent(page: Page, workbench: Workbench) -> None:
@@ -294,8 +271,8 @@ def _place(workbench: Workbench, case: CaseId) -> str:
 
 def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
     eval_set = workbench.sets.by_case_path(case.path)
-    if eval_set is not None and (errors := workbench.sets.errors(eval_set)):
-        write_set_results(page, eval_set, errors, workbench.outcomes.results)
+    if eval_set is not None and workbench.sets.errors(eval_set):
+        _write_set_results(page, workbench, eval_set)
         return
     from evaltui.tui.pages.live import write_expected
     from evaltui.tui.pages.verdict import chip
@@ -341,11 +318,21 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId) -> None:
 
 
 def _in_flight(workbench: Workbench, run: Run) -> list[InFlight]:
-    from evaltui.tui.pages.live import InFlight
+    from evaltui.tui.pages.running import InFlight
 
     in_flight = []
     for case in sorted(run.running):
-        stored = _stored(workbench, case)
+        stored, trace = _stored(workbench, case), workbench.outcomes.trace(case)
         turns = len((stored.value or {}).get("conversation") or ()) if stored else 0
-        in_flight.append(InFlight(case.eval_id, turns, workbench.outcomes.traces.live_events(case)))
+        repeat = (trace.repeat, _repeats(workbench, case, run)) if trace else (0, 1)
+        events = workbench.outcomes.traces.live_events(case)
+        in_flight.append(InFlight(case.eval_id, turns, events, repeat, case in run.judging))
     return in_flight
+
+
+def _repeats(workbench: Workbench, case: CaseId, run: Run) -> int:
+    """How often the case is run."""
+    if run.repeated is not None:
+        return run.repeated.runs
+    opened = workbench.sets.opened(workbench.sets.file_of(case.path))
+    return opened.config.config.evaltui.repeats.runs if opened and opened.config else 1

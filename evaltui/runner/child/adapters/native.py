@@ -210,6 +210,7 @@ class NativeSession:
             data={
                 "type": type(failed.error).__name__,
                 "message": str(failed),
+                "code": getattr(failed.error, "code", None),
                 "retrying": True,
                 "attempt": failed.number,
                 "wait": round(failed.wait, 3),

@@ -1,0 +1,160 @@
+"""The page of a run that goes on and of a set after one, as text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_result_page import ASK, EXPECTED, MADE, called, event, lines_of, outcome
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.tui.pages.running import FailedCase, InFlight, waiting, write_running
+from evaltui.tui.pages.set_result import write_set_results
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.state import Run
+from evaltui.workbench.traffic import Traffic
+
+PATH = "home.evalset.json"
+
+
+def run_of(count, done=0):
+    run = Run(19, "all", selected=frozenset(CaseId(PATH, f"case_{number}") for number in range(count)))
+    run.done.update(sorted(run.selected)[:done])
+    run.parallel, run.hosts = 4, 2
+    return run
+
+
+def text(line):
+    return "".join(part for part, _ in line)
+
+
+def asked(t, **data):
+    return event("model_request", 0, t, model="gemini-2.5-flash", **data)
+
+
+def answered(t, seconds, tokens):
+    return replace(event("model_response", 0, t), duration=seconds, usage={"total_token_count": tokens})
+
+
+def test_a_run_says_how_far_it_is_and_what_each_case_waits_for():
+    run = run_of(16, done=5)
+    run.counts.update({"PASSED": 4, "FAILED": 1})
+    flying = [
+        InFlight("night", 2, [called(0.2, 1, ASK)]),
+        InFlight("day", 1, []),
+        InFlight("late", 1, [asked(0.1)], (2, 5)),
+        InFlight("early", 1, [asked(0.1)], is_judged=True),
+    ]
+    page = Page(78)
+    write_running(page, run, flying, [])
+    lines = lines_of(page)
+    assert lines[0].startswith(" ◐ RUNNING   5/16 done")
+    assert lines[1].strip("━─ ") == ""
+    assert lines[3] == " requests/min —   latency —   tokens —   cost —"
+    assert lines[5].split() == ["In", "flight", "parallel", "4,", "2", "hosts"]
+    assert lines[6].startswith("  ◐ night  turn 2 of 2   tool ask")
+    assert lines[7].startswith("  ◐ day    turn 1 of 1   starting")
+    assert lines[8].startswith("  ◐ late   repeat 3 of 5 waiting for gemini-2.5-flash")
+    assert lines[9].startswith("  ◐ early  turn 1 of 1   judge")
+
+
+def test_a_request_that_came_too_soon_says_when_it_is_sent_again():
+    refused = event("error", 0, 3.0, type="ClientError", retrying=True, wait=4.0, code=429)
+    other = event("error", 0, 3.0, type="ServerError", retrying=True, wait=4.0, code=503)
+    assert text(waiting([asked(1.0), refused], 5.0)) == "rate limit, retry in 2 s"
+    assert text(waiting([asked(1.0), other], 5.0)) == "ServerError, retry in 2 s"
+
+
+def test_requests_latency_and_tokens_over_time():
+    traffic = Traffic()
+    assert traffic.requests_per_minute(10) is None
+    assert traffic.latency(10) is None
+    for one in (asked(1.0), answered(2.0, 1.0, 100), asked(70.0), answered(70.5, 0.5, 50)):
+        traffic.on_event(one)
+    traffic.on_event(asked(71.0, replayed=True))
+    traffic.on_event(event("error", 0, 72.0, code=429, retrying=True))
+    assert traffic.requests_per_minute(80) == 1
+    assert traffic.latency(80) == pytest.approx(0.5)
+    assert (traffic.tokens, traffic.rate_limits) == (150, 1)
+    assert traffic.requests_over_time(79, 4) == [1, 0, 0, 1]
+    assert traffic.latency_over_time(79, 4) == [1.0, None, None, 0.5]
+    assert traffic.tokens_over_time(0, 10) == [150]
+
+
+def test_a_wide_run_has_cards_and_its_failures_the_newest_first():
+    run = run_of(16, done=5)
+    for one in (asked(0.0), answered(0.5, 0.5, 1200), event("error", 0, 0.6, code=429, retrying=True)):
+        run.traffic.on_event(one)
+    failed = [
+        FailedCase(CaseId(PATH, name), "home", outcome(EXPECTED, MADE).result) for name in ("first", "second")
+    ]
+    page = Page(116, 180)
+    write_running(page, run, [], failed)
+    lines = lines_of(page)
+    assert lines[3].split() == ["requests/min", "1", "rate", "limit", "latency", "tokens", "cost"]
+    assert lines[4].split()[0::2] == ["1", "500", "█", "█"] or lines[4].split()[:2] == ["1", "█"]
+    assert [link.opens.eval_id for link in page.links] == ["second", "first"]
+    assert lines[page.links[0].first].split() == ["✗", "home", "›", "second", "2", "differences"]
+
+
+class Known:
+    """Outcomes of the cases of a set, and what they were before."""
+
+    def __init__(self, found, before=None):
+        self._found, self._before = found, before or {}
+
+    def get(self, case):
+        return self._found.get(case.eval_id)
+
+    def status_before(self, case):
+        return self._before.get(case.eval_id)
+
+    def history(self, case):
+        return None
+
+
+def set_page(width, found, before=None, cases=("good", "bad", "slow", "new")):
+    stored = tuple(StoredCase.of_data({"eval_id": name, "conversation": []}) for name in cases)
+    eval_set = EvalSetFile(Path(PATH), PATH, "home", "home", "evals", "eval set", stored)
+    page = Page(width, 180)
+    write_set_results(page, eval_set, (), Known(found, before), "s")
+    return page
+
+
+def timed(scored, seconds):
+    repeats = (RepeatResult(scored.result.status, seconds=seconds),)
+    return replace(scored, result=replace(scored.result, repeats=repeats))
+
+
+GOOD, BAD = outcome(EXPECTED, EXPECTED), outcome(EXPECTED, MADE)
+FOUND = {"good": timed(GOOD, 1.0), "bad": timed(BAD, 2.0), "slow": timed(GOOD, 9.0)}
+
+
+def test_a_set_says_what_did_not_pass_what_changed_and_what_was_slow():
+    page = set_page(116, FOUND, {"bad": Status.PASSED, "good": Status.FAILED, "slow": Status.PASSED})
+    lines = [" ".join(line.split()) for line in lines_of(page)]
+    assert lines[0] == "✗ FAILED 2/4 passed ✓ 2 ✗ 1 ○ 1 run 18"
+    assert lines[3] == "pass rate 2/4 time mean 4 s tokens cost"
+    assert lines[4].startswith("50% ━")
+    assert lines[lines.index("Did not pass 1") + 1].startswith("✗ bad 2 differences turn 2: set")
+    changes = lines.index("Since the run before")
+    assert lines[changes + 1 : changes + 3] == ["✗ → ✓ good", "✓ → ✗ bad"]
+    metrics = lines.index("Metrics")
+    assert lines[metrics + 1].split()[:2] == ["✗", "tool_trajectory"]
+    assert lines[metrics + 1].endswith("2/3 mean 0.83")
+    assert [line.split()[1] for line in lines[lines.index("Slowest") + 1 :]] == ["slow", "bad", "good"]
+    assert [link.opens.eval_id for link in page.links] == ["bad", "good", "bad", "slow", "bad", "good"]
+
+
+@pytest.mark.parametrize("width", [40, 78, 116])
+def test_no_line_of_a_set_is_too_long(width):
+    lines = lines_of(set_page(width, FOUND | {"bad": BAD}))
+    assert lines[0].startswith(" ✗ FAILED   2/4 passed")
+
+
+def test_a_set_without_results_says_how_to_run_it():
+    assert lines_of(set_page(78, {})) == [" ○ NOT RUN    4 cases   s  Run set"]
