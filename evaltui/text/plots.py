@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from evaltui.text.figures import show_number
 from evaltui.text.glyphs import BAR, EMPTY_BAR, HALF_BAR, SPARKS, THRESHOLD
 from evaltui.text.lines import Line, Span
 
@@ -39,6 +40,88 @@ def _column(value: float, row: int, height: int) -> str:
     """The cell of a column in a row, counted from the bottom. What is not nothing is seen."""
     eighths = max(round(_share(value) * height * 8), 1 if value > 0 else 0) - 8 * row
     return SPARKS[min(eighths, 8) - 1] if eighths > 0 else " "
+
+
+# Cells of a column of a histogram.
+_PART = 2
+
+
+def histogram(
+    values: Sequence[float],
+    interval: tuple[float, float],
+    threshold: float | None,
+    width: int,
+    height: int,
+    *,
+    lower_is_better: bool = False,
+) -> list[Line]:
+    """How often values are where in an interval, as columns with the greatest number at the left, and below
+    them the ends of the interval.
+
+    A threshold is a line: what passes is green, always on one side of it. Without one, all is of one role.
+    """
+    low, high = interval
+    margin = len(str(len(values))) + 1
+    parts = max(2, (width - margin - 1) // _PART)
+    at = None if threshold is None else min(max(1, round(_place(threshold, low, high) * parts)), parts - 1)
+    counts = [0] * parts
+    for value in values:
+        part = min(int(_place(value, low, high) * parts), parts - 1)
+        if at is not None and threshold is not None:
+            right = value > threshold if lower_is_better else value >= threshold
+            part = max(part, at) if right else min(part, at - 1)
+        counts[part] += 1
+    roles = [_side(part, at, lower_is_better) for part in range(parts)]
+    most = max(1, *counts)
+    lines: list[Line] = []
+    for row in reversed(range(height)):
+        label = f"{most:>{margin - 1}} " if row == height - 1 else " " * margin
+        columns = [
+            (_column(count / most, row, height) * _PART, role)
+            for count, role in zip(counts, roles, strict=True)
+        ]
+        if at is not None:
+            columns.insert(at, (THRESHOLD, "bold"))
+        lines.append([(label, "muted"), *_joined(columns)])
+    return [*lines, *_scale(low, high, threshold, margin, _PART * parts, None if at is None else _PART * at)]
+
+
+def _place(value: float, low: float, high: float) -> float:
+    return _share((value - low) / (high - low)) if high > low else 0.0
+
+
+def _side(part: int, at: int | None, lower_is_better: bool) -> str:
+    if at is None:
+        return "muted"
+    return "success" if (part < at) == lower_is_better else "error"
+
+
+def _scale(
+    low: float, high: float, threshold: float | None, margin: int, width: int, at: int | None
+) -> list[Line]:
+    """The axis of a histogram and its numbers; that of the threshold rather than those of the ends."""
+    axis = [(EMPTY_BAR, "line")] * (width + (at is not None))
+    first, last = show_number(low), show_number(high)
+    ends = [(margin, first, "muted"), (margin + len(axis) - len(last), last, "muted")]
+    if at is not None:
+        axis[at] = ("┴", "bold")
+        own = show_number(threshold)
+        ends = [(max(0, margin + at - len(own) // 2), own, "bold"), *(one for one in ends if one[1] != own)]
+    return [[(" " * margin, ""), *_joined(axis)], _numbers(ends)]
+
+
+def _numbers(wanted: Sequence[tuple[int, str, str]]) -> Line:
+    """Texts from where each begins, in its role; those that would touch an earlier one are left out."""
+    kept: list[tuple[int, str, str]] = []
+    for start, text, role in wanted:
+        if all(start > other + len(one) or start + len(text) < other for other, one, _ in kept):
+            kept.append((start, text, role))
+    line: Line = []
+    end = 0
+    for start, text, role in sorted(kept):
+        line += [(" " * (start - end), ""), (text, role)]
+        end = start + len(text)
+    return line
 
 
 def bar(share: float, width: int, role: str, threshold: float | None = None) -> Line:

@@ -1,25 +1,27 @@
-"""The criteria of the sets of one folder, seen and changed, and what can be typed or chosen in their rows."""
+"""The criteria of the sets of one folder: what the config asks for and could ask for, and changes to it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.config import ConfigEditor, new_config
+from evaltui.core.editing.config import ConfigEditor, new_config, new_config_text
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.references import BlockList, dangling, idle_rules
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit
+from evaltui.core.jsondoc.splices import LineChange, changed_lines, differences
 from evaltui.core.metrics.registry import METRICS, Option
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import DEFAULT_CRITERIA
+from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
+from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.criteria_rows import (
-    Interval,
+    SUBJECTS,
     MetricRow,
     OptionRow,
     ReferenceRow,
@@ -34,95 +36,13 @@ from evaltui.workbench.criteria_rows import (
     rubrics_of,
     setting_rows,
 )
+from evaltui.workbench.criteria_values import first_threshold, next_choice, next_threshold, value_of
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 
-
-def first_threshold(row: MetricRow) -> float:
-    """Where nothing else is known: four fifths of what can be reached, all of what is reached or not."""
-    if row.name == "trajectory_single_tool_use" or row.interval is None:
-        return 1.0
-    low, high = row.interval
-    return round(low + 0.8 * (high - low), 1)
-
-
-def steps_of(interval: Interval | None) -> Interval:
-    """The small and the big step of a threshold."""
-    if interval is None:
-        return 1.0, 10.0
-    return (0.01, 0.1) if interval[1] - interval[0] <= 1 else (0.1, 0.5)
-
-
-def next_threshold(row: MetricRow, threshold: float, direction: int, *, far: bool) -> float:
-    """One step up (1) or down (-1), within what the metric can give."""
-    step = steps_of(row.interval)[far]
-    moved = round(threshold + direction * step, 4)
-    low, high = row.interval or (-math.inf if row.assumed else 0.0, math.inf)
-    # What is outside already is brought back, not moved further.
-    return min(max(moved, low), high)
-
-
-def next_choice(choices: Sequence[str], value: Any, direction: int) -> str:
-    here = choices.index(value) if value in choices else -1 if direction > 0 else 0
-    return choices[(here + direction) % len(choices)]
-
-
-def text_of(row: Row) -> str | None:
-    """What there is to be edited as text; None where the row has no text to type."""
-    match row:
-        case MetricRow(asked=True):
-            return "" if row.threshold is None else f"{row.threshold:g}"
-        case OptionRow(option=Option(kind="text" | "whole number")):
-            return "" if row.value is None else str(row.value)
-        case RubricRow():
-            return row.text
-        case SettingRow(name="runs" | "pass_if"):
-            return str(row.value)
-    return None
-
-
-def value_of(row: Row, text: str) -> Any:
-    """What a text means for a row. Raises ValueError with a sentence."""
-    text = text.strip()
-    match row:
-        case MetricRow(interval=interval, assumed=assumed):
-            number = _number(text)
-            if interval and not assumed and not interval[0] <= number <= interval[1]:
-                raise ValueError(f"must be from {interval[0]:g} to {interval[1]:g}")
-            return number
-        case OptionRow(option=Option(kind="whole number", least=least)):
-            return _whole(text, least or 0)
-        case SettingRow(name="runs"):
-            return _whole(text, 1)
-        case SettingRow(name="pass_if"):
-            if text in row.choices:
-                return text
-            number = _number(text, "must be all, majority or a pass rate, e.g. 0.6")
-            if not 0 < number <= 1:
-                raise ValueError("a pass rate must be above 0 and at most 1")
-            return number
-    if not text:
-        raise ValueError("must not be empty")
-    return text
-
-
-def _number(text: str, otherwise: str = "must be a number") -> float:
-    try:
-        number = float(text.replace(",", "."))
-    except ValueError:
-        raise ValueError(otherwise) from None
-    if not math.isfinite(number):
-        raise ValueError(otherwise)
-    return number
-
-
-def _whole(text: str, least: int) -> int:
-    if not text.isdecimal() or int(text) < least:
-        raise ValueError(f"must be a whole number, at least {least}")
-    return int(text)
-
-
+POLICY = "Run policy"
+"""The title of the settings of runs."""
 _RUBRICS: JsonPath = ("rubrics",)
 
 
@@ -152,6 +72,8 @@ class Criteria:
         self._say = say
         self._set_path = set_path
         self.path = sets.config_path(set_path)
+        # Data that was validated, and the config that it is.
+        self._validated: dict[str, tuple[Any, EvalConfig | None]] = {}
 
     # What there is
 
@@ -181,9 +103,59 @@ class Criteria:
 
     def problems(self) -> list[Problem]:
         """What is wrong with the config as it is now."""
+        from evaltui.workbench.criteria_problems import config_problems
+
+        return config_problems(self._data())
+
+    def written(self, row: Row) -> Any:
+        """What the config says of a row as it is now; None for nothing."""
+        config = ConfigEditor(self._data())
+        match row:
+            case MetricRow(name=name) | OptionRow(metric=name) | RubricRow(metric=name):
+                criterion = config.criterion(name)
+                return None if criterion is None else {name: criterion}
+            case SettingRow(name="thoughts", given=True):
+                return {"thoughts": row.value}
+            case SettingRow(given=True):
+                return {"repeats": value_at(config.config, ("evaltui", "repeats"))}
+            case ReferenceRow(block=block, index=index):
+                return dict(config.entries(block))[index]
+        return None
+
+    def config(self) -> EvalConfig | None:
+        """The config as it is now; None where it has errors. Raises what `unreadable` tells of."""
+        return self._config_of("edited", self._data())
+
+    def saved_config(self) -> EvalConfig | None:
+        """The config as it is on disk; None where it has errors. Raises what `unreadable` tells of."""
+        return self._config_of("saved", self._saved_data())
+
+    def _config_of(self, side: str, data: Any) -> EvalConfig | None:
         from evaltui.core.metrics.config_validation import validate_config
 
-        return validate_config(self._data())[1]
+        known = self._validated.get(side)
+        if known is None or known[0] is not data:
+            known = self._validated[side] = data, validate_config(data)[0]
+        return known[1]
+
+    def change(self) -> tuple[LineChange, ...]:
+        """The lines of the file that saving would change."""
+        file = self._editing.open_file(self.path)
+        if file is None or not file.dirty:
+            return ()
+        if file.saved is None:
+            lines = file.document.text.splitlines()
+            return tuple(LineChange("+", number, line) for number, line in enumerate(lines, 1))
+        before, after = file.saved, file.document
+        splices = differences(before.chunks.parts, after.chunks.parts)
+        return tuple(changed_lines(before.text, after.text, splices))
+
+    def text(self) -> str:
+        """The text of the file on disk; "" where it cannot be read."""
+        try:
+            return self.path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
 
     def sections(self) -> list[Section]:
         """Everything that can be seen and changed. Raises what `unreadable` tells of."""
@@ -198,12 +170,11 @@ class Criteria:
         others = [
             metric_row(config, saved, name, scores.get(name, {})) for name in known if name not in asked
         ]
-        # What can be scored here comes first.
-        others.sort(key=lambda row: row.why_not is not None)
+        others.sort(key=lambda row: SUBJECTS.index(row.subject))
         return [
             Section("In use" if self.exists else "In use: ADK defaults", tuple(used)),
             Section("Not in use", tuple(others)),
-            Section("Run policy", tuple(setting_rows(config))),
+            Section(POLICY, tuple(setting_rows(config))),
             *self._references(config),
         ]
 
@@ -256,8 +227,14 @@ class Criteria:
         """Ask for a metric that is not in use."""
         if not isinstance(row, MetricRow):
             return False
-        first = DEFAULT_CRITERIA.get(row.name, first_threshold(row))
-        return self._do(f"add {row.name}", lambda config: config.add_metric(row.name, first))
+        return self._do(f"add {row.name}", lambda config: _added(config, row))
+
+    def addition(self, row: MetricRow) -> tuple[LineChange, ...]:
+        """The lines of the file that adding a metric would change."""
+        edits = _added(ConfigEditor(self._data()), row)
+        is_new = not self.exists
+        document = JsonDocument(new_config_text()) if is_new else self._editing.document(self.path).copy()
+        return document.preview(edits).lines
 
     def add_rubric(self, metric: str, after: int, text: str) -> bool:
         """A rubric of a metric, behind the one with this index; -1 means before all."""
@@ -370,6 +347,11 @@ class Criteria:
             self._say(str(error))
             return False
         return bool(edits) and self._editing.do_edits(label, {self.path: edits}, typing=typing)
+
+
+def _added(config: ConfigEditor, row: MetricRow) -> list[Edit]:
+    """Raises EditError for a metric that cannot be added."""
+    return config.add_metric(row.name, DEFAULT_CRITERIA.get(row.name, first_threshold(row)))
 
 
 def _with_text(rubric: Any, text: str) -> Any:

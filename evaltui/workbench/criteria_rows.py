@@ -13,7 +13,7 @@ from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.references import BlockList
 from evaltui.core.metrics.metric import MISPLACED
-from evaltui.core.metrics.registry import METRICS, Option, options_of, options_of_own
+from evaltui.core.metrics.registry import METRICS, MetricInfo, Option, options_of, options_of_own
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import list_at, value_at
@@ -39,6 +39,10 @@ class Trial:
     """The cases that pass, and do not with the threshold that is saved."""
     now_fail: tuple[CaseId, ...] = ()
     """The cases that fail, and do not with the threshold that is saved."""
+    scores: tuple[float, ...] = ()
+    """Every score of the last run, repeats apart."""
+    cases: tuple[tuple[CaseId, float], ...] = ()
+    """Every case with its worst score, the worst case first."""
 
 
 def trial(
@@ -49,20 +53,23 @@ def trial(
         return Trial()
     every = [score for runs in scored.values() for score in runs if score is not None]
     mean = math.fsum(every) / len(every)
+    worst = max if lower_is_better else min
+    cases = [(key, worst(score for score in runs if score is not None)) for key, runs in scored.items()]
+    cases.sort(key=lambda case: case[1], reverse=lower_is_better)
+    known = Trial(mean, len(scored), scores=tuple(every), cases=tuple(cases))
     if threshold is None:
-        return Trial(mean, len(scored))
+        return known
 
     def passing(limit: float) -> set[CaseId]:
         return {key for key, runs in scored.items() if _passes(runs, limit, pass_if, lower_is_better)}
 
     now = passing(threshold)
     before = now if saved is None or saved == threshold else passing(saved)
-    return Trial(
-        mean,
-        len(scored),
-        len(now),
-        tuple(key for key in scored if key in now and key not in before),
-        tuple(key for key in scored if key in before and key not in now),
+    return replace(
+        known,
+        passing=len(now),
+        now_pass=tuple(key for key in scored if key in now and key not in before),
+        now_fail=tuple(key for key in scored if key in before and key not in now),
     )
 
 
@@ -76,6 +83,9 @@ def _passes(runs: Sequence[float | None], limit: float, pass_if: PassIf, lower_i
 
 Interval = tuple[float, float]
 Setting = Literal["runs", "pass_if", "thoughts"]
+Subject = Literal["Calls", "Response", "Judge", "Simulated user", "Own", "Informational"]
+SUBJECTS: tuple[Subject, ...] = ("Calls", "Response", "Judge", "Simulated user", "Own", "Informational")
+"""What metrics look at, in the order of the screen; informational ones are reported, not judged."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,8 @@ class MetricRow:
     assumed: bool = False
     """Whether the interval is only what ADK assumes, and does not bind."""
     lower_is_better: bool = False
+    subject: Subject = "Own"
+    """What it looks at."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +140,7 @@ class SettingRow:
     """A setting of the `evaltui` block."""
 
     name: Setting
+    title: str
     value: Any
     given: bool
     """False where it has its default."""
@@ -176,8 +189,24 @@ def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: Sco
         return replace(row, why_not=unknown)
     ours = info.source == "evaltui"
     return replace(
-        row, meaning=info.meaning, interval=info.interval, needs=info.needs, gates=info.gates, ours=ours
+        row,
+        meaning=info.meaning,
+        interval=info.interval,
+        needs=info.needs,
+        gates=info.gates,
+        ours=ours,
+        subject=_subject(info),
     )
+
+
+def _subject(info: MetricInfo) -> Subject:
+    if not info.gates:
+        return "Informational"
+    if "a scenario" in info.needs:
+        return "Simulated user"
+    if info.judged is not None:
+        return "Judge"
+    return "Calls" if "trajectory" in info.name else "Response"
 
 
 def custom_metrics(config: ConfigEditor) -> Mapping[str, Any]:
@@ -272,9 +301,10 @@ def setting_rows(config: ConfigEditor) -> Iterator[SettingRow]:
     pass_if = value_at(config.config, ("evaltui", "repeats", "pass_if"))
     thoughts = value_at(config.config, ("evaltui", "thoughts"))
     whole = isinstance(runs, int) and not isinstance(runs, bool)
-    yield SettingRow("runs", runs if whole else 1, runs is not None, "Number of runs of each case.")
+    yield SettingRow("runs", "Runs", runs if whole else 1, runs is not None, "Number of runs of each case.")
     yield SettingRow(
         "pass_if",
+        "Pass if",
         "all" if pass_if is None else pass_if,
         pass_if is not None,
         "Runs of a case that must pass: all, majority or a pass rate, e.g. 0.6.",
@@ -282,6 +312,7 @@ def setting_rows(config: ConfigEditor) -> Iterator[SettingRow]:
     )
     yield SettingRow(
         "thoughts",
+        "Thoughts",
         thoughts or "ignore",
         thoughts is not None,
         "Thoughts as part of the response: ADK scores them, seldom on purpose.",

@@ -288,6 +288,10 @@ class Outcomes:
                 else:
                     self._rescoring.add(case, scored, stored, config)
 
+    def is_rescored(self, case: CaseId) -> bool:
+        """Whether the result of a case is about to be scored again."""
+        return self._rescoring.is_waiting(case)
+
     async def rescored(self, paths: Iterable[Path]) -> None:
         """Scores again what was run before of these sets, and waits for that."""
         self.rescore(paths)

@@ -60,6 +60,10 @@ class Rescoring:
         if self._scoring == case:
             self._scoring = None
 
+    def is_waiting(self, case: CaseId) -> bool:
+        """Whether a case is about to be scored again."""
+        return case in self._waiting or self._scoring == case
+
     async def finish(self) -> None:
         """Wait until everything that was wished for has been scored."""
         if self._task is not None:
@@ -72,7 +76,9 @@ class Rescoring:
             if (actual := self._actual_of(case, scored)) is not None:
                 new = await score_again(scored, actual, stored, config, self._secrets())
                 if self._scoring == case:
+                    self._scoring = None
                     self._done(case, new)
+            self._scoring = None
             # Keys come first.
             await asyncio.sleep(0)
 

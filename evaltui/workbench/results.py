@@ -221,10 +221,13 @@ class Results:
         # Cases of the run that goes on: what they have is from before.
         self._uncounted: set[CaseId] = set()
         self.attention: set[CaseId] = set()
+        self.version = 0
+        """Another one after every change."""
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
         self.drop(case)
+        self.version += 1
         self._scored[case] = scored
         self._count(case, 1)
         if needs_attention(scored.result):
@@ -232,6 +235,7 @@ class Results:
 
     def drop(self, case: CaseId) -> None:
         if case in self._scored:
+            self.version += 1
             self._count(case, -1)
             del self._scored[case]
             self.attention.discard(case)

@@ -11,6 +11,8 @@ from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.workbench.workbench import Workbench
 
 NARROW, TINY, WIDE = (80, 24), (60, 20), (160, 45)
+# The line of the first metric at 80x24.
+FIRST = 4
 ECHO = "def root_agent(message, session):\n    return message\n"
 CONFIG = '{\n  "criteria": {\n    "response_match_score": 0.8\n  },\n  "own": 1\n}\n'
 
@@ -55,13 +57,13 @@ async def test_metrics_in_use_stand_above_the_others(parrot, size):
     async with app.run_test(size=size) as pilot:
         await opened(app, pilot)
         lines = screen_lines(app)
-        assert "Criteria  parrot/test_config.json" in lines[0]
-        assert lines[0].endswith("for talk ━━")
-        assert lines[1] == " In use"
-        assert lines[2].startswith("▌ response_match_sc")
-        assert "●" in lines[2]
-        assert "0.80" in lines[2]
-        assert line_with(app, " Not in use") > 2
+        assert "m Criteria" in lines[1]
+        assert "parrot/test_config.json   for talk" in screen_text(app)
+        used = line_with(app, "In use ───")
+        assert "▌ response_match_score" in lines[used + 1]
+        assert "●" in lines[used + 1]
+        assert "0.80" in lines[used + 1]
+        assert line_with(app, "Not in use") > used
         assert "Word overlap with the expected" in screen_text(app)
         assert all(len(line) <= size[0] for line in lines)
 
@@ -70,18 +72,18 @@ async def test_the_slider_is_tried_on_the_last_run_without_saving(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot, run=True)
-        assert "✗ 2 of 3" in screen_lines(app)[2]
+        assert "✗ 2/3 pass" in screen_lines(app)[FIRST]
         await pilot.press("shift+left", "shift+left", "shift+left", "left")
-        await until(pilot, lambda: "0.49 *" in screen_lines(app)[2])
-        assert "✓ 3 of 3" in screen_lines(app)[2]
-        assert "1 flip" in screen_lines(app)[2]
-        assert "At 0.49, 3 of 3 cases of the last run pass; saved is 0.8." in screen_text(app)
-        assert "✓ now pass  half" in screen_text(app)
+        await until(pilot, lambda: "0.49 ●" in screen_lines(app)[FIRST])
+        assert "✓ 3/3 pass" in screen_lines(app)[FIRST]
+        await until(pilot, lambda: "Outcomes   ✗ → ✓ 1" in screen_text(app))
+        assert "✗ → ✓  half" in screen_text(app)
+        assert '+ "response_match_score": 0.49' in screen_text(app)
         assert (parrot / "test_config.json").read_text() == CONFIG
         assert "save ●1" in screen_lines(app)[-1]
         await pilot.press("u")
-        await until(pilot, lambda: "0.80  " in screen_lines(app)[2])
-        assert "flip" not in screen_lines(app)[2]
+        await until(pilot, lambda: "0.80  " in screen_lines(app)[FIRST])
+        assert "Outcomes" not in screen_text(app)
         assert not app.workbench.editing.is_dirty(parrot / "test_config.json")
 
 
@@ -105,6 +107,8 @@ async def test_a_metric_is_added_and_taken_out(parrot):
     async with app.run_test(size=NARROW) as pilot:
         screen = await opened(app, pilot)
         await pilot.press("down")
+        assert screen.rows.current.subject == "Calls"
+        await pilot.press("space", "down")
         assert screen.rows.current.name == "tool_trajectory_avg_score"
         await pilot.press("space")
         await until(pilot, lambda: "tool_trajectory_avg_score" in config_of(app, parrot)["criteria"])
@@ -141,13 +145,11 @@ async def test_what_cannot_be_done_is_said(parrot):
     async with app.run_test(size=NARROW) as pilot:
         screen = await opened(app, pilot)
         await pilot.press("space")
-        await until(pilot, lambda: "response_match_score is in use already" in screen_text(app))
+        await until(pilot, lambda: "response_match_score is already in use" in screen_text(app))
         await pilot.press("ctrl+z")
         await until(pilot, lambda: "Nothing to undo" in screen_text(app))
-        await pilot.press("down", "left")
-        await until(
-            pilot, lambda: "tool_trajectory_avg_score is not in use: space adds it" in screen_text(app)
-        )
+        await pilot.press("down", "right", "down", "left")
+        await until(pilot, lambda: "tool_trajectory_avg_score is not in use   space add" in screen_text(app))
         measured = next(row for row in screen.rows.rows() if getattr(row, "name", "") == "token_usage_v1")
         screen.rows.go_to(measured)
         await pilot.press("space")
@@ -159,8 +161,8 @@ async def test_a_slider_is_set_and_saved_by_mouse(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot)
-        knob = screen_lines(app)[2].index("●")
-        await pilot.click(offset=(knob - 5, 2))
+        knob = screen_lines(app)[FIRST].index("●")
+        await pilot.click(offset=(knob - 5, FIRST))
         await until(pilot, lambda: config_of(app, parrot)["criteria"]["response_match_score"] < 0.6)
         footer = screen_lines(app)[-1]
         await pilot.click(offset=(footer.index("save"), NARROW[1] - 1))
@@ -203,8 +205,8 @@ async def test_without_a_config_the_first_metric_makes_it(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot)
-        assert "no such file yet" in screen_lines(app)[0]
-        assert screen_lines(app)[1] == " In use: ADK defaults"
+        assert "no file yet" in screen_lines(app)[1]
+        assert screen_lines(app)[FIRST - 1].startswith(" In use: ADK defaults ──")
         await pilot.press("left", "ctrl+s")
         await until(pilot, lambda: (parrot / "test_config.json").exists())
         saved = json.loads((parrot / "test_config.json").read_text())

@@ -121,14 +121,15 @@ class Footer(Bar, ActionLine):
         yield "", [(" " * (room + len(_GAP) - 1), "")]
         yield from right[:-1]
         # There is no gap behind the last one.
-        yield right[-1][0], right[-1][1][:-1]
+        yield from ((action, hint[:-1]) for action, hint in right[-1:])
 
     def _everywhere(self, width: int) -> list[Action]:
-        return [BY_ID["help"], *([BY_ID["palette"]] if width >= _WITH_PALETTE else [])]
+        wanted = [BY_ID["help"], *([BY_ID["palette"]] if width >= _WITH_PALETTE else [])]
+        return [action for action in wanted if hasattr(self.screen, f"action_{action.id}")]
 
     def _hint(self, action: Action) -> Line:
         key = key_name(keys_of(action, self._workbench)[0])
-        if Scope.MAIN in action.where and Scope.MAIN not in chain_of(self.scope) and len(key) == 1:
+        if Scope.MAIN in action.where and not {*chain_of(self.scope)} & {*action.where} and len(key) == 1:
             # A field takes the key itself for text.
             key = f"alt+{key}"
         word = action.footer_word(self._workbench)

@@ -2,31 +2,56 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.geometry import Size
+from textual.worker import Worker
 
-from evaltui.text.lines import Line, cells
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult
+from evaltui.text.figures import some_of
+from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, ask, bindings
-from evaltui.tui.pages.writer import Page
-from evaltui.tui.panes.bars import Footer, Status
-from evaltui.tui.screens.criteria_rows import CriteriaRows, write_details
+from evaltui.tui.layout import MEDIUM
+from evaltui.tui.pages.criteria import Effect, row_title, write_row
+from evaltui.tui.pages.criteria_lines import Group, range_text
+from evaltui.tui.pages.writer import Page, write_code
+from evaltui.tui.pane import PaneFrame, Tab
+from evaltui.tui.panes.bars import Footer, Header, Status, TabRow
+from evaltui.tui.screens.criteria_details import CriteriaDetails
+from evaltui.tui.screens.criteria_rows import CriteriaRows
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.lines import DrawnLine, HorizontalRule, PageLines, rule
+from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.criteria import Criteria, text_of
+from evaltui.workbench.criteria import Criteria
+from evaltui.workbench.criteria_flips import Flips, FlipSearch
 from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
+from evaltui.workbench.criteria_values import text_of
+from evaltui.workbench.results import needs_attention
 from evaltui.workbench.workbench import Workbench
 
+# From here on the page of the current row is beside the list.
+_WIDE = 120
+# Seconds until it is looked again what has been scored.
+_AGAIN = 0.2
+_ROWS, _DETAILS = "criteria-rows", "criteria-details"
 
-class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
-    """For the config beside a set. No key of the main screen works until it is closed."""
+
+class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
+    """For the config beside a set; returns a case that the user wants to see.
+
+    No key of the main screen works until it is closed.
+    """
 
     BINDINGS = bindings(Scope.CRITERIA)
-    AUTO_FOCUS = "#criteria-rows"
+    AUTO_FOCUS = f"#{_ROWS}"
 
     def __init__(self, workbench: Workbench, set_path: Path) -> None:
         super().__init__()
@@ -34,52 +59,135 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         self.criteria = Criteria(
             workbench.sets, workbench.outcomes, workbench.editing, set_path, workbench.say
         )
+        self._search = FlipSearch(workbench.agent, workbench.outcomes, self.criteria)
+        self._flips: Flips | None = None
+        self._scoring: Worker[None] | None = None
         self._followed: tuple[object, object, object] = (None, None, None)
 
     def compose(self) -> ComposeResult:
-        yield DrawnLine(self._title)
-        yield CriteriaRows(self.criteria, id="criteria-rows")
-        yield HorizontalRule()
-        yield PageLines(self._write_details, can_focus=False, id="criteria-details")
+        yield Header(self._workbench, id="criteria-header")
+        yield TabRow(id="tabs")
+        with Horizontal(id="criteria-body"):
+            with PaneFrame(id="criteria-left"):
+                yield CriteriaRows(self.criteria, id=_ROWS)
+            yield DrawnLine(self._divider, id="criteria-divider")
+            with PaneFrame(id="criteria-right"):
+                yield CriteriaDetails(self._write_details, id=_DETAILS)
         yield Status(self._workbench, id="criteria-status")
         yield Footer(self._workbench, id="criteria-footer")
 
     def on_mount(self) -> None:
         self.query_one(Footer).scope = Scope.CRITERIA
         self.subscribe_to(self._workbench)
+        self._show_places(self.app.size)
         self.follow()
 
-    def _title(self, width: int) -> Line:
-        """The file, whether it is unsaved, and the sets that it applies to."""
-        path = self.criteria.path
-        name: Line = [("Criteria", "bold"), (f"  {visible(path.parent.resolve().name)}/{path.name}", "")]
-        if not self.criteria.exists:
-            name.append(("  no such file yet", "muted"))
-        elif self._workbench.editing.is_dirty(path):
-            name.append((" ●", "bold accent"))
-        sets = [visible(eval_set.eval_set_id) for eval_set in self.criteria.sets]
-        text = "for " + ", ".join(sets)
-        if len(text) > width - cells(name) - 14 and len(sets) > 1:
-            text = f"for {len(sets)} sets"
-        return rule(name, [(text, "muted")], width, heavy=True)
+    def on_resize(self) -> None:
+        self._show_places(self.size)
+        self._draw_around()
 
-    def _write_details(self, page: Page) -> None:
-        if (row := self.rows.current) is not None:
-            write_details(page, row)
+    def _show_places(self, size: Size) -> None:
+        self.set_class(size.width >= _WIDE, "-wide")
+        self.set_class(size.width < MEDIUM, "-narrow")
+
+    # What is around the rows
 
     @property
     def rows(self) -> CriteriaRows:
         return self.query_one(CriteriaRows)
 
+    @property
+    def details(self) -> CriteriaDetails:
+        return self.query_one(CriteriaDetails)
+
+    def _where(self) -> Line:
+        """The file, and the sets that it applies to."""
+        path = self.criteria.path
+        name = f"{visible(path.parent.resolve().name)}/{path.name}"
+        sets = [visible(eval_set.eval_set_id) for eval_set in self.criteria.sets]
+        missing: Line = [] if self.criteria.exists else [("no file yet   ", "warning")]
+        return [*missing, (f"{name}   ", ""), (f"for {some_of(sets)}", "muted")]
+
+    def _divider(self, width: int) -> Line:
+        """The title of the details where there are no borders."""
+        focused = self.details.has_focus
+        name = (f" {row_title(self.rows.current)} ", "chip" if focused else "bold")
+        return rule([name], [("tab", "bold accent")], width, heavy=focused)
+
+    def _draw_borders(self) -> None:
+        unsaved = ("●", "warning") if self._workbench.editing.is_dirty(self.criteria.path) else None
+        tab = Tab(_ROWS, "m", "Criteria", unsaved, active=True)
+        where = self._where()
+        self.query_one(TabRow).show((tab,), where)
+        focused = self.details.has_focus
+        self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
+        title = Tab(_DETAILS, "", row_title(self.rows.current), None, active=True)
+        keys: Line = [("enter", "bold accent"), (" go to case", "muted")] if focused else []
+        self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
+        self.set_class(focused, "-details")
+        self.query("OneLine").refresh()
+
+    def _write_details(self, page: Page, height: int) -> Mapping[int, CaseId]:
+        if self.criteria.unreadable():
+            write_code(page, self.criteria.text(), "json", 0)
+            return {}
+        return write_row(page, self.rows.current, self.rows.metric, self._effect(), height)
+
+    def _effect(self) -> Effect:
+        sets = self.criteria.sets
+        names = {one.case_path: one.eval_set_id for one in sets} if len(sets) > 1 else None
+        flips, row = self._flips, self.rows.current
+        can_be_added = isinstance(row, MetricRow) and not row.asked and row.gates and not row.why_not
+        return Effect(
+            self.criteria.path.name,
+            flips,
+            self._still_failing(flips),
+            self.criteria.change(),
+            None if row is None or isinstance(row, Group) else self.criteria.written(row),
+            self.criteria.addition(row) if can_be_added and isinstance(row, MetricRow) else (),
+            names,
+        )
+
+    def _still_failing(self, flips: Flips | None) -> list[tuple[CaseId, CaseResult]]:
+        """Cases that pass the current metric by its new threshold, and fail all the same."""
+        row = self.rows.current
+        if flips is None or not isinstance(row, MetricRow):
+            return []
+        flipped = {flip.case for flip in flips.cases}
+        found = [(case, self._workbench.outcomes.get(case)) for case in row.trial.now_pass]
+        return [
+            (case, scored.result)
+            for case, scored in found
+            if scored is not None and case not in flipped and needs_attention(scored.result)
+        ]
+
     def follow(self) -> None:
-        """Show the config and the results as they are now."""
+        """Shows the config and the results as they are now."""
         self._followed = self._shown_state()
         self.rows.follow()
+        self._look_for_flips()
         self._draw_around()
 
+    def _look_for_flips(self) -> None:
+        self._flips = None if self.criteria.unreadable() else self._search.now()
+        if self._waits and (self._scoring is None or self._scoring.is_finished):
+            self._scoring = self.run_worker(self._score())
+
+    @property
+    def _waits(self) -> bool:
+        return self.is_here and self._flips is not None and self._flips.waiting > 0
+
+    async def _score(self) -> None:
+        """Follows what is being scored, and scores what nobody else does."""
+        while self._waits:
+            await self._search.score_by_saved()
+            await asyncio.sleep(_AGAIN)
+            if self.is_here:
+                self.follow()
+
     def _draw_around(self) -> None:
-        self.query_one(PageLines).show(self._write_details)
-        self.query("OneLine").refresh()
+        self.details.follow()
+        self._draw_borders()
 
     def draw_soon(self) -> None:
         """An edit is shown at once: the next key changes what it has made."""
@@ -93,9 +201,30 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     def _shown_state(self) -> tuple[object, object, object]:
         """The results, the config and the sets that are shown."""
-        run, file = self._workbench.runs.current, self._workbench.editing.open_file(self.criteria.path)
-        of_run = (run.number, len(run.done), run.over) if run else None
-        return of_run, file.revision if file else self.criteria.exists, self._workbench.sets.workspace
+        bench = self._workbench
+        file = bench.editing.open_file(self.criteria.path)
+        shown = (file.revision, file.dirty) if file else self.criteria.exists
+        results = bench.outcomes.results
+        return (results, results.version), shown, bench.sets.workspace
+
+    def on_descendant_focus(self) -> None:
+        self._draw_borders()
+
+    def go_to(self, pane: str) -> None:
+        self.set_focus(self.query_one(f"#{pane}"))
+
+    def action_go_to(self, pane: str) -> None:
+        self.go_to(pane)
+
+    def action_help(self) -> None:
+        from evaltui.tui.screens.keys import HelpScreen
+
+        ask(self, HelpScreen(self._workbench, Scope.CRITERIA), self.run_action)
+
+    def action_next_pane(self) -> None:
+        self.go_to(_ROWS if self.details.has_focus else _DETAILS)
+
+    action_previous_pane = action_next_pane
 
     # Actions
 
@@ -121,20 +250,30 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     def action_close_criteria(self) -> None:
         self._workbench.editing.end_typing()
-        self.dismiss()
+        if self.details.has_focus:
+            self.go_to(_ROWS)
+        else:
+            self.dismiss()
+
+    @on(CriteriaDetails.Chosen)
+    def _show_case(self, message: CriteriaDetails.Chosen) -> None:
+        self._workbench.editing.end_typing()
+        self.dismiss(message.case)
 
     def action_add_criterion(self) -> None:
         row = self.rows.current
         match row:
+            case Group():
+                self.rows.fold(row.subject)
             case MetricRow(asked=False, gates=True):
                 if self.criteria.add(row):
                     self.follow()
                     self.rows.go_to(row)
                     self._ask_for_what_is_missing(row)
             case MetricRow(asked=False):
-                self._workbench.say(f"{row.name} is measured in every run and takes no threshold")
+                self._workbench.say(f"{row.name} is reported in every run and takes no threshold")
             case MetricRow():
-                self._workbench.say(f"{row.name} is in use already")
+                self._workbench.say(f"{row.name} is already in use")
             case RubricRow(metric=metric, index=index):
                 self._ask_for_rubric(metric, index)
             case OptionRow(metric=metric) if row.option.kind == "rubrics":
@@ -142,7 +281,7 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
             case OptionRow() | SettingRow():
                 self.action_higher()
             case _:
-                self._workbench.say("metrics are added in the list of those not in use")
+                self._workbench.say("Select a metric to add")
 
     def _ask_for_what_is_missing(self, metric: MetricRow) -> None:
         for row in self.rows.rows():
@@ -157,16 +296,16 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
             self.follow()
 
         check = partial(self.criteria.check, RubricRow(metric, after, ""))
-        ask(self, PromptScreen(f"A rubric for {metric}", "", check), typed)
+        ask(self, PromptScreen(f"Rubric for {metric}", "", check, _RUBRIC_HINT), typed)
 
     def action_remove_criterion(self) -> None:
         row = self.rows.current
-        if row is None:
+        if row is None or isinstance(row, Group):
             return
         if isinstance(row, MetricRow) and not row.asked:
             self._workbench.say(f"{row.name} is not in use")
         elif isinstance(row, OptionRow | SettingRow) and not row.given:
-            self._workbench.say("this is the default already")
+            self._workbench.say("Already the default")
         elif self.criteria.remove(row) and isinstance(row, MetricRow):
             self.follow()
             self.rows.stay_in_use()
@@ -185,10 +324,13 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
 
     def _move(self, direction: int, *, far: bool = False) -> None:
         row = self.rows.current
-        if isinstance(row, MetricRow) and not row.asked:
-            self._workbench.say(f"{row.name} is not in use: space adds it")
+        if isinstance(row, Group):
+            if row.is_open != (direction > 0):
+                self.rows.fold(row.subject)
+        elif isinstance(row, MetricRow) and not row.asked:
+            self._workbench.say(f"{row.name} is not in use   space add")
         elif isinstance(row, RubricRow) or (isinstance(row, OptionRow) and row.option.kind == "text"):
-            self._workbench.say("e edits this text")
+            self._workbench.say("Text   enter edit")
         elif row is not None:
             self.criteria.move(row, direction, far=far)
 
@@ -196,14 +338,14 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         row = self.rows.current
         if row is None:
             return
-        if isinstance(row, MetricRow) and not row.asked:
+        if isinstance(row, Group) or (isinstance(row, MetricRow) and not row.asked):
             self.action_add_criterion()
         elif text_of(row) is not None:
             self._ask(row)
         elif isinstance(row, OptionRow) and row.option.kind == "rubrics":
             self.action_add_criterion()
         elif isinstance(row, ReferenceRow):
-            self._workbench.say("marks and rules are made in the case; delete takes this one out")
+            self._workbench.say("Edited in the case   delete remove")
         else:
             self.action_higher()
 
@@ -223,7 +365,8 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
     @on(CriteriaRows.Moved)
     def _end_typing(self) -> None:
         self._workbench.editing.end_typing()
-        self._draw_around()
+        self.details.from_top()
+        self._draw_borders()
 
     @on(CriteriaRows.Opened)
     def _edit_opened(self) -> None:
@@ -235,16 +378,19 @@ class CriteriaScreen(DialogScreen[None], inherit_bindings=False):
         self.follow()
 
 
+_RUBRIC_HINT = "What a good response does, in one sentence"
+
+
 def _question(row: Row) -> tuple[str, str]:
-    """What is asked, and a hint."""
+    """The title of the question for a value, and a hint."""
     match row:
-        case MetricRow(name=name, interval=interval):
-            ends = f"from {interval[0]:g} to {interval[1]:g}" if interval else ""
-            return f"Threshold of {name}", f"a score of at least this passes; {ends}".removesuffix("; ")
+        case MetricRow(name=name, lower_is_better=lower):
+            sides = "at most" if lower else "at least"
+            return f"Threshold of {name}", f"Passes with a score of {sides} this; {range_text(row)}"
         case OptionRow(metric=metric, option=option):
             return f"{option.name} of {metric}", option.meaning
         case RubricRow(metric=metric):
-            return f"A rubric for {metric}", "what a good answer does, in a sentence"
-        case SettingRow(name=name, meaning=meaning):
-            return name, meaning
+            return f"Rubric for {metric}", _RUBRIC_HINT
+        case SettingRow(title=title, meaning=meaning):
+            return title, meaning
     return "", ""

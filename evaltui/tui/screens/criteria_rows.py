@@ -1,22 +1,23 @@
-"""The rows of the criteria, and the details of the current one."""
+"""The list of the criteria: the rows in their sections, moved in and clicked on."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from textual import events
 from textual.message import Message
 
-from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import show_score, some_of
-from evaltui.text.lines import Line, pad, wrap_behind
-from evaltui.text.outcomes import glyph
-from evaltui.text.values import show_value, visible
-from evaltui.tui.pages.writer import Page
+from evaltui.core.model.problems import Problem
+from evaltui.text.glyphs import EMPTY_BAR
+from evaltui.text.lines import Line, cut, wrap_behind
+from evaltui.text.values import visible
+from evaltui.tui.pages.criteria_lines import FACTS, Columns, Group, columns_of, fact_lines, row_line
 from evaltui.tui.screens.prompt import moves
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.workbench.criteria import Criteria, Section
+from evaltui.workbench.criteria import POLICY, Criteria, Section
 from evaltui.workbench.criteria_rows import (
     MetricRow,
     OptionRow,
@@ -24,26 +25,27 @@ from evaltui.workbench.criteria_rows import (
     Row,
     RubricRow,
     SettingRow,
-    Trial,
 )
 
-# From here on a slider is long and the mean is shown.
-_ROOMY = 70
-_SHORT, _LONG = 8, 12
-# What stands around the name of a metric in use, its slider and the mean apart.
-_FIGURES, _MEAN = 33, 11
-_MOST_FLIPS = 12
+_MARKER = 2
+_MOST_PROBLEMS = 4
+
+AnyRow = Row | Group
 
 
 class Shown(NamedTuple):
     """A line of the list: a row, a title, a problem, or nothing."""
 
     line: Line
-    row: Row | None = None
+    row: AnyRow | None = None
 
 
 class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """Every row of the criteria below the titles of its section; only rows have the cursor."""
+    """Every row of the criteria below the titles of its section; only rows have the cursor.
+
+    The options of a metric are below it while it or one of them is current. Metrics that are not in use are
+    grouped by what they look at; a group is folded where not everything fits.
+    """
 
     BINDINGS = moves()
 
@@ -58,143 +60,194 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     def __init__(self, criteria: Criteria, *, id: str) -> None:
         super().__init__(id=id)
         self._criteria = criteria
+        self._problem: str | None = None
+        self._problems: Sequence[Problem] = ()
+        self._sections: Sequence[Section] = ()
         self._shown: list[Shown] = []
-        self._name_cells = 0
-        self._slider_cells = _LONG
-        self._roomy = True
+        self._columns = Columns(0, 0, mean=False, unused=0)
+        # The metric whose options are shown.
+        self._owner = ""
+        self._toggled: set[str] = set()
+        # The groups that are open as there is room for them; None until that is known.
+        self._fitting: frozenset[str] | None = None
 
     @property
-    def current(self) -> Row | None:
+    def current(self) -> AnyRow | None:
         return self._shown[self.cursor].row if self.cursor < len(self._shown) else None
 
+    @property
+    def metric(self) -> MetricRow | None:
+        """The metric that the current row is, or is of; None for a row of none."""
+        here = self.current
+        owner = here.name if isinstance(here, MetricRow) else _owner(here) if here else ""
+        return next((row for row in self.rows() if isinstance(row, MetricRow) and row.name == owner), None)
+
     def rows(self) -> Iterator[Row]:
-        return (shown.row for shown in self._shown if shown.row is not None)
+        """Every row, those that are folded included."""
+        return (row for section in self._sections for row in section.rows)
 
     def follow(self) -> None:
-        if problem := self._criteria.unreadable():
-            self._shown = self._problem(problem, "error")
-        else:
-            sections = self._criteria.sections()
-            self._roomy = self.line_width >= _ROOMY
-            self._slider_cells = _LONG if self._roomy else _SHORT
-            taken = _FIGURES + self._slider_cells + (_MEAN if self._roomy else 0)
-            self._name_cells = _name_cells(sections, self.line_width - taken)
-            self._shown = list(self._lines(sections))
-        self.lines_changed(len(self._shown))
-        self._snap(1)
+        """Shows the config and the results as they are now; the cursor stays with its row."""
+        at = self.current
+        self._problem = self._criteria.unreadable()
+        self._problems = () if self._problem else self._criteria.problems()
+        self._sections = () if self._problem else self._criteria.sections()
+        if self._fitting is None and self.size.height:
+            self._fitting = self._groups_that_fit()
+        self._show(at)
 
     def on_resize(self) -> None:
+        self._fitting = None
         self.follow()
         self.show_line(self.cursor)
 
-    def go_to(self, row: Row) -> None:
-        """To the row that is of the same thing, wherever it is now."""
-        wanted = _identity(row)
-        for number, shown in enumerate(self._shown):
-            if shown.row is not None and _identity(shown.row) == wanted:
-                self.move_to(number)
-                return
+    def _show(self, at: AnyRow | None) -> None:
+        """Makes the lines anew, with the cursor on a row, or near where it was if that is gone."""
+        if at is not None:
+            # What it says may have changed.
+            known = {_identity(row): row for row in self.rows()}
+            self._owner = _owner(known.get(_identity(at), at))
+        seen = [row for row in self.rows() if isinstance(row, MetricRow) and self._is_seen(row)]
+        self._columns = columns_of(seen, self.line_width - _MARKER)
+        self._shown = list(self._lines())
+        self.lines_changed(len(self._shown))
+        number = self._number(at)
+        if number is not None:
+            self.cursor = number
+            return
+        self._snap(1)
+        if (there := self.current) is not None and _owner(there) != self._owner:
+            self._show(there)
+
+    def _number(self, row: AnyRow | None) -> int | None:
+        """The number of the line of the same thing, None where it is not shown."""
+        wanted = None if row is None else _identity(row)
+        return next(
+            (
+                number
+                for number, shown in enumerate(self._shown)
+                if shown.row is not None and _identity(shown.row) == wanted
+            ),
+            None,
+        )
+
+    def go_to(self, row: AnyRow) -> None:
+        """To the row that is of the same thing, wherever it is now; its group is opened."""
+        if isinstance(row, MetricRow) and not self._is_seen(row):
+            self.fold(row.subject)
+        self._show(row)
+        self.show_line(self.cursor)
+        self.post_message(self.Moved())
 
     def stay_in_use(self) -> None:
         """To the metric in use that is nearest to where the cursor is, if there is any."""
         used = [
-            number
+            (abs(number - self.cursor), shown.row)
             for number, shown in enumerate(self._shown)
             if isinstance(shown.row, MetricRow) and shown.row.asked
         ]
         if used:
-            self.move_to(min(used, key=lambda number: abs(number - self.cursor)))
+            self.go_to(min(used, key=lambda one: one[0])[1])
 
-    # Drawing
+    def fold(self, subject: str) -> None:
+        """Folds a group, or opens it."""
+        self._toggled ^= {subject}
+        self._show(self.current)
 
-    def _problem(self, problem: str, role: str) -> list[Shown]:
+    def _is_seen(self, row: MetricRow) -> bool:
+        return row.asked or self._is_open(row.subject)
+
+    def _is_open(self, subject: str) -> bool:
+        return (subject in (self._fitting or ())) != (subject in self._toggled)
+
+    # Lines
+
+    def _groups_that_fit(self) -> frozenset[str]:
+        """The groups that can be open with everything else, whichever metric is current."""
+        rows = [*self.rows()]
+        unused = Counter(row.subject for row in rows if isinstance(row, MetricRow) and not row.asked)
+        options = Counter(row.metric for row in rows if isinstance(row, OptionRow | RubricRow))
+        needed = len(rows) - unused.total() + len(unused) - options.total()
+        needed += max(options.values(), default=0) + 2 * len(self._sections) + len(FACTS)
+        needed += len(list(self._problem_lines()))
+        found: set[str] = set()
+        for subject, count in unused.items():
+            if needed + count <= self.size.height:
+                needed += count
+                found.add(subject)
+        return frozenset(found)
+
+    def _wrapped(self, problem: str, role: str) -> list[Shown]:
         """All of a problem, in as many lines as it takes."""
         width = max(24, self.line_width)
-        return [Shown(line) for line in wrap_behind([(" ! ", role)], [(visible(problem), "")], width)]
+        return [Shown(line) for line in wrap_behind([("! ", role)], [(visible(problem), "")], width)]
 
-    def _lines(self, sections: list[Section]) -> Iterator[Shown]:
-        for problem in self._criteria.problems():
-            yield from self._problem(str(problem), "warning")
-        for number, section in enumerate(sections):
+    def _problem_lines(self) -> Iterator[Shown]:
+        for problem in self._problems[:_MOST_PROBLEMS]:
+            yield from self._wrapped(str(problem), "error" if problem.severity == "error" else "warning")
+        if more := len(self._problems[_MOST_PROBLEMS:]):
+            yield Shown([(f"  and {more} more", "muted")])
+        if self._problems:
+            yield Shown([])
+
+    def _lines(self) -> Iterator[Shown]:
+        if self._problem:
+            yield from self._wrapped(self._problem, "error")
+            return
+        yield from self._problem_lines()
+        for number, section in enumerate(self._sections):
             if number:
                 yield Shown([])
-            yield Shown([(f" {section.title}", "bold")])
-            if not section.rows:
-                yield Shown([("   nothing: nothing is scored", "warning" if number == 0 else "muted")])
-            for row in section.rows:
+            stroke = EMPTY_BAR * max(0, self.line_width - len(section.title) - 3)
+            yield Shown([(section.title, "bold"), (f" {stroke}", "line")])
+            if number == 0 and not section.rows:
+                yield Shown([("  No metrics, so nothing is scored", "warning")])
+            for row in self._rows_of(section):
                 yield Shown([], row)
+            if section.title == POLICY:
+                yield from (Shown(line) for line in fact_lines(self._columns.name))
+
+    def _rows_of(self, section: Section) -> Iterator[AnyRow]:
+        unused = [row for row in section.rows if isinstance(row, MetricRow) and not row.asked]
+        for subject, rows in groupby(unused, key=lambda row: row.subject):
+            group = Group(subject, tuple(rows), self._is_open(subject))
+            yield group
+            yield from group.rows if group.is_open else ()
+        for row in section.rows:
+            match row:
+                case OptionRow(metric=metric) | RubricRow(metric=metric):
+                    if metric == self._owner:
+                        yield row
+                case MetricRow(asked=False):
+                    pass
+                case _:
+                    yield row
 
     def line(self, number: int) -> Line:
         shown = self._shown[number]
         if shown.row is None:
-            return shown.line
+            return [(" ", ""), *shown.line]
         here = number == self.cursor
         marker = ("▌ " if here else "  ", "bold accent" if self.has_focus else "muted")
-        return [marker, *self._row_line(shown.row, here=here)]
+        line = row_line(shown.row, self._columns, self.line_width - _MARKER, here=here)
+        return cut([marker, *line], self.line_width)
 
     def row_role(self, number: int) -> str:
         return super().row_role(number) if self._shown[number].row is not None else ""
 
-    def _row_line(self, row: Row, *, here: bool) -> Line:
-        match row:
-            case MetricRow(asked=True):
-                return self._used_line(row, here=here)
-            case MetricRow():
-                return self._unused_line(row)
-            case OptionRow(option=option):
-                value = f"{len(row.value)}" if option.kind == "rubrics" else _shown_value(row.value)
-                role = "" if row.given else "muted"
-                missing: Line = [("  needed", "warning")] if row.value is None else []
-                label = pad(option.name, max(0, self._name_cells - 2))
-                return [("  ", ""), (label, "muted"), ("  ", ""), (value, role), *missing]
-            case RubricRow(text=text):
-                return [("    ", ""), (f"{row.index + 1} ", "muted"), (visible(text), "")]
-            case SettingRow(name=name):
-                return [
-                    (pad(name, self._name_cells), ""),
-                    ("  ", ""),
-                    (_shown_value(row.value), "" if row.given else "muted"),
-                ]
-            case ReferenceRow(text=text, dangling=dangling):
-                wrong: Line = [(f"  ! {visible(dangling)}", "warning")] if dangling else []
-                return [(visible(text), ""), *wrong]
-
-    def _used_line(self, row: MetricRow, *, here: bool) -> Line:
-        name: Line = [(pad(visible(row.name), self._name_cells), "")]
-        number = "" if row.threshold is None else show_score(row.threshold)
-        line: Line = [
-            *name,
-            ("  ", ""),
-            *_slider(row, self._slider_cells, here=here),
-            ("  ", ""),
-            (f"{number:>5}", "bold"),
-        ]
-        changed = row.saved != row.threshold
-        line.append((" *" if changed else "  ", "bold accent"))
-        return [*line, ("  ", ""), *_outcome(row, mean=self._roomy)]
-
-    def _unused_line(self, row: MetricRow) -> Line:
-        text = visible(row.name)
-        name = (text.ljust(self._name_cells), "muted" if row.why_not else "")
-        if row.why_not:
-            return [name, ("  ", ""), glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
-        if not row.gates:
-            mean = "" if row.trial.mean is None else f"{show_score(row.trial.mean)}  "
-            return [name, ("  ", ""), glyph("INFORMATIONAL"), (f" {mean}measured in every run", "muted")]
-        ends = f"{row.interval[0]:g} to {row.interval[1]:g}" if row.interval else "0 and up"
-        needs = f"  needs {', '.join(row.needs)}" if row.needs else ""
-        return [name, (f"  {ends}{needs}", "muted")]
-
     # Keys and mouse
 
     def move_to(self, number: int) -> None:
-        before = self.cursor
-        self.cursor = max(0, min(number, self.line_count - 1))
-        self._snap(1 if number >= before else -1)
+        before = self.current
+        self.cursor, down = max(0, min(number, self.line_count - 1)), number >= self.cursor
+        self._snap(1 if down else -1)
+        row = self.current
+        if row is not None and _owner(row) != self._owner:
+            self._show(row)
         # The title above the first row is to be seen with it.
         self.show_line(0 if self.cursor <= 1 else self.cursor)
         self.refresh()
-        if self.cursor != before:
+        if row != before:
             self.post_message(self.Moved())
 
     def _snap(self, direction: int) -> None:
@@ -207,133 +260,51 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             self.cursor = min(ahead or places, key=lambda number: abs(number - self.cursor))
 
     def on_click(self, event: events.Click) -> None:
-        number = self.scroll_offset.y + event.y
-        if number >= len(self._shown) or self._shown[number].row is None:
-            return
-        super().on_click(event)
         # Textual would hand the click to the class above once more.
         event.prevent_default()
-        row = self._shown[number].row
-        left = 2 + self._name_cells + 2
-        if (
-            isinstance(row, MetricRow)
-            and row.asked
-            and row.interval
-            and 0 <= event.x - left < self._slider_cells
-        ):
-            low, high = row.interval
-            share = (event.x - left) / (self._slider_cells - 1)
-            self.post_message(self.Slid(row, round(low + share * (high - low), 2)))
+        number = self.scroll_offset.y + event.y
+        if event.chain == self.clicks_to_open:
+            # The first click may have moved what is below the pointer.
+            self.open_current()
+            return
+        if number >= len(self._shown) or (row := self._shown[number].row) is None:
+            return
+        self.move_to(number)
+        if isinstance(row, Group):
+            self.fold(row.subject)
+        elif isinstance(row, MetricRow) and (threshold := self._slid_to(row, event.x)) is not None:
+            self.post_message(self.Slid(row, threshold))
+
+    def _slid_to(self, row: MetricRow, x: int) -> float | None:
+        """The threshold at a cell of the slider of a row; None beside it."""
+        cell = x - _MARKER - self._columns.name - 2
+        if not row.asked or row.interval is None or not 0 <= cell < self._columns.slider:
+            return None
+        low, high = row.interval
+        return round(low + cell / (self._columns.slider - 1) * (high - low), 2)
 
 
-def _name_cells(sections: list[Section], room: int) -> int:
-    """The width of the column of names: that of the longest one in use, as far as there is room."""
-    metrics = [row for section in sections for row in section.rows if isinstance(row, MetricRow)]
-    every = max((len(row.name) for row in metrics), default=0)
-    used = max((len(row.name) for row in metrics if row.asked), default=0)
-    return every if every <= room else max(12, min(used, room))
-
-
-def _identity(row: Row) -> Hashable:
+def _owner(row: AnyRow) -> str:
+    """The metric whose options are shown while a row is current; "" for none."""
     match row:
-        case MetricRow(name=name) | SettingRow(name=name):
+        case MetricRow(asked=True, name=name):
             return name
+        case OptionRow(metric=metric) | RubricRow(metric=metric):
+            return metric
+    return ""
+
+
+def _identity(row: AnyRow) -> Hashable:
+    match row:
+        case Group(subject=subject):
+            return "group", subject
+        case MetricRow(name=name):
+            return "metric", name
+        case SettingRow(name=name):
+            return "setting", name
         case OptionRow(metric=metric, option=option):
             return metric, option.path
         case RubricRow(metric=metric, index=index):
             return metric, index
         case ReferenceRow(block=block, index=index):
             return block, index
-
-
-def _shown_value(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else visible(value) if isinstance(value, str) else show_value(value)
-
-
-def _slider(row: MetricRow, width: int, *, here: bool) -> Line:
-    if row.threshold is None or row.interval is None:
-        return [(" " * width, "")]
-    low, high = row.interval
-    share = (row.threshold - low) / (high - low) if high > low else 0.0
-    knob = round(min(max(share, 0.0), 1.0) * (width - 1))
-    role = "bold accent" if here else ""
-    return [("━" * knob, role or "muted"), ("●", role), ("─" * (width - 1 - knob), "muted")]
-
-
-def _outcome(row: MetricRow, *, mean: bool) -> Line:
-    """How many cases of the last run pass at the threshold."""
-    trial = row.trial
-    if row.why_not:
-        return [glyph("NOT_EVALUATED"), (f" {visible(row.why_not)}", "muted")]
-    if not trial.scored:
-        return [("not scored yet", "muted")]
-    mark, role = glyph("PASSED" if trial.passing == trial.scored else "FAILED")
-    flips = len(trial.now_pass) + len(trial.now_fail)
-    line: Line = [(f"{mark} {trial.passing} of {trial.scored}", role)]
-    line += [(f"  {flips} flip", "bold accent")] if flips else []
-    return [*line, (f"  mean {show_score(trial.mean)}", "muted")] if mean else line
-
-
-def write_details(page: Page, row: Row) -> None:
-    """What a row means, and what a threshold does to the last run."""
-    match row:
-        case MetricRow():
-            _write_metric(page, row)
-        case OptionRow(option=option):
-            page.text([(f"{option.name}  ", "bold"), (visible(option.meaning), "")])
-            if option.default is not None and option.kind != "rubrics":
-                page.row((f"default {_shown_value(option.default)}", "muted"))
-            if option.choices:
-                page.text([(f"one of {', '.join(option.choices)}", "muted")])
-        case RubricRow(text=text):
-            page.text([(visible(text), "")])
-        case SettingRow(name=name, meaning=meaning):
-            page.text([(f"{name}  ", "bold"), (meaning, "")])
-            page.row(("in the evaltui block, which adk eval passes over", "muted"))
-        case ReferenceRow(text=text, dangling=dangling):
-            page.text([(visible(text), "")])
-            if dangling:
-                page.text([(visible(dangling), "")], [("! ", "warning")])
-            page.row(("delete takes it out", "muted"))
-
-
-def _write_metric(page: Page, row: MetricRow) -> None:
-    about: Line = [(f"{visible(row.name)}  ", "bold"), (visible(row.meaning), "")]
-    page.text(about)
-    facts = [f"from {row.interval[0]:g} to {row.interval[1]:g}" if row.interval else "0 and up"]
-    if row.assumed:
-        facts = ["the config does not say its range"]
-    facts += ["lower is better"] if row.lower_is_better else []
-    facts += [f"needs {', '.join(row.needs)}"] if row.needs else []
-    facts += ["ADK has no such metric: adk eval passes over it"] if row.ours else []
-    page.text([(" · ".join(facts), "muted")])
-    if row.why_not:
-        page.text([(visible(row.why_not), "")], [glyph("NOT_EVALUATED"), (" ", "")])
-    if row.asked:
-        _write_trial(page, row, row.trial)
-
-
-def _write_trial(page: Page, row: MetricRow, trial: Trial) -> None:
-    if not trial.scored:
-        if not row.why_not:
-            page.row(("run the cases, then see here how many pass at which threshold", "muted"))
-        return
-    if row.threshold is None:
-        page.row(("its threshold is not a number", "warning"))
-        return
-    saved = "" if row.saved is None or row.saved == row.threshold else f"; saved is {row.saved:g}"
-    page.text(
-        [(f"At {row.threshold:g}, {trial.passing} of {trial.scored} cases of the last run pass{saved}.", "")]
-    )
-    for cases, status, word in (
-        (trial.now_pass, "PASSED", "now pass"),
-        (trial.now_fail, "FAILED", "now fail"),
-    ):
-        if cases:
-            page.text([(_named(cases), "")], [glyph(status), (f" {word}  ", "muted")])
-
-
-def _named(cases: tuple[CaseId, ...]) -> str:
-    return some_of([visible(case.eval_id) for case in cases], _MOST_FLIPS)

@@ -25,6 +25,7 @@ from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
+    from evaltui.core.model.case_id import CaseId
     from evaltui.files.journal import Recovered
     from evaltui.tui.screens.runs import Wanted
 
@@ -251,7 +252,11 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         if (path := self.workbench.navigation.file) is not None:
             from evaltui.tui.screens.criteria import CriteriaScreen
 
-            self.app.push_screen(CriteriaScreen(self.workbench, path))
+            ask(self, CriteriaScreen(self.workbench, path), self._show_case_of_criteria)
+
+    def _show_case_of_criteria(self, case: CaseId) -> None:
+        self.workbench.navigation.show(Selection(*case))
+        self.go_to("result")
 
     # Questions that come up by themselves
 

@@ -84,7 +84,7 @@ FILES: tuple[Action, ...] = (
         footer="criteria",
     ),
     _in_criteria(
-        "add_criterion", "Add metric", "Add the metric, or a rubric", "space", "o", rank=0, footer="add"
+        "add_criterion", "Add metric", "Add the metric, or a rubric", "space", "o", rank=2, footer="add"
     ),
     _in_criteria(
         "lower",

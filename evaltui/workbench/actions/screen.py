@@ -19,6 +19,8 @@ def _no_result(workbench: Workbench) -> str | None:
     return None if workbench.outcomes.get(case) else "Case not run"
 
 
+_WITH_PANES = (Scope.MAIN, Scope.CRITERIA)
+
 GO: tuple[Action, ...] = (
     action(
         "filter",
@@ -29,8 +31,8 @@ GO: tuple[Action, ...] = (
         rank=5,
         footer="filter",
     ),
-    action("next_pane", "Next pane", "Go to the next pane", "tab", rank=6),
-    action("previous_pane", "Previous pane", "Go to the previous pane", "shift+tab"),
+    action("next_pane", "Next pane", "Go to the next pane", "tab", where=_WITH_PANES, rank=6),
+    action("previous_pane", "Previous pane", "Go to the previous pane", "shift+tab", where=_WITH_PANES),
     action("show_cases", "Go to Cases", "Go to the cases", "1", footer="cases"),
     action("show_case", "Go to Case", "Go to the case", "2", footer="case"),
     action("show_result", "Go to Result", "Go to the result", "3", footer="result"),
@@ -104,6 +106,7 @@ LOOK: tuple[Action, ...] = (
         "Show keys",
         "Show the keys of this pane; type to search, enter runs an action",
         "question_mark",
+        where=_WITH_PANES,
         footer="help",
     ),
     action("guide", "Open guide…", "List keys and pages of the guide, with search", "f1", footer="guide"),
