@@ -17,6 +17,7 @@ from forked_hosts import ForkedHosts, can_fork
 
 from evaltui.runner.parent import supervisor
 from evaltui.runner.parent.warm_hosts import WarmHosts
+from evaltui.workbench.keymap import use_keys
 
 _KEYS = (
     "GEMINI_API_KEY",
@@ -50,6 +51,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [item for item in items if item.get_closest_marker("thorough")]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+
+
+@pytest.fixture(autouse=True)
+def keys_of_the_registry() -> Iterator[None]:
+    """Texts name the keys of the registry, whatever a test has chosen."""
+    yield
+    use_keys({})
 
 
 @pytest.hookimpl(trylast=True)

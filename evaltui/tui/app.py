@@ -28,7 +28,7 @@ from evaltui.tui.pages.writer import write_sentences
 from evaltui.tui.pane import Copied
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.textual_private import know_alt_enter
-from evaltui.workbench.keymap import read_keymap
+from evaltui.workbench.keymap import read_keymap, use_keys
 from evaltui.workbench.open_sets import choose_config
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
@@ -90,6 +90,7 @@ class WorkbenchApp(KeysInOrder[int]):
         path = config_file("keys.toml")
         keymap = read_keymap(path)
         self.workbench.keys = keymap.keys
+        use_keys(keymap.keys)
         self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
         if keymap.problems:
             from evaltui.tui.screens.details import DetailsScreen

@@ -27,6 +27,8 @@ Kind = Literal["line", "string", "text", "value", "json"]
 Part = Literal["value", "name"]
 Role = Literal["fact", "part", "turn", "call", "argument", "response", "hint", "section"]
 
+# How the message of a syntax error ends.
+_PLACE = re.compile(r" \(column (\d+)\)$")
 # A longer text is not to be read in one line.
 _LONGEST_LINE = 100
 
@@ -135,7 +137,9 @@ class Row:
     level: int = 0
     """How many objects and arrays it is in, below a row that stands for itself."""
     fold: Literal["open", "closed"] | None = None
-    """Whether its members are rows; None where it has none."""
+    """Whether what is in it has rows; None where nothing is."""
+    preview: Any = None
+    """What a closed turn or call has in it, in short: the user's text, the arguments."""
 
     def of(self, part: Part) -> Field | None:
         return self.field if part == "value" else self.rename
@@ -186,8 +190,8 @@ class RowSource:
     """Those of the whole set."""
     saved: Any = None
     """The case as it is on disk."""
-    unfolded: frozenset[RowId] | None = None
-    """The rows whose members are rows too; None where values do not fold."""
+    toggled: frozenset[RowId] | None = None
+    """The rows that are folded otherwise than at first; None where nothing folds."""
     known: dict[Hashable, tuple[Any, list[Row]]] = field(default_factory=dict, compare=False)
     """The rows of turns: those of a turn that is the same object as before are not made again."""
 
@@ -240,8 +244,11 @@ def json_of(text: str) -> Any:
         raise FieldError("Empty; use null")
     found = parse(text)
     if isinstance(found, Problem):
-        where = f"line {found.line}: " if found.line and "\n" in text.strip() else ""
-        raise FieldError(f"{where}{found.message}", place_in_text(found))
+        place = place_in_text(found)
+        message = _PLACE.sub("", found.message).removeprefix("not valid JSON: ").removeprefix("the file ")
+        raise FieldError(
+            f"line {place[0] + 1}, column {place[1] + 1}: {message}" if place else message, place
+        )
     return found
 
 
@@ -249,21 +256,21 @@ def place_in_text(problem: Problem) -> tuple[int, int] | None:
     """Line and column of what is wrong in a JSON text, 0-based; None where there is no one place."""
     if problem.line is None:
         return None
-    column = re.search(r"\(column (\d+)\)", problem.message)
+    column = _PLACE.search(problem.message)
     return problem.line - 1, int(column[1]) - 1 if column else 0
 
 
 def object_of(text: str) -> dict[str, Any]:
     found = json_of(text)
     if not isinstance(found, dict):
-        raise FieldError("must be a JSON object: { … }")
+        raise FieldError("Must be a JSON object: { … }")
     return found
 
 
 def required_text(what: str) -> Callable[[str], str]:
     def check(text: str) -> str:
         if not text:
-            raise FieldError(f"{what} cannot be empty")
+            raise FieldError(f"{what} is missing")
         return text
 
     return check

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.files.settings import read_toml
+from evaltui.text.keys import name_keys
 from evaltui.text.values import did_you_mean, in_words
-from evaltui.workbench.actions import BY_ID, FOCUS_CHAINS, actions_in
+from evaltui.workbench.actions import ACTIONS, BY_ID, FOCUS_CHAINS, actions_in
 
 _NAMES = {
     "escape": "esc",
@@ -44,6 +45,14 @@ def key_name(key: str) -> str:
 
 
 Keys = tuple[str, ...]
+
+
+def use_keys(chosen: Mapping[str, Keys]) -> None:
+    """Has texts name the keys that the user has chosen, and else those of the registry."""
+    name_keys({one.id: key_name(chosen.get(one.id, one.keys)[0]) for one in ACTIONS})
+
+
+use_keys({})
 
 # The terminal's words for them, and what people write.
 _ALIASES = {"esc": "escape", "return": "enter", "del": "delete", "pgup": "pageup", "pgdn": "pagedown"}

@@ -45,7 +45,7 @@ class SelectedCase:
         self._made_of: tuple[Any, ...] = ()
         # Rows of turns, as long as the case, the config and the tools of the agent are the same.
         self._known: dict[Hashable, tuple[Any, list[Row]]] = {}
-        self._unfolded: frozenset[RowId] = frozenset()
+        self._toggled: frozenset[RowId] = frozenset()
 
     def follow(self) -> bool:
         """Whether the rows are others than before."""
@@ -59,7 +59,7 @@ class SelectedCase:
         if case != self.case or not _are_same(before[1:], made_of[1:]):
             self._known = {}
         if case != self.case:
-            self._unfolded = frozenset()
+            self._toggled = frozenset()
         previous, self.case, self._made_of = self.case, case, made_of
         self._source = self._read(case, eval_set, config) if case and eval_set else None
         self.rows = _rows_of(self._source) if self._source else []
@@ -72,12 +72,19 @@ class SelectedCase:
         return True
 
     def toggle_fold(self, row: RowId) -> None:
-        """Shows the members of an object or array as rows, or no longer."""
+        """Opens or closes a turn, a call, the session, an object or an array."""
         if self._source is not None:
-            self._unfolded = self._unfolded ^ {row}
-            self._source = replace(self._source, unfolded=self._unfolded)
+            self._toggled = self._toggled ^ {row}
+            self._source = replace(self._source, toggled=self._toggled)
             self.rows = _rows_of(self._source)
             self.version += 1
+
+    def reveal(self, row: RowId) -> None:
+        """Opens everything folded around a row."""
+        for length in range(1, len(row)):
+            around = next((one for one in self.rows if one.id == row[:length]), None)
+            if around is not None and around.fold == "closed":
+                self.toggle_fold(around.id)
 
     def _config(self, case: CaseId) -> Any:
         try:
@@ -98,7 +105,7 @@ class SelectedCase:
         problems = eval_set.problems if open_file is not None or eval_set.eval_set is None else ()
         saved = self._saved(open_file.saved.value if open_file and open_file.saved else None, number, case)
         return RowSource(
-            editor, declared_tools(self._agent.info), problems, saved, self._unfolded, self._known
+            editor, declared_tools(self._agent.info), problems, saved, self._toggled, self._known
         )
 
     def _open_file(self, case: CaseId) -> OpenFile | None:

@@ -220,7 +220,7 @@ def test_text_behind_a_key_that_opens_a_field_is_typed_there(program):
     terminal.wait_until(lambda screen: "esc cancel" not in screen, "the field is still open")
     # There is no name on this line: none of what follows is a command.
     terminal.type("gjjjjjj\x1bOQbookmq")
-    terminal.wait_for("there is no name on this line")
+    terminal.wait_for("No name on this line")
     assert "book" not in json.dumps(program.case)
     assert "Criteria" not in terminal.text
     assert terminal.process.poll() is None

@@ -42,7 +42,7 @@ async def in_the_case(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
     app.workbench.agent.info = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
     await pilot.press("2")
-    await until(pilot, lambda: "  id          dim" in screen_text(app))
+    await until(pilot, lambda: "  id           dim" in screen_text(app))
 
 
 def case(app, number=0):
@@ -118,7 +118,7 @@ async def test_escape_brings_the_old_value_back_and_redo_what_was_typed(house):
         await pilot.press("u", "enter", *" you", "enter", *"there", "ctrl+j")
         assert said() == "hello you\nthere"
         assert app.screen.focused is pane(app)
-        await until(pilot, lambda: "  user        hello you" in screen_text(app))
+        await until(pilot, lambda: "  user         hello you" in screen_text(app))
         assert app.workbench.editing.dirty_cases(app.workbench.sets.listed[0].path) == {"dim"}
 
 
@@ -148,7 +148,7 @@ async def test_json_that_is_not_valid_is_said_and_kept(house):
         await in_the_case(app, pilot)
         await go_to(app, pilot, "turn", 0, "call", 0, "arg", 2)
         await pilot.press("e", ",")
-        await until(pilot, lambda: "not valid JSON" in screen_text(app))
+        await until(pilot, lambda: "line 3, column 2: " in screen_text(app))
         args = case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
         assert args["deep"] == {"a": 1}
         # It cannot be applied: the cursor goes to the problem.
@@ -160,7 +160,7 @@ async def test_json_that_is_not_valid_is_said_and_kept(house):
         await until(pilot, lambda: "! Not applied: " in screen_text(app))
         assert " ctrl+s save  " in screen_lines(app)[-1]
         await pilot.press("e", "backspace")
-        await until(pilot, lambda: "not valid JSON" not in screen_text(app))
+        await until(pilot, lambda: "line 3, column 2" not in screen_text(app))
         await pilot.press(",", "escape")
         await until(pilot, lambda: "! Not applied: " not in screen_text(app))
         assert not pane(app).is_editing
@@ -175,9 +175,9 @@ async def test_a_nested_value_is_edited_level_by_level(house):
             return case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]["deep"]
 
         await go_to(app, pilot, "turn", 0, "call", 0, "arg", 2)
-        await until(pilot, lambda: 'deep  ▸ {"a": 1}' in screen_text(app))
+        await until(pilot, lambda: 'deep   ▸ {"a": 1}' in screen_text(app))
         await pilot.press("right", "right")
-        await until(pilot, lambda: "deep  ▾ {1}" in screen_text(app))
+        await until(pilot, lambda: "deep   ▾ {1}" in screen_text(app))
         await until(pilot, lambda: "turn 1 › set_light › deep › .a" in screen_text(app))
         # A value, a key after it, its value as an array, an item in that.
         await pilot.press("enter", "2", "enter", "o", *"days", "enter", *"[]", "enter")
@@ -190,7 +190,7 @@ async def test_a_nested_value_is_edited_level_by_level(house):
         await pilot.press("delete", "left", "f2", "ctrl+u", *"on", "enter", "escape")
         assert deep() == {"a": 12, "on": ["sat"]}
         await pilot.press("left", "left", "left")
-        await until(pilot, lambda: 'deep  ▸ {"a": 12, "on": ["sat"]}' in screen_text(app))
+        await until(pilot, lambda: 'deep   ▸ {"a": 12, "on": ["sat"]}' in screen_text(app))
 
 
 async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
@@ -208,7 +208,7 @@ async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
             "intermediate_data": {"tool_uses": [{"name": "set_light", "args": {"room": "hall", "level": 7}}]},
             "final_response": {"parts": [{"text": "done"}], "role": "model"},
         }
-        await until(pilot, lambda: re.search("Turn 3 +exactly these calls", screen_text(app)))
+        await until(pilot, lambda: re.search("Turn 3 +space exactly these calls", screen_text(app)))
         # The call, its name and the arguments that it needs are undone at once.
         labels = []
         while app.workbench.editing.undo_label:
@@ -246,12 +246,12 @@ async def test_the_kind_of_a_turn_is_one_key_away_and_says_what_is_lost(house):
         await in_the_case(app, pilot)
         await go_to(app, pilot, "turn", 0)
         await pilot.press("space")
-        await until(pilot, lambda: "Turn 1: 1 call removed   u  Undo" in screen_text(app))
-        assert re.search("Turn 1 +no calls expected", screen_text(app))
+        await until(pilot, lambda: "unexpected; 1 call deleted   u undo" in screen_text(app))
+        assert re.search("Turn 1 +space no calls expected", screen_text(app))
         await pilot.press("u")
-        await until(pilot, lambda: re.search("Turn 1 +exactly these calls", screen_text(app)))
+        await until(pilot, lambda: re.search("Turn 1 +space exactly these calls", screen_text(app)))
         await pilot.press("b")
-        await until(pilot, lambda: re.search("Turn 1 +context turn, not scored", screen_text(app)))
+        await until(pilot, lambda: re.search("Turn 1 +space context turn, not scored", screen_text(app)))
         await pilot.press("ctrl+s")
         config = house / "test_config.json"
         await until(pilot, config.exists)
@@ -279,7 +279,7 @@ async def test_the_id_is_changed_at_the_end_and_the_selection_goes_along(house):
     async with app.run_test(size=NARROW) as pilot:
         await in_the_case(app, pilot)
         await pilot.press("f2", "ctrl+u", *"other", "enter")
-        await until(pilot, lambda: "there is a case 'other' in this set already" in screen_text(app))
+        await until(pilot, lambda: "other already exists" in screen_text(app))
         await pilot.press("2", "enter")
         path = app.workbench.sets.listed[0].path
         await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "other2"))
@@ -298,7 +298,7 @@ async def test_anything_can_be_chosen_to_be_added(house):
         await pilot.press("enter", "escape", "g")
         await pilot.press("A", *"final", "enter", *"mode", "enter", *"night", "enter")
         assert case(app)["final_session_state"] == {"mode": "night"}
-        await until(pilot, lambda: '  final state mode  "night"' in screen_text(app))
+        await until(pilot, lambda: '  final state  mode  "night"' in screen_text(app))
 
 
 async def test_a_file_is_attached(house):
@@ -324,9 +324,9 @@ async def test_the_raw_json_is_edited_and_what_is_wrong_is_shown(house):
         await until(pilot, lambda: isinstance(app.screen, RawScreen))
         await until(pilot, lambda: '"eval_id": "dim"' in screen_text(app))
         await pilot.press("x", "ctrl+j")
-        await until(pilot, lambda: "! line 1: not valid JSON" in screen_text(app))
+        await until(pilot, lambda: "! line 1, column 1: " in screen_text(app))
         await pilot.press("escape")
-        await until(pilot, lambda: "the draft is kept until you leave the case" in screen_text(app))
+        await until(pilot, lambda: "Draft kept until you leave the case   f4 edit" in screen_text(app))
         await pilot.press("f4")
         await until(pilot, lambda: isinstance(app.screen, RawScreen))
         await until(pilot, lambda: " x{" in screen_text(app))
@@ -352,7 +352,7 @@ async def test_a_case_edited_as_raw_json_is_one_step(house):
         await until(pilot, lambda: not isinstance(app.screen, RawScreen))
         assert case(app)["note"] == 1
         assert app.workbench.editing.undo_label == "change the JSON of dim"
-        await until(pilot, lambda: "  note        1" in screen_text(app))
+        await until(pilot, lambda: "  note         1" in screen_text(app))
 
 
 async def test_the_editor_of_the_user_gets_the_text(house, monkeypatch, tmp_path):
@@ -387,8 +387,8 @@ async def test_a_click_selects_and_a_double_click_edits(house):
     async with app.run_test(size=WIDE) as pilot:
         await in_the_case(app, pilot)
         lines = screen_lines(app)
-        row = next(number for number, line in enumerate(lines) if "  answer      bye" in line)
-        column = lines[row].index("answer")
+        row = next(number for number, line in enumerate(lines) if "  response     bye" in line)
+        column = lines[row].index("response")
         await pilot.click(offset=(column, row), times=2)
         await until(pilot, lambda: pane(app).query_one("#case-text").has_focus)
         await pilot.press(*" bye")
@@ -405,3 +405,37 @@ async def test_keys_typed_at_once_all_arrive(house):
         await pilot.press("o", *"get_mode", "enter", "o", *"get_mode", "enter", "K", "d")
         uses = case(app)["conversation"][0]["intermediate_data"]["tool_uses"]
         assert [one["name"] for one in uses] == ["set_light", "get_mode", "get_mode", "get_mode"]
+
+
+async def test_tab_takes_a_completion_first_and_then_goes_on(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=WIDE) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "call", 0)
+        await pilot.press("e", "ctrl+u", *"mode")
+        await until(pilot, lambda: "tab complete" in screen_text(app))
+        await pilot.press("tab")
+        assert pane(app).is_editing
+        assert app.focused.text == "get_mode"
+        await until(pilot, lambda: "tab complete" not in screen_text(app))
+        await pilot.press("tab")
+        await until(pilot, lambda: pane(app).row.id == ("turn", 0, "call", 0, "arg", 0))
+        assert pane(app).is_editing
+        assert case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["name"] == "get_mode"
+
+
+async def test_turns_and_calls_fold_and_open_where_one_goes_into_them(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=WIDE) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "call", 0, "arg", 1)
+        await until(pilot, lambda: "space exactly these calls" in screen_text(app))
+        await pilot.press("left", "left")
+        await until(pilot, lambda: '▸ set_light  room "hall"  level 3  deep {"a":' in screen_text(app))
+        assert pane(app).row.id == ("turn", 0, "call", 0)
+        await pilot.press("left", "left")
+        await until(pilot, lambda: re.search(r"▸ Turn 1  hello +1 call", screen_text(app)))
+        assert pane(app).row.id == ("turn", 0)
+        pane(app).move_to_id(("turn", 0, "call", 0, "arg", 2, "in", 0))
+        pane(app).show_soon()
+        await until(pilot, lambda: "turn 1 › set_light › deep › .a" in screen_text(app))

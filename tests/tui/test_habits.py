@@ -266,7 +266,7 @@ async def test_copying_says_what_and_where(parrot):
         await until(pilot, lambda: "copied the case of fine" in screen_text(app))
         copied = (parrot / ".evaltui" / "copied.txt").read_text("utf-8")
         assert copied == app.clipboard
-        assert copied.startswith("  id          fine\n  set         talk\n")
+        assert copied.startswith("  id           fine\n  session      ADK defaults")
         assert (parrot / ".evaltui" / ".gitignore").read_text() == "*\n"
 
 

@@ -31,7 +31,7 @@ async def in_the_case(app, pilot):
     await until(pilot, lambda: app.workbench.sets.listed)
     app.workbench.agent.learn_tools = lambda: None
     await pilot.press("2")
-    await until(pilot, lambda: "  id          dim" in screen_text(app))
+    await until(pilot, lambda: "  id           dim" in screen_text(app))
 
 
 def pane(app):
@@ -226,7 +226,7 @@ async def test_a_field_stays_on_its_line_when_the_page_scrolls(house):
             await pilot.press("G", "up", "enter")
             await until(pilot, lambda: case.scroll_offset.y == case.max_scroll_y)
             await until(pilot, is_in_place)
-            assert "answer      bye" in screen_text(app).splitlines()[field.region.y]
+            assert "response     bye" in screen_text(app).splitlines()[field.region.y]
             await pilot.press("escape")
         await pilot.press("enter")
         case.scroll_relative(y=-3, animate=False)

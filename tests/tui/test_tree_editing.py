@@ -122,7 +122,7 @@ async def test_renaming_says_what_is_wrong_while_one_types(parrot, size):
         await pilot.press("f2")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press(*"one")
-        await until(pilot, lambda: "! there is a case 'one' in this set already" in screen_text(app))
+        await until(pilot, lambda: "! one already exists" in screen_text(app))
         await pilot.press("enter")
         assert isinstance(app.screen, PromptScreen)
         await pilot.press(*"_b", "enter")
@@ -163,7 +163,8 @@ async def test_from_no_set_at_all_to_a_case(write_agent):
         await pilot.press("backspace", "backspace", "backspace", "backspace", "enter")
         await until(pilot, lambda: ids(app, "my") == ["case_1"])
         await until(pilot, lambda: any(isinstance(message, CaseTree.Edit) for message in told))
-        await pilot.press("1")
+        await until(pilot, lambda: app.focused.id == "case-text")
+        await pilot.press("escape", "1")
         await until(pilot, lambda: "▾ my ●  new" in screen_text(app))
         assert "○ case_1 ●" in screen_text(app)
         assert not (folder / "my.evalset.json").exists()
@@ -180,13 +181,15 @@ async def test_the_first_case_is_edited_however_late_the_screen_is_drawn(write_a
         main = app.screen_stack[0]
         monkeypatch.setattr(main, "draw", lambda: None)
         edit, edited = type(main).on_case_tree_edit, []
-        monkeypatch.setattr(type(main), "on_case_tree_edit", lambda self: edited.append(edit(self)))
+        monkeypatch.setattr(
+            type(main), "on_case_tree_edit", lambda self, message: edited.append(edit(self, message))
+        )
         await pilot.press("enter")
         await until(pilot, lambda: edited)
         monkeypatch.undo()
         main.draw_soon()
-        await until(pilot, lambda: "id          case_1" in screen_text(app))
-        assert app.focused.id == "case"
+        await until(pilot, lambda: "id           case_1" in screen_text(app))
+        assert app.focused.id == "case-text"
 
 
 async def test_the_filter_shows_what_can_be_typed_and_what_it_does_not_understand(parrot):

@@ -233,7 +233,7 @@ async def test_what_is_typed_into_a_field_is_what_the_case_says(house, thorough)
         app.workbench.agent.learn_tools = lambda: None
         app.workbench.agent.info = {"name": "house", "framework": "function", "model": "", "tools": TOOLS}
         await pilot.press("2")
-        await until(pilot, lambda: "  id          first" in screen_text(app))
+        await until(pilot, lambda: "  id           first" in screen_text(app))
         desk = Desk(app, pilot)
         app.workbench.editing.data(desk.path)
         every = list(itertools.product(FIELDS, TYPED, ENDS))

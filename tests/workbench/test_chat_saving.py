@@ -167,8 +167,8 @@ def test_what_cannot_be_saved_is_said(chatted):
         "Select at least one turn": replace(choices, turns=left_out),
         "All turns are context; nothing to score": replace(choices, turns=context),
         "Case id is missing": replace(choices, eval_id=""),
-        "there is a case 'one' in this set already": replace(choices, eval_id="one"),
-        "there is a set 'greetings' already": replace(choices, target=None, new_set="greetings"),
+        "one already exists": replace(choices, eval_id="one"),
+        "greetings already exists": replace(choices, target=None, new_set="greetings"),
         "other.evalset.json is no longer an eval set of this agent": replace(
             choices, target=chatted.agent.dir / "other.evalset.json"
         ),

@@ -116,7 +116,6 @@ def calls(bench, turn=0):
 def test_every_thing_a_case_says_is_a_row(bench):
     assert list(bench.rows) == [
         ("id",),
-        ("set",),
         ("session", "app_name"),
         ("session", "user_id"),
         ("session", "session_id"),
@@ -164,9 +163,9 @@ def test_texts_and_values_are_changed_where_they_are(bench):
 
 def test_json_that_is_not_valid_is_refused_with_its_place(bench):
     field = bench.rows["turn", 0, "call", 0, "arg", 2].field
-    with pytest.raises(FieldError, match=r"line 2: not valid JSON: .*column"):
+    with pytest.raises(FieldError, match="line 2, column 10: a comma"):
         field.change('{\n  "a": [1,}\n}')
-    with pytest.raises(FieldError, match="must be a JSON object"):
+    with pytest.raises(FieldError, match="Must be a JSON object"):
         bench.rows["turn", 0, "response", 0].field.change("3")
 
 
@@ -175,9 +174,9 @@ def test_names_are_changed_and_taken_ones_refused(bench):
     bench.type(("turn", 0, "call", 0, "arg", 1), "mode", "name")
     assert list(bench.case["session_input"]["state"]) == ["mood", "rooms"]
     assert list(calls(bench)[0]["args"]) == ["room", "mode", "deep"]
-    with pytest.raises(FieldError, match="'rooms' already"):
+    with pytest.raises(FieldError, match="rooms already exists"):
         bench.type(("state", 0), "rooms", "name")
-    with pytest.raises(FieldError, match="cannot be empty"):
+    with pytest.raises(FieldError, match="is missing"):
         bench.type(("state", 0), "", "name")
     with pytest.raises(FieldError, match="id is missing"):
         bench.type(("id",), "")
@@ -228,11 +227,12 @@ def test_turns_are_added_inserted_duplicated_moved_and_deleted(bench):
 
 
 def test_the_kinds_of_expectation_go_round_and_say_what_is_lost(bench):
-    labels, lost = [], []
+    labels, meanings, lost = [], [], []
     for _ in range(4):
-        operation, gone = next_expectation(bench.source, 0)
+        operation, meaning, gone = next_expectation(bench.source, 0)
         bench.do(operation)
         labels.append(operation.label)
+        meanings.append(meaning)
         lost.append(gone)
     assert labels == [
         "turn 1: expect no calls",
@@ -240,12 +240,18 @@ def test_the_kinds_of_expectation_go_round_and_say_what_is_lost(bench):
         "turn 1: don't check calls",
         "turn 1: expect these calls",
     ]
+    assert meanings == [
+        "no calls expected; each call is unexpected",
+        "unspecified; scored as no calls",
+        "calls are not checked; any may be made",
+        "exactly these calls are expected",
+    ]
     assert lost == [1, 0, 0, 0]
     assert [call["name"] for call in calls(bench)] == [""]
     bench.do(toggle_context(bench.source, 1))
     assert bench.rows["turn", 1].shown == "context turn, not scored"
     bench.do(toggle_context(bench.source, 1))
-    assert bench.rows["turn", 1].shown == "unspecified (scored as no calls)"
+    assert bench.rows["turn", 1].shown == "unspecified"
 
 
 def test_everything_else_can_be_added_and_is_gone_again(bench):
@@ -286,7 +292,7 @@ def test_a_case_without_turns_and_one_with_a_simulated_user():
     bench.do(to_scenario)
     bench.type(("scenario", "conversation_plan"), "say bye")
     bench.type(("scenario", "user_persona"), "EXPERT")
-    with pytest.raises(FieldError, match="built-in personas"):
+    with pytest.raises(FieldError, match="Built-in personas"):
         bench.type(("scenario", "user_persona"), "EXPRT")
     assert bench.case["conversation_scenario"] == {
         "starting_prompt": "hello",

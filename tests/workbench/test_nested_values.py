@@ -1,12 +1,16 @@
 """Members of JSON values are rows of their own, edited one by one; all else of the text stays as it is."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import CaseEditor, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.workbench.case_rows import expected
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.fields import DeclaredTool, FieldError, RowSource
+from evaltui.workbench.state import DifferenceAt
 
 ARG = ("turn", 0, "call", 0, "arg", 0)
 # Written as nobody would write it again.
@@ -45,18 +49,18 @@ PLACES = {
 
 
 class Bench:
-    """A case whose every value is `VALUE`, with the rows of one of them unfolded."""
+    """A case whose every value is `VALUE`, with the rows of one of them toggled."""
 
     def __init__(self, place):
         self.row, self.path = PLACES[place]
         text = '{"eval_set_id": "set", "eval_cases": [' + CASE.replace("VALUE", VALUE) + "]}"
         self.before = text
         self.document = JsonDocument(text)
-        self.unfolded = {self.row, (*self.row, "in", 1), (*self.row, "in", 2)}
+        self.toggled = {self.row, (*self.row, "in", 1), (*self.row, "in", 2)}
 
     @property
     def rows(self):
-        source = RowSource(CaseEditor(self.document.value, 0), TOOLS, unfolded=frozenset(self.unfolded))
+        source = RowSource(CaseEditor(self.document.value, 0), TOOLS, toggled=frozenset(self.toggled))
         return {row.id: row for row in case_rows(source)}
 
     def at(self, *steps):
@@ -97,7 +101,7 @@ def test_every_member_is_a_row_below_what_it_is_in(bench):
         (".hour", 2, None),
     ]
     assert found[0][1:] == (0, "open")
-    bench.unfolded.clear()
+    bench.toggled.clear()
     assert bench.rows[bench.row].fold == "closed"
     assert len([at for at in bench.rows if at[: len(bench.row)] == bench.row]) == 1
 
@@ -114,7 +118,7 @@ def test_members_and_items_are_added_renamed_moved_and_deleted(bench):
     bench.make(add.make)
     assert add.then == (*bench.row, "in", 3)
     bench.make(bench.rows[add.then].rename.change("note"))
-    with pytest.raises(FieldError, match="'from' already exists"):
+    with pytest.raises(FieldError, match="from already exists"):
         bench.rows[add.then].rename.change("from")
     assert bench.value["note"] == ""
     add = bench.at(1).adds[0]
@@ -140,3 +144,23 @@ def test_a_container_is_edited_as_json(bench):
 def test_what_the_tool_declares_of_an_item_completes_it():
     row = Bench("argument").at(1, 0)
     assert [one.text for one in row.field.completions] == ["sat", "sun"]
+
+
+@pytest.mark.parametrize(
+    ("path", "row"),
+    [
+        ("from", ("in", 0)),
+        ("days[1]", ("in", 1, "in", 1)),
+        ("days[7]", ("in", 1)),
+        ("other", ()),
+    ],
+)
+@pytest.mark.parametrize("place", ["argument", "final state"])
+def test_a_difference_leads_to_the_member_that_is_expected(place, path, row, monkeypatch):
+    bench = Bench(place)
+    monkeypatch.setattr(expected, "expected_call", lambda *_: bench.row[3] if place == "argument" else None)
+    kind, turn = ("argument", 0) if place == "argument" else ("state", None)
+    at = DifferenceAt(kind, turn, 0, f"{bench.path[-1]}.{path}")
+    scored = SimpleNamespace(shown=None, case=None)
+    found = expected.expected_row(scored, at, CaseEditor(bench.document.value, 0))
+    assert found == (*bench.row, *row)

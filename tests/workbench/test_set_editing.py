@@ -133,7 +133,7 @@ async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
         ("", "A set id has letters"),
         ("my set", "A set id has letters"),
         ("a/b", "A set id has letters"),
-        ("first", "there is a set 'first' already"),
+        ("first", "first already exists"),
         ("notes", "notes.evalset.json already exists"),
         ("fine_1", None),
     ],
@@ -182,7 +182,7 @@ async def test_the_id_of_a_case_is_checked(folder):
     workbench = await opened(folder)
     check = set_editing.case_id_problem(workbench.editing, path_of(workbench, "first"), 1)
     assert check("") == "Case id is missing"
-    assert check("a") == "there is a case 'a' in this set already"
+    assert check("a") == "a already exists"
     assert check("b") is check("z") is None
 
 
@@ -203,7 +203,7 @@ async def test_renaming_a_set(folder):
     workbench = await opened(folder)
     select(workbench, "first")
     path = path_of(workbench, "first")
-    assert set_editing.set_id_problem(workbench.editing, path, "second") == "there is a set 'second' already"
+    assert set_editing.set_id_problem(workbench.editing, path, "second") == "second already exists"
     assert set_editing.set_id_problem(workbench.editing, path, "first") is None
     assert "letters" in set_editing.set_id_problem(workbench.editing, path, "a-b")
     assert set_editing.rename_set(workbench.editing, path, "orders")

@@ -166,7 +166,7 @@ class RubricsEditor:
             if not value:
                 raise EditError("Rubric id is missing")
             if value != value_at(self.data, target) and value in self._ids_in_case:
-                raise EditError(f"there is a rubric {value!r} in this case already")
+                raise EditError(f"{value} already exists")
         elif not value:
             return remove_field(self.data, target)
         return put_field(self.data, target, value)

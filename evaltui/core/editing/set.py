@@ -189,7 +189,7 @@ def set_id_problem(eval_set_id: str, existing: Iterable[str] = ()) -> str | None
     """Why a new set should not be called so, as a sentence; the rule for its characters is that of ADK."""
     if not re.fullmatch("[A-Za-z0-9_]+", eval_set_id):
         return "A set id has letters a–z, digits and _"
-    return f"there is a set {eval_set_id!r} already" if eval_set_id in set(existing) else None
+    return f"{eval_set_id} already exists" if eval_set_id in set(existing) else None
 
 
 def copy_id(original: str, existing: Iterable[str]) -> str:
@@ -252,7 +252,7 @@ class SetEditor:
         if not wanted:
             return "Case id is missing"
         others = [eval_id for number, eval_id in enumerate(self.eval_ids) if number != case]
-        return f"there is a case {wanted!r} in this set already" if wanted in others else None
+        return f"{wanted} already exists" if wanted in others else None
 
     def rename_case(self, case: int, wanted: str) -> Changes:
         """Raises EditError for an id that is empty or taken: see `eval_id_problem`."""

@@ -16,9 +16,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from evaltui.core.model.problems import Problem
 from evaltui.files.eval_sets import migrated_text
-from evaltui.files.json_text import parse
 from evaltui.text.glyphs import text_for_terminal
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
@@ -37,7 +35,7 @@ from evaltui.tui.widgets.fields import FieldText
 from evaltui.tui.widgets.lines import OneLine, PageLines, Title, rule
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.fields import place_in_text
+from evaltui.workbench.fields import FieldError, json_of
 from evaltui.workbench.workbench import Workbench
 
 Write = Callable[[Page], None]
@@ -142,7 +140,6 @@ class DetailsTitle(OneLine):
 
 # Takes a text that is JSON over, or says why not.
 Apply = Callable[[str], str | None]
-_KEYS = "ctrl+j apply   ctrl+s apply and save   esc cancel   ctrl+e $EDITOR"
 _INDENT = "  "
 
 
@@ -163,7 +160,10 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
         with Vertical(id="raw"):
             yield Title(lambda: [(visible(self._title_text), "bold")])
             yield FieldText(id="raw-text", line_numbers=True)
-            yield Static(Content(_KEYS), id="raw-note", markup=False)
+            yield Static(id="raw-note", markup=False)
+            yield QuestionKeys(
+                "end_text", "save_field", "leave_field", "field_in_editor", leave_field="cancel, keep draft"
+            )
 
     @property
     def _field(self) -> FieldText:
@@ -214,15 +214,17 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
             return False
         return True
 
-    def _problem(self) -> Problem | None:
-        found = parse(self._field.text)
-        return found if isinstance(found, Problem) else None
+    def _problem(self) -> FieldError | None:
+        try:
+            json_of(self._field.text)
+        except FieldError as error:
+            return error
+        return None
 
-    def _show(self, problem: Problem) -> None:
-        if (place := place_in_text(problem)) is not None:
-            self._field.move_cursor(place, center=True)
-        where = f"line {problem.line}: " if problem.line else ""
-        self._say(f"{where}{problem.message}")
+    def _show(self, problem: FieldError) -> None:
+        if problem.place is not None:
+            self._field.move_cursor(problem.place, center=True)
+        self._say(str(problem))
 
     def _say(self, sentence: str) -> None:
         note = self.query_one("#raw-note", Static)

@@ -28,6 +28,7 @@ from evaltui.workbench.workbench import Workbench
 if TYPE_CHECKING:
     from evaltui.tui.panes.recent_runs import RecentRuns
     from evaltui.tui.panes.start import StartView, TourLine
+    from evaltui.tui.panes.tree.view import CaseTree
 
 # Seconds until the cases that were drawn first are on the screen.
 _SEEN = 0.05
@@ -347,8 +348,12 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         has_result = case is not None and self.workbench.outcomes.status(case) != NOT_RUN
         self.go_to("result" if has_result else "case")
 
-    def on_case_tree_edit(self) -> None:
+    def on_case_tree_edit(self, message: CaseTree.Edit) -> None:
+        from evaltui.tui.panes.case.view import CaseView
+
         self.go_to("case")
+        if message.is_new:
+            self.query_one(CaseView).edit_user_text()
 
     def on_result_view_case_made(self) -> None:
         self.go_to("case")

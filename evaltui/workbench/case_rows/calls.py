@@ -15,6 +15,7 @@ from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.tool_schema import check_call
+from evaltui.text.keys import key_of
 from evaltui.workbench.case_rows.turn_source import TurnSource
 from evaltui.workbench.fields import (
     Completion,
@@ -39,7 +40,7 @@ def call_rows(turn: TurnSource) -> Iterator[Row]:
             turn.id("calls"),
             "fact",
             "calls",
-            shown="No calls   o add   space change",
+            shown=f"No calls   {key_of('add_below')} add   {key_of('next_kind')} change",
             quiet=True,
             turn=turn.number,
             adds=turn.additions(turn.add_call(0)),
@@ -80,7 +81,7 @@ class _CallRows:
             yield Row(
                 self._argument_id(0),
                 "argument",
-                shown="No arguments   o add",
+                shown=f"No arguments   {key_of('add_below')} add",
                 quiet=True,
                 adds=self._additions,
                 **self._shared,
@@ -128,7 +129,7 @@ class _CallRows:
             turn.id("call", number),
             "call",
             value=call.name,
-            shown=None if call.name else "(no name)",
+            shown=None if call.name else "no name",
             quiet=not call.name,
             field=Field(
                 "rename call",
@@ -211,8 +212,8 @@ class _CallRows:
     def _argument_name(self, index: int, name: str) -> Field:
         def rename(text: str) -> EditBuilder:
             if text != name and text in self._arguments:
-                raise FieldError(f"the call has an argument {text!r} already")
-            wanted = required_text("An argument name")(text)
+                raise FieldError(f"{text} already exists")
+            wanted = required_text("Argument name")(text)
             return self._build(lambda call: self._renamed(call, name, wanted))
 
         names = [one for one in self._properties if one not in self._arguments]
@@ -307,10 +308,10 @@ def _intermediate_response(turn: TurnSource, number: int, response: Intermediate
     return Row(
         turn.id("intermediate", number),
         "part",
-        "before" if number == 0 else "",
+        "intermediate" if number == 0 else "",
         f"{response.author}:",
         value=response.text,
-        shown=None if response.text else "(nothing)",
+        shown=None if response.text else "empty",
         quiet=not response.text,
         turn=turn.number,
         field=Field(

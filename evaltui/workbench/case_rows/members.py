@@ -21,18 +21,18 @@ from evaltui.workbench.fields import (
 )
 
 
-def with_members(rows: Iterable[Row], unfolded: frozenset[RowId] | None) -> Iterator[Row]:
-    """The rows, those of objects and arrays followed by their members where they are unfolded."""
+def with_members(rows: Iterable[Row], toggled: frozenset[RowId] | None) -> Iterator[Row]:
+    """The rows, those of objects and arrays followed by their members where they are toggled."""
     for row in rows:
-        if unfolded is None or row.value_path is None or not isinstance(row.value, dict | list):
+        if toggled is None or row.value_path is None or not isinstance(row.value, dict | list):
             yield row
             continue
-        is_open = row.id in unfolded
+        is_open = row.id in toggled
         add = _add(row) if is_open else None
         adds = (add, *row.adds) if add is not None else row.adds
         yield replace(row, fold="open" if is_open else "closed", adds=adds)
         if is_open:
-            yield from with_members(_members(row, row.value_path, add), unfolded)
+            yield from with_members(_members(row, row.value_path, add), toggled)
 
 
 def _members(holder: Row, path: JsonPath, add: Operation | None) -> Iterator[Row]:
@@ -73,7 +73,7 @@ def _item(holder: Row, path: JsonPath, number: int, value: Any, count: int) -> R
 
     def insert(index: int) -> Operation:
         edit = _edit(Insert(path, index, first_value(schema)))
-        return Operation("add an item", edit, _id(holder, index), "value")
+        return Operation("add item", edit, _id(holder, index), "value")
 
     def move(step: int) -> Operation:
         to = max(0, min(number + step, count - 1))
@@ -98,22 +98,22 @@ def _add(holder: Row) -> Operation | None:
     new = _id(holder, len(value))
     if isinstance(value, list):
         first = first_value(_schema_of(holder.schema, len(value)))
-        return Operation("add an item", _edit(Insert(path, len(value), first)), new, "value")
+        return Operation("add item", _edit(Insert(path, len(value), first)), new, "value")
     key, number = "key", 1
     while key in value:
         number += 1
         key = f"key_{number}"
-    return Operation("add a member", _edit(Put((*path, key), "")), new, "name")
+    return Operation("add member", _edit(Put((*path, key), "")), new, "name")
 
 
 def _key_field(holder: Row, path: JsonPath, number: int, key: str) -> Field:
     def rename(text: str) -> EditBuilder:
         if text != key and text in holder.value:
-            raise FieldError(f"{text!r} already exists")
-        wanted = required_text("a key")(text)
+            raise FieldError(f"{text} already exists")
+        wanted = required_text("Key")(text)
         return _edits([Rename((*path, key), wanted)] if wanted != key else [])
 
-    then = Operation("go to its value", None, _id(holder, number), "value")
+    then = Operation("Go to value", None, _id(holder, number), "value")
     return Field(f"rename .{key}", key, "line", rename, then=then)
 
 

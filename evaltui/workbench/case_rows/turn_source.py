@@ -54,7 +54,7 @@ def _row(source: RowSource, turn: int | None, number: int) -> Row:
         return lambda text: _build(source, turn, lambda rubrics: rubrics.change(number, field, text))
 
     def change_id(text: str) -> EditBuilder:
-        return change("rubric_id")(required_text("A rubric id")(text))
+        return change("rubric_id")(required_text("Rubric id")(text))
 
     text = field_value(data, field_path(data, path, "rubric_content"), "text_property")
     description = field_value(data, path, "description")
@@ -69,7 +69,7 @@ def _row(source: RowSource, turn: int | None, number: int) -> Row:
         "rubrics" if number == 0 else "",
         f"{name}  ({kind})" if kind else name,
         value=shown,
-        shown=None if shown else "(nothing)",
+        shown=None if shown else "empty",
         quiet=not shown,
         turn=turn,
         field=Field("change rubric", shown, "text", change("text")),
@@ -188,7 +188,7 @@ ADD_ROW: RowId = ("add",)
 
 def add_row(source: RowSource) -> Iterator[Row]:
     """The last row of a case that is edited: it opens the menu of what can be added."""
-    if source.unfolded is None or source.editor.is_simulated or not source.editor.turn_count:
+    if source.toggled is None or source.editor.is_simulated or not source.editor.turn_count:
         return
     count = source.editor.turn_count
     turn = TurnSource(source, count - 1)

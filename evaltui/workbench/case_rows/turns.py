@@ -49,7 +49,7 @@ def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
     for number, part in enumerate(parts):
         common: dict[str, Any] = {
             "turn": turn.number,
-            "label": whose if number == 0 else "",
+            "label": _label(whose) if number == 0 else "",
             "adds": adds,
             "path": message.path if number == 0 else (*message.parts_path, number),
             "delete": _remove_part(turn, whose, number, len(parts)),
@@ -59,7 +59,7 @@ def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
                 turn.id(whose, number),
                 "fact",
                 value=texts[number],
-                shown=None if texts[number] else "(nothing)",
+                shown=None if texts[number] else "empty",
                 quiet=not texts[number],
                 field=_text_field(turn, whose, texts[number], number),
                 **common,
@@ -74,8 +74,8 @@ def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
             # Once something is typed, its place is that of the part.
             turn.id(whose, len(parts)),
             "fact",
-            "" if parts else whose,
-            shown="no response expected" if whose == "answer" and not message.exists else "(nothing)",
+            "" if parts else _label(whose),
+            shown="no response expected" if whose == "answer" and not message.exists else "empty",
             quiet=True,
             turn=turn.number,
             field=_text_field(turn, whose, "", None),
@@ -86,6 +86,10 @@ def message_rows(turn: TurnSource, whose: Whose) -> Iterator[Row]:
 
 def _message(turn: TurnEditor, whose: Whose) -> MessageEditor:
     return turn.user if whose == "user" else turn.answer
+
+
+def _label(whose: Whose) -> str:
+    return "user" if whose == "user" else "response"
 
 
 def _what(whose: Whose) -> str:
@@ -132,7 +136,7 @@ def _response_row(turn: TurnSource, part: int, response: Mapping[str, Any], comm
             "change call of response",
             name,
             "line",
-            lambda typed: change("name", required_text("A call name")(typed)),
+            lambda typed: change("name", required_text("Call name")(typed)),
             tuple(Completion(one) for one in _calls_before(turn)),
         ),
         **common,
@@ -152,14 +156,14 @@ def _calls_before(turn: TurnSource) -> list[str]:
 def _part_text(part: Any) -> tuple[str, bool]:
     """A part as what it is and how big; and whether it is quiet."""
     if not isinstance(part, dict):
-        return "[a part of another kind]", False
+        return "[unknown part]", False
     if isinstance(part.get("text"), str) and part.get("thought"):
-        return f"{part['text']}\n[a thought: not scored]", True
+        return f"{part['text']}\n[thought, not scored]", True
     for name, show in _PARTS.items():
         value = part.get(spelt(name, part))
         if isinstance(value, dict):
             return show(value), False
-    return "[a part of another kind]", False
+    return "[unknown part]", False
 
 
 def _blob(value: dict[str, Any]) -> str:
@@ -186,10 +190,16 @@ _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
 EXPECTATION_TEXTS: dict[ExpectationKind, str] = {
     "calls": "exactly these calls",
     "none": "no calls expected",
-    "unspecified": "unspecified (scored as no calls)",
+    "unspecified": "unspecified",
     "unchecked": "not checked",
 }
 CONTEXT_TEXT = "context turn, not scored"
+_MEANINGS: dict[ExpectationKind, str] = {
+    "calls": "exactly these calls are expected",
+    "none": "no calls expected; each call is unexpected",
+    "unspecified": "unspecified; scored as no calls",
+    "unchecked": "calls are not checked; any may be made",
+}
 _LABELS: dict[ExpectationKind, str] = {
     "calls": "expect these calls",
     "none": "expect no calls",
@@ -306,8 +316,8 @@ def _unknown(turn: TurnSource) -> Iterator[Row]:
 # What any row of a turn may change
 
 
-def next_expectation(source: RowSource, number: int) -> tuple[Operation, int]:
-    """The next of the four kinds of expectation, and how many calls are taken out by it."""
+def next_expectation(source: RowSource, number: int) -> tuple[Operation, str, int]:
+    """The next of the four kinds of expectation, what it means, and how many calls are deleted by it."""
     turn = TurnSource(source, number)
     kind = turn.editor.expectation.kind
     wanted = EXPECTATION_KINDS[(EXPECTATION_KINDS.index(kind) + 1) % len(EXPECTATION_KINDS)]
@@ -315,8 +325,9 @@ def next_expectation(source: RowSource, number: int) -> tuple[Operation, int]:
     edit = turn.build(lambda editor: editor.set_expectation(wanted))
     if wanted == "calls" and not turn.calls:
         # One is added, whose name is typed next.
-        return Operation(label, edit, turn.id("call", 0), "value"), 0
-    return Operation(label, edit), len(turn.calls) if wanted in ("none", "unspecified") else 0
+        return Operation(label, edit, turn.id("call", 0), "value"), _MEANINGS[wanted], 0
+    lost = len(turn.calls) if wanted in ("none", "unspecified") else 0
+    return Operation(label, edit), _MEANINGS[wanted], lost
 
 
 def toggle_context(source: RowSource, number: int) -> Operation:

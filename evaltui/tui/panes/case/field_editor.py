@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 
+from evaltui.text.keys import key_of
 from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.pages.case import OpenField
@@ -141,7 +142,7 @@ class FieldEditor:
         app = self._pane.app
         if was_typing and isinstance(app, KeysInOrder):
             app.swallow_typing()
-            self._workbench.say("Field closed: its line was changed outside   esc continue")
+            self._workbench.say("Field closed: its line was changed outside")
 
     def close(self, *, keep: bool) -> None:
         """Leaves the field. What is not valid is kept for later with `keep`, else dropped."""
@@ -233,14 +234,21 @@ class FieldEditor:
         elif not field.asks_to_discard():
             self._changes.restore(field)
             if field.done:
-                self._workbench.say("Cancelled   U redo")
+                self._workbench.say(f"Cancelled   {key_of('redo')} redo")
             self.close(keep=False)
         self._pane.show_soon()
 
     def step(self, step: int) -> None:
-        """Ends the field and edits the next (1) or the one before (-1); the last one is not left."""
+        """Ends the field and edits the next (1) or the one before (-1); the last one is not left.
+
+        A completion that is ready is taken first, and the field stays open.
+        """
         field = self.opened
         if field is None or field.adds is not None:
+            return
+        if step > 0 and field.completes():
+            field.widget.begin(field.matches()[field.choice or 0].text, selected=False)
+            self.typed()
             return
         if not self._finished():
             self._pane.show_soon()
@@ -253,8 +261,8 @@ class FieldEditor:
         order = range(current + step, len(rows) if step > 0 else -1, step)
         following = next((number for number in order if rows[number].field is not None), None)
         if following is None:
-            key = "ctrl+j" if field.is_text else "enter"
-            self._workbench.say(f"{'Last' if step > 0 else 'First'} field   {key} apply")
+            apply = key_of("end_text" if field.is_text else "end_field")
+            self._workbench.say(f"{'Last' if step > 0 else 'First'} field   {apply} apply")
             self._pane.show_soon()
             return
         self._go_on(field, None)
@@ -313,10 +321,20 @@ class FieldEditor:
         if field is None:
             return None
         adding = field.adds is not None or field.is_gone
-        below = field.lines_below()
+        chosen = None if field.choice is None else field.choice - field.first_choice
         row = self._pane.row
         remark = row.declared if row and field.part == "value" and not field.is_text else ""
-        return OpenField(field.row, field.part, self.height(), field.is_text, below, remark, adding)
+        return OpenField(
+            field.row,
+            field.part,
+            self.height(),
+            field.is_text,
+            field.choice_lines(),
+            chosen,
+            field.lines_below(),
+            remark,
+            adding,
+        )
 
     def shown_state(self) -> object:
         """What of the field the page around it shows."""

@@ -12,6 +12,7 @@ from typing import Any
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.panes.case.navigation import CaseRows
@@ -84,8 +85,9 @@ class OpenedField:
             return False
         changed = changed_characters(self.base, self.widget.typed)
         if changed > _MOST_DISCARDED:
-            key = "ctrl+j" if self.is_text else "enter"
-            self.question = f"{changed} characters changed   esc discard   {key} apply"
+            apply = key_of("end_text" if self.is_text else "end_field")
+            cancel = key_of("leave_field")
+            self.question = f"{changed} characters changed   {cancel} discard   {apply} apply"
         return bool(self.question)
 
     def kind_for(self, now: Field) -> Kind:
@@ -122,22 +124,32 @@ class OpenedField:
         """Index of the first completion on screen: there may be more than fit."""
         return max(0, (self.choice or 0) - _MOST_CHOICES + 1)
 
-    def lines_below(self) -> list[Line]:
-        """Completions and the problem, drawn below the field."""
-        lines: list[Line] = []
+    def completes(self) -> bool:
+        """Whether a completion is ready to be taken: it is selected, or has what was typed in it."""
+        matches = self.matches()
+        if not matches or self.choice is not None:
+            return bool(matches)
+        # Letters in between may be another text that is not on offer.
+        return self.handled not in ("", self.base) and _rank(self.handled, matches[0].text) < _SCATTERED
+
+    def choice_lines(self) -> list[tuple[Line, Line]]:
+        """Completions below the field: the text of each, and more about it at its right."""
+        lines: list[tuple[Line, Line]] = []
         matches, first = self.matches(), self.first_choice
+        taken = (self.choice or 0) if self.adds is None and self.completes() else None
         for number, one in enumerate(matches[first : first + _MOST_CHOICES], first):
-            chosen = number == self.choice
-            detail = f"  {one.detail.splitlines()[0][:80]}" if one.detail else ""
-            lines.append(
-                [
-                    ("› " if chosen else "  ", "bold accent"),
-                    *_marked(one.text, self.handled, "bold" if chosen else ""),
-                    (visible(detail), "muted"),
-                ]
-            )
+            left = _marked(one.text, self.handled, "bold" if number == self.choice else "")
+            if one.detail:
+                left.append((visible(f"  {one.detail.splitlines()[0][:80]}"), "muted"))
+            tab: Line = [(key_of("next_field"), "bold accent"), (" complete", "muted")]
+            lines.append((left, tab if number == taken else []))
         if len(matches) > first + _MOST_CHOICES:
-            lines.append([(f"  … {len(matches) - first - _MOST_CHOICES} more", "muted")])
+            lines.append(([(f"… {len(matches) - first - _MOST_CHOICES} more", "muted")], []))
+        return lines
+
+    def lines_below(self) -> list[Line]:
+        """The problem and the question, drawn below the field."""
+        lines: list[Line] = []
         if self.problem:
             lines.append([("! ", "error"), (visible(self.problem), "error")])
         if self.question:
@@ -145,7 +157,7 @@ class OpenedField:
         return lines
 
 
-_NO_MATCH = 3
+_SCATTERED, _NO_MATCH = 2, 3
 
 
 def _rank(typed: str, text: str) -> int:
@@ -153,7 +165,7 @@ def _rank(typed: str, text: str) -> int:
     wanted, found = typed.casefold(), text.casefold()
     if wanted in found:
         return 0 if found.startswith(wanted) else 1
-    return 2 if len(_letters(typed, text)) == len(typed) else _NO_MATCH
+    return _SCATTERED if len(_letters(typed, text)) == len(typed) else _NO_MATCH
 
 
 def _letters(typed: str, text: str) -> list[int]:
@@ -312,7 +324,7 @@ class FieldChanges:
         if was_typed and field.widget.typed != field.seen:
             field.field = now.of_kind(field.kind)
             field.seen = field.base = field.field.text
-            field.problem = f"Changed outside to {field.seen[:60]}   esc takes theirs"
+            field.problem = f"Changed outside to {field.seen[:60]}   {key_of('leave_field')} take theirs"
             self.keep_unapplied(field)
             return True
         # It begins anew, as what it is now.
@@ -329,5 +341,6 @@ class FieldChanges:
             return False
         field.is_gone = True
         field.row = self._pane.rows[self._pane.current].id
-        field.problem = "This line was deleted outside; the text cannot be applied   esc cancel"
+        cancel = key_of("leave_field")
+        field.problem = f"This line was deleted outside; the text cannot be applied   {cancel} cancel"
         return True

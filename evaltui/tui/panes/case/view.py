@@ -13,6 +13,7 @@ from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import (
     ATTACH_HINT,
@@ -64,7 +65,7 @@ class OutsideEditing:
             return "The case was deleted"
         try:
             if selected.text() != before != text:
-                return "The case was changed outside   esc, then f4 and ctrl+j, to replace it"
+                return f"The case was changed outside   {key_of('leave_field')} cancel"
             made = selected.replaced(text)
         except (FieldError, EditError) as error:
             return str(error)
@@ -94,8 +95,8 @@ class OutsideEditing:
         if draft == selected.text():
             unapplied.drop(case.path, *at)
         else:
-            unapplied.keep(case.path, *at, draft, "a draft; f4 edits it")
-            self._workbench.say("Not applied; the draft is kept until you leave the case   f4 edit")
+            unapplied.keep(case.path, *at, draft, f"draft   {key_of('raw_case')} edit")
+            self._workbench.say(f"Draft kept until you leave the case   {key_of('raw_case')} edit")
         self._pane.show_soon()
 
     def edit_in_editor(self, row: Row) -> None:
@@ -208,6 +209,13 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
     # Changing rows
 
+    def edit_user_text(self) -> None:
+        """Opens the user's text of the first turn, as in a new case."""
+        self.follow()
+        if self.rows:
+            self.move_to_id(("turn", 0, "user", 0))
+            self._editor.edit("value")
+
     def action_edit_field(self) -> None:
         row = self.ready_row()
         if row is None:
@@ -221,7 +229,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         elif row.adds and row.role in ("fact", "argument", "hint"):
             self._editor.perform(row.adds[0], "")
         else:
-            self.refuse_row("this is kept as it is; f4 shows the JSON of the case, where it can be changed")
+            self.refuse_row(f"Read-only here   {key_of('raw_case')}  Edit JSON")
 
     def action_rename_field(self) -> None:
         row = self.ready_row()
@@ -231,7 +239,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             elif row.role == "call":
                 self._editor.edit("value")
             else:
-                self.refuse_row("there is no name on this line")
+                self.refuse_row("No name on this line")
 
     def _perform(self, operation: Callable[[Row], Operation | None], otherwise: str) -> None:
         """Does an operation of the current row; `otherwise` is why there is none."""
@@ -243,16 +251,16 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         if row is not None and row.is_unset:
             self._editor.edit("value")
         elif row is not None:
-            self._editor.perform(row.adds[0] if row.adds else None, "nothing can be added here")
+            self._editor.perform(row.adds[0] if row.adds else None, "Nothing to add here")
 
     def action_insert_before(self) -> None:
-        self._perform(lambda row: row.insert, "O inserts a turn before a turn, a call before a call")
+        self._perform(lambda row: row.insert, "Select a turn or call to insert before")
 
     def action_duplicate_field(self) -> None:
-        self._perform(lambda row: row.duplicate, "d duplicates a turn or a call: go to one")
+        self._perform(lambda row: row.duplicate, "Select a turn or call to duplicate")
 
     def action_delete_field(self) -> None:
-        self._perform(lambda row: row.delete, "this line cannot be deleted")
+        self._perform(lambda row: row.delete, "Not deletable")
 
     def action_move_field_up(self) -> None:
         self._move_row(-1)
@@ -261,7 +269,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         self._move_row(1)
 
     def _move_row(self, step: int) -> None:
-        why_not = "turns and calls can be moved: go to one"
+        why_not = "Select a turn or call to move"
         self._perform(lambda row: row.move(step) if row.move else None, why_not)
 
     def action_next_kind(self) -> None:
@@ -271,17 +279,21 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
         if row.cycle is not None:
             self._editor.perform(row.cycle, "")
         elif row.turn is None:
-            self._workbench.say("go to a turn: there it changes what is expected of calls")
+            self._workbench.say("No turn selected")
         else:
-            operation, lost = next_expectation(self.selected.source, row.turn)
-            self._editor.perform(operation, "")
-            if lost:
-                self._workbench.say(f"Turn {row.turn + 1}: {counted(lost, 'call')} removed   u  Undo")
+            self._change_expectation(row.turn)
+
+    def _change_expectation(self, turn: int) -> None:
+        """The next of the four kinds of expectation; says what it means and what is lost by it."""
+        operation, meaning, lost = next_expectation(self.selected.source, turn)
+        self._editor.perform(operation, "")
+        gone = f"; {counted(lost, 'call')} deleted   {key_of('undo')} undo" if lost else ""
+        self._workbench.say(f"Turn {turn + 1}: {meaning}{gone}")
 
     def action_context_turn(self) -> None:
         self._perform(
             lambda row: None if row.turn is None else toggle_context(self.selected.source, row.turn),
-            "go to the turn that is to be run and not scored",
+            "No turn selected",
         )
 
     def action_add_other(self) -> None:
@@ -292,7 +304,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             one.label: partial(self._editor.perform, one, "") for one in row.adds if one.label
         }
         if row.turn is not None:
-            adds["attach a file to what the user says"] = partial(self._ask_for_file, row.turn)
+            adds["attach file to user message"] = partial(self._ask_for_file, row.turn)
         choices = tuple(Completion(label) for label in adds)
         field = Field("", "", "line", _changes_nothing, choices, live=False)
         self._editor.open(row, "value", field, adds=adds)
@@ -360,4 +372,4 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
 
 
 def _changes_nothing(text: str) -> Any:
-    raise FieldError("choose one of these")
+    raise FieldError("Nothing of this kind to add here")

@@ -40,6 +40,11 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     class Edit(Message):
         """The user wants to edit the case that is selected."""
 
+        def __init__(self, *, is_new: bool = False) -> None:
+            super().__init__()
+            self.is_new = is_new
+            """Whether it was just added: then its first text is typed next."""
+
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self._folded_sets: set[str] = set()
@@ -291,7 +296,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _add_case(self) -> None:
         if set_editing.new_case(self._workbench.editing):
-            self.post_message(self.Edit())
+            self.post_message(self.Edit(is_new=True))
 
     def action_new_set(self) -> None:
         self._ask_for_set("New eval set", lambda: None)

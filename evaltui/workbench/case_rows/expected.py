@@ -1,0 +1,55 @@
+"""The row of a case that a difference in its last result is of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from evaltui.core.editing.set import CaseEditor
+from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.arg_rule import parse_arg_path
+from evaltui.workbench.fields import RowId
+from evaltui.workbench.results import expected_call, judged_row
+from evaltui.workbench.state import CaseOutcome, DifferenceAt
+
+
+def expected_row(scored: CaseOutcome, at: DifferenceAt, case: CaseEditor) -> RowId:
+    """The row that says what is expected there, down to a member of a nested value of the case as it is now.
+
+    What has no row, an unexpected call among it, leads to its turn.
+    """
+    if at.kind == "judgement":
+        return judged_row(scored.shown, scored.case, at)
+    if at.turn is None:
+        return _member(("final_state",), (), case.final_state.value, at.path)
+    turn: RowId = ("turn", at.turn)
+    if at.kind == "answer":
+        return (*turn, "answer", 0)
+    call = expected_call(scored.shown, scored.case, at)
+    if call is None:
+        return turn
+    row = (*turn, "call", call)
+    if at.kind != "argument":
+        return row
+    try:
+        return _member(row, ("arg",), case.turn(at.turn).call(call).arguments or {}, at.path)
+    except EditError:
+        return row
+
+
+def _member(holder: RowId, between: RowId, value: Any, path: str | None) -> RowId:
+    """The row of a path in an object whose members are rows; as much of it as there is."""
+    row = holder
+    try:
+        steps = parse_arg_path(path) if path else ()
+    except ValueError:
+        # A key of a state that no argument could have.
+        steps = (path or "",)
+    for step in steps:
+        names: list[Any] = [*value] if isinstance(value, dict) else [*range(len(value))]
+        if step not in names:
+            break
+        row = (*row, *(between if row == holder else ("in",)), names.index(step))
+        value = value[step]
+        if not isinstance(value, dict | list):
+            break
+    return row
