@@ -15,7 +15,7 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import run_id, run_names
 from evaltui.runs.log import LoggedSet, is_being_written, run_logs
-from evaltui.runs.log_reader import read_agent, read_run
+from evaltui.runs.log_reader import StoredRun, read_agent, read_run
 
 RunEnding = Literal["over", "interrupted", "going on"]
 
@@ -41,9 +41,13 @@ class RunRow:
     sets: tuple[LoggedSet, ...] = ()
     seconds: float | None = None
     """Wall time; None where nobody knows."""
+    tokens: float | None = None
+    """Those of all cases; None where nobody knows."""
     model: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The agent's files, with fingerprints of what they held; empty where nobody knows."""
     changed: tuple[str, ...] | None = None
-    """The agent's files that are not what they were; None where nobody knows."""
+    """The agent's files that are not any more what they were; None where nobody knows."""
     problem: str = ""
     """Why it cannot be read; nothing else is known then."""
 
@@ -63,6 +67,19 @@ class RunRow:
     @property
     def title(self) -> str:
         return run_title(self.number, self.started, self.name)
+
+
+def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
+    """What is different in two runs besides what the agent did, in short: its files, `model`, `config`."""
+    found = changed_files(before.files, after.files) if before.files and after.files else ()
+    if before.model and after.model and before.model != after.model:
+        found = (*found, "model")
+    then, now = (
+        {one.path: one.config for one in row.sets if one.config is not None} for row in (before, after)
+    )
+    if any(then[path] != now[path] for path in then.keys() & now.keys()):
+        found = (*found, "config")
+    return found
 
 
 def run_title(number: int | None, started: datetime, name: str = "") -> str:
@@ -139,9 +156,18 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
         sum(len(one.eval_ids) for one in header.sets),
         header.sets,
         run.footer.seconds if run.footer else None,
+        _tokens(run),
         str(read_agent(path).get("model") or ""),
+        header.files,
         None if files is None or not header.files else changed_files(header.files, files),
     )
+
+
+def _tokens(run: StoredRun) -> float | None:
+    summaries = [one.summary for one in run.results]
+    known = [one.tokens * one.runs for one in summaries if one.tokens is not None]
+    # Of some cases only it would look like little.
+    return sum(known) if known and len(known) == len(summaries) else None
 
 
 def _started(path: Path) -> datetime:

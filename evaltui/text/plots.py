@@ -11,6 +11,8 @@ from evaltui.text.lines import Line, Span
 
 _RIGHT_HALF = "╺"
 _WIDEST_COLUMN = 4
+# Rows from which on a half is named, too.
+_WITH_HALF = 6
 
 
 def sparkline(values: Sequence[float | None], roles: Sequence[str]) -> Line:
@@ -22,17 +24,31 @@ def _spark(value: float | None) -> str:
     return "·" if value is None else SPARKS[round(_share(value) * (len(SPARKS) - 1))]
 
 
-def column_plot(values: Sequence[float], roles: Sequence[str], width: int, height: int) -> list[Line]:
-    """Shares as columns in eighths of a cell, the last ones at the right, with 0% and 100% at the left."""
+def column_plot(
+    values: Sequence[float],
+    roles: Sequence[str],
+    width: int,
+    height: int,
+    marks: Sequence[Span] = (),
+) -> list[Line]:
+    """Shares as columns in eighths of a cell, the last ones at the right, with 0% and 100% at the left.
+
+    `marks`, one for each value, stand in a line below the columns.
+    """
     margin = len("100% ")
     room = max(1, width - margin)
     shown = list(zip(values, roles, strict=True))[-room:]
     wide = min(_WIDEST_COLUMN, max(1, room // max(1, len(shown))))
+    # Columns that are wide enough do not touch.
+    gap = " " if wide > 2 else ""
+    labels = {0: "0%", **({(height - 1) // 2: "50%"} if height >= _WITH_HALF else {}), height - 1: "100%"}
     lines: list[Line] = []
     for row in reversed(range(height)):
-        label = "100%" if row == height - 1 else "0%" if row == 0 else ""
-        columns = [(_column(value, row, height) * wide, role) for value, role in shown]
-        lines.append([(f"{label:>{margin - 1}} ", "muted"), *columns])
+        columns = [(_column(value, row, height) * (wide - len(gap)) + gap, role) for value, role in shown]
+        lines.append([(f"{labels.get(row, ''):>{margin - 1}} ", "muted"), *columns])
+    if marks:
+        below = [(f"{mark:^{wide - len(gap)}}{gap}", role) for mark, role in marks[-len(shown) :]]
+        lines.append([(" " * margin, ""), *below])
     return lines
 
 

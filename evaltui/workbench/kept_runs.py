@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
 from evaltui.files.agent_files import files_of
 from evaltui.runs.history import KeptRun, open_run, run_id
-from evaltui.runs.listing import RunRow, names_by_run, newest_first, read_row, stored_runs
+from evaltui.runs.listing import RunRow, changed_between, names_by_run, newest_first, read_row, stored_runs
 from evaltui.runs.log import run_logs
 
 # At a time, so that what is looked at now does not wait for what was looked at before.
@@ -26,6 +27,7 @@ class KeptRuns:
         self.paths: Sequence[Path] | None = None
         self._names: Mapping[str, tuple[str, ...]] = {}
         self._places: Mapping[Path, int] = {}
+        self._before: Mapping[Path, Path] = {}
         self._files: Mapping[str, str] = {}
         self._rows: dict[Path, RunRow] = {}
         self._wanted: dict[Path, None] = {}
@@ -33,24 +35,46 @@ class KeptRuns:
 
     async def load(self) -> None:
         """Look which runs there are, the newest first; what is known of those that are over stays."""
-        self.paths, self._names, self._files = await asyncio.to_thread(self._look)
+        paths, self._names, self._files = await asyncio.to_thread(self._look)
         # Names and the agent's files may have changed.
         self._rows.clear()
-        self._changed()
+        self._list(paths)
         # Which files google-adk has left is told by what is in them, and they may be large.
-        self.paths = await asyncio.to_thread(stored_runs, self._agent_dir)
+        self._list(await asyncio.to_thread(stored_runs, self._agent_dir))
+
+    def _list(self, paths: Sequence[Path]) -> None:
+        self.paths, self._before = paths, dict(pairwise(paths))
         self._changed()
 
     def row(self, path: Path) -> RunRow | None:
         """What is known of a run; None while it is being read."""
         known = self._rows.get(path)
         if known is None:
-            # The last one wished for is looked at now.
-            self._wanted.pop(path, None)
-            self._wanted[path] = None
-            if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._read())
+            self._want(path)
         return known
+
+    def _want(self, path: Path) -> None:
+        # The last one wished for is looked at now.
+        self._wanted.pop(path, None)
+        self._wanted[path] = None
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read())
+
+    def previous(self, path: Path) -> RunRow | None:
+        """The run before another one; None where there is none, or while it is being read."""
+        before = self._before.get(path)
+        return self.row(before) if before else None
+
+    def changed_in(self, path: Path) -> tuple[str, ...]:
+        """What is different in a run from the one before it, as far as that is known by now."""
+        row, before = self._rows.get(path), self.previous(path)
+        return changed_between(before, row) if row and before else ()
+
+    def read_again(self) -> None:
+        """Looks how far the runs are that go on."""
+        for path, row in self._rows.items():
+            if row.ending == "going on":
+                self._want(path)
 
     async def _read(self) -> None:
         while self._wanted:

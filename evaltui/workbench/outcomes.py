@@ -127,6 +127,8 @@ class Outcomes:
         """What happened in these cases."""
         self.previous_run: PastRun | None = None
         """The run that is shown instead of the last results; None where those are."""
+        self.base_run: Path | None = None
+        """The log or result file of the run that others are compared with, as the user has chosen it."""
         self.version = 0
         """Another one whenever results have come or gone."""
         self._before: dict[CaseId, str] = {}

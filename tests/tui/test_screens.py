@@ -23,6 +23,7 @@ from evaltui.tui.pane import PaneFrame
 from evaltui.tui.screens.criteria import CriteriaScreen
 from evaltui.tui.screens.details import DetailsScreen, RawScreen
 from evaltui.tui.screens.finding import FindCaseScreen
+from evaltui.tui.screens.framed import FramedScreen
 from evaltui.tui.screens.keys import HelpScreen
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.screens.main_dialogs import MainDialogs
@@ -89,7 +90,7 @@ def every_screen():
 
 def test_every_screen_has_keys_wherever_the_focus_is():
     # The whole of a raw screen is one text field, which has its keys.
-    bases = {ActionScreen, DialogScreen, textual_private.HearingScreen, MainDialogs, RawScreen}
+    bases = {ActionScreen, DialogScreen, FramedScreen, textual_private.HearingScreen, MainDialogs, RawScreen}
     without = {one for one in every_screen() - bases if not one._merge_bindings().key_to_bindings}
     assert without == set()
 

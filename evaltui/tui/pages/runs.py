@@ -1,135 +1,246 @@
-"""Earlier runs: one as a line and in full, two compared, and the history of a case."""
+"""Earlier runs: a table, their pass rates as a plot, and one in full."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
-from evaltui.core.compare.comparison_lines import side_line
-from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
-from evaltui.core.compare.run_summary import CaseSummary
+from rich.cells import cell_len
+
 from evaltui.core.model.outcome import Status
 from evaltui.runs.listing import RunRow
-from evaltui.text.figures import UNKNOWN, counted, show_clock, show_duration, show_rate, show_score
-from evaltui.text.lines import Line, Span, cells, cut, pad
-from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, WORDS, counts, glyph
+from evaltui.text.figures import (
+    UNKNOWN,
+    counted,
+    show_duration,
+    show_elapsed,
+    show_moment,
+    show_rate,
+    some_of,
+)
+from evaltui.text.lines import Line, Span, cells, pad
+from evaltui.text.outcomes import ROLES, RUNNING, glyph
 from evaltui.text.plots import bar, column_plot
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench.kept_runs import Compared, KindTitle
 
-_WHEN = 19
-_NAME, _LONG_NAME = 12, 24
-_STATE = 24
-# From here on there is room for names of files.
-_ROOMY = 90
-_COUNTS = 20
-_SECONDS = 11
-_RATE = 16
-# From here on there is room for the pass rate, and for the failures of a run beside the list.
-_WITH_RATE = 110
+# Cells of a column, without the two behind it.
+_RUN, _WHEN, _RATE, _TIME = 4, 12, 4, 10
+_BAR, _COST, _CHANGED = 8, 6, 10
+# Least and most cells of the columns of names, and of what was run.
+_NAME, _WHAT, _LONGEST_WHAT, _LONGEST_CHANGED = (4, 20), (4, 12), 28, 26
+_CHANGED_HEAD = "changed since previous run"
+_TABLED = ("PASSED", "FAILED", "ERROR", "FLAKY")
 
 
-def runs_head(width: int) -> Line:
+class Columns(NamedTuple):
+    """The cells of the columns of a table of runs; 0 for one that there is no room for."""
+
+    digits: int
+    """Cells of the number of cases with one outcome."""
+    name: int = 0
+    what: int = 0
+    bar: int = 0
+    cost: int = 0
+    changed: int = 0
+
+    @classmethod
+    def fitting(cls, width: int, rows: Sequence[RunRow]) -> Columns:
+        """For lines of `width` cells, such that these rows are cut as little as possible."""
+        digits = max(2, len(str(max((row.selected for row in rows), default=0))))
+        names, whats = (
+            max((cell_len(text(row)) for row in rows), default=0) for text in (_name_in, selected_in)
+        )
+        room = width - 2 - (_RUN + 2) - (_WHEN + 2) - len(_TABLED) * (digits + 1) - 1 - (_RATE + 2) - _TIME
+        wanted = {
+            "name": _within(names, *_NAME),
+            "changed": _CHANGED,
+            "bar": _BAR,
+            "what": _within(whats, *_WHAT),
+            "cost": _COST,
+        }
+        found = {}
+        for column, size in wanted.items():
+            if room < size + 2:
+                break
+            found[column] = size
+            room -= size + 2
+        for column, most in (("what", min(whats, _LONGEST_WHAT)), ("changed", _LONGEST_CHANGED)):
+            if column in found:
+                more = max(0, min(room, most - found[column]))
+                found[column] += more
+                room -= more
+        return cls(digits, **found)
+
+
+def _within(size: int, least: int, most: int) -> int:
+    return max(least, min(size, most))
+
+
+def _name_in(row: RunRow) -> str:
+    return visible(row.name)
+
+
+def runs_head(columns: Columns) -> Line:
     """The heads of the columns of `run_line`."""
-    roomy = width >= _ROOMY
-    name = _LONG_NAME if roomy else _NAME
-    columns = [f"  {'run':{_WHEN}}  {'name':{name}}  {'outcomes':{_COUNTS}}"]
-    columns += [f"{'pass rate':{_RATE}}"] if width >= _WITH_RATE else []
-    columns += [f"{'time':>{_SECONDS}}  ", f"{'agent':{_STATE}}  sets" if roomy else "agent"]
-    return [("".join(columns), "muted")]
+    line: Line = [("  ", ""), (f"{'run':<{_RUN}}  {'when':<{_WHEN}}  ", "muted")]
+    line += [(pad(head, width) + "  ", "muted") for head, width in _texts(columns, "name", "what") if width]
+    line += [(f"{glyph(status)[0]:>{columns.digits}} ", ROLES[status]) for status in _TABLED]
+    line.append((f" {pad('pass rate', _RATE + 1 + columns.bar) if columns.bar else 'rate'}  ", "muted"))
+    line.append((f"{'time':>{_TIME}}", "muted"))
+    line += [(f"  {'cost':>{columns.cost}}", "muted")] if columns.cost else []
+    changed = _CHANGED_HEAD if len(_CHANGED_HEAD) <= columns.changed else "changed"
+    return [*line, ("  " + pad(changed, columns.changed), "muted")] if columns.changed else line
 
 
-def run_line(row: RunRow, width: int) -> Line:
-    """How it ended, when it began, its name, outcomes, pass rate, time, and the agent's state."""
-    name = "google-adk" if row.is_of_adk and not row.name else row.name
-    roomy = width >= _ROOMY
+def _texts(columns: Columns, name: str, what: str) -> tuple[tuple[str, int], tuple[str, int]]:
+    return (name, columns.name), (what, columns.what)
+
+
+def run_line(row: RunRow, columns: Columns, now: datetime, changed: Sequence[str] = ()) -> Line:
+    """A run in the columns; `changed` is what is different from the run before it."""
+    number = "adk" if row.is_of_adk else str(row.number or UNKNOWN)
     head: Line = [
         _mark(row),
-        (f" {show_clock(row.started, datetime.now(UTC)):{_WHEN}}  ", ""),
-        (pad(visible(name), _LONG_NAME if roomy else _NAME), "bold" if row.name else "muted"),
-        ("  ", ""),
+        (f" {number:<{_RUN}}", "bold"),
+        (f"  {pad(show_moment(row.started, now), _WHEN)}  ", ""),
     ]
     if row.problem:
         return [*head, (f"unreadable: {visible(row.problem)}", "error")]
-    figures = counts({status: row.counts.get(status, 0) for status in COUNTED}) or [("no case", "muted")]
+    names = _texts(columns, _name_in(row), selected_in(row))
+    head += [
+        (pad(text, width) + "  ", role)
+        for (text, width), role in zip(names, ("bold", "muted"), strict=True)
+        if width
+    ]
     return [
         *head,
-        *figures,
-        (" " * max(1, _COUNTS - cells(figures)), ""),
-        *(_rate(row) if width >= _WITH_RATE else []),
-        (f"{_lasted(row):>{_SECONDS}}", "warning" if row.ending == "interrupted" else "muted"),
-        *_state_columns(row, roomy=roomy),
+        *_counts(row, columns.digits),
+        (" ", ""),
+        *_rate(row, columns.bar),
+        (f"  {_lasted(row, now):>{_TIME}}", "warning" if row.ending == "interrupted" else "muted"),
+        *([(f"  {UNKNOWN:>{columns.cost}}", "faint")] if columns.cost else []),
+        *([_changed(changed, columns.changed)] if columns.changed else []),
     ]
 
 
-def _rate(row: RunRow) -> Line:
-    """` 44% ━━━━─────`"""
+def _changed(names: Sequence[str], width: int) -> Span:
+    return f"  {pad(', '.join(map(visible, names)) or UNKNOWN, width)}", "" if names else "faint"
+
+
+def selected_in(row: RunRow) -> str:
+    """`lights, thermostat`, `lights: hello`, `lights: 3 cases`"""
+    parts = []
+    for one in row.sets:
+        some = one.eval_ids[0] if len(one.eval_ids) == 1 else counted(len(one.eval_ids), "case")
+        parts.append(one.eval_set_id if one.whole or row.is_of_adk else f"{one.eval_set_id}: {some}")
+    return visible(", ".join(parts))
+
+
+def _counts(row: RunRow, width: int) -> Line:
+    figures = [(row.counts.get(status, 0), ROLES[status]) for status in _TABLED]
+    return [(f"{number:>{width}} ", role if number else "faint") for number, role in figures]
+
+
+def _rate(row: RunRow, width: int) -> Line:
+    """` 44% ━━━━─────`; of a run that goes on how far it is."""
     done, passed = sum(row.counts.values()), row.counts.get("PASSED", 0)
+    if row.ending == "going on":
+        far = done / max(1, row.selected)
+        return [
+            (f"{show_rate(far):>{_RATE}}", "muted"),
+            *([(" ", ""), *bar(far, width, "accent")] if width else []),
+        ]
     if not done:
-        return [(" " * _RATE, "")]
-    shown = bar(passed / done, _RATE - 7, "success" if passed == done else "warning")
-    return [(f"{show_rate(passed / done):>4} ", "bold"), *shown, ("  ", "")]
+        return [(f"{UNKNOWN:>{_RATE}}", "faint"), (" " * (width + 1 if width else 0), "")]
+    role = "success" if passed == done else "warning" if passed else "error"
+    return [
+        (f"{show_rate(passed / done):>{_RATE}}", "bold"),
+        *([(" ", ""), *bar(passed / done, width, role)] if width else []),
+    ]
 
 
-def _state_columns(row: RunRow, *, roomy: bool) -> Line:
-    state = _agent_state(row, roomy=roomy)
-    if not roomy:
-        return [(f"  {state}", "muted")]
-    return [(f"  {pad(state, _STATE)}  {', '.join(visible(one.eval_set_id) for one in row.sets)}", "muted")]
-
-
-def _mark(row: RunRow) -> tuple[str, str]:
+def _mark(row: RunRow) -> Span:
     if row.problem:
         return glyph("ERROR")
     if row.ending == "going on":
         return glyph(RUNNING)
-    return ("…", "warning") if row.status is None else glyph(row.status)
+    return ("–", "warning") if row.status is None else glyph(row.status)
 
 
-def _lasted(row: RunRow) -> str:
-    if row.ending != "over":
-        return row.ending
-    return "" if row.seconds is None else show_duration(row.seconds)
+def _lasted(row: RunRow, now: datetime) -> str:
+    if row.ending == "going on":
+        return show_elapsed(max(0.0, (now - row.started).total_seconds()))
+    if row.ending == "interrupted":
+        return f"{sum(row.counts.values())}/{row.selected} run"
+    return show_duration(row.seconds)
 
 
-def _agent_state(row: RunRow, *, roomy: bool) -> str:
-    """Whether the agent is what it was then."""
-    if row.changed is None:
-        return ""
-    if not row.changed:
-        return "unchanged" if roomy else "same"
-    one, *more = row.changed
-    if not roomy:
-        return "changed"
-    return f"{f'{1 + len(more)} files' if more else visible(one)} changed since"
+# The plot
 
 
-def rates_plot(rows: Sequence[RunRow], current: Path | None, width: int, height: int) -> list[Line]:
-    """The pass rates of runs, of which the newest come first; one without cases is left out."""
-    done = [(row, sum(row.counts.values())) for row in reversed(rows)]
-    rates = [(row.path, row.counts.get("PASSED", 0) / count) for row, count in done if count]
-    roles = ["accent" if path == current else "line" for path, _ in rates]
-    return column_plot([rate for _, rate in rates], roles, width, height) if rates else []
+def write_plot(
+    page: Page, height: int, rows: Sequence[RunRow], current: RunRow | None, base: RunRow | None
+) -> None:
+    """The pass rates of runs, of which the newest come first, in so many lines, and at the right what the
+    current one came to.
 
-
-def write_run(page: Page, row: RunRow) -> None:
-    page.labelled("run", [(visible(row.id), "")])
-    if row.problem:
-        page.labelled("problem", [(visible(row.problem), "error")])
+    One without cases is left out.
+    """
+    rates = [(row, rate) for row in reversed(rows) if (rate := pass_rate(row)) is not None]
+    if not rates:
         return
+    beside = _beside_plot(rows, current, base) if page.width >= _WITH_FACTS else []
+    roles = ["accent" if row is current else "line" for row, _ in rates]
+    marks: list[Span] = [("●", "accent") if row is base else ("", "") for row, _ in rates]
+    room = page.width - (SIDE if beside else 0)
+    lines = column_plot([rate for _, rate in rates], roles, room, height - 1, marks)
+    for number, line in enumerate(lines):
+        fact = beside[number] if number < len(beside) else []
+        page.lines.append([*line, (" " * (room - cells(line)), ""), *fact])
+
+
+PLOT_ROWS = 8
+# Cells of what stands beside the plot and the table, and the width from which on it does.
+SIDE, _WITH_FACTS = 44, 100
+
+
+def pass_rate(row: RunRow) -> float | None:
+    """Of the cases that are done; None without one."""
     done = sum(row.counts.values())
-    sets = ", ".join(visible(one.eval_set_id) for one in row.sets)
-    all_of_them = counted(row.selected, "case")
-    how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
-    rest = ", r resumes it" if row.ending == "interrupted" and done != row.selected else ""
-    page.labelled("cases", [(how_many, ""), (f" of {sets}{rest}" if sets else rest, "muted")])
-    if row.model:
-        page.labelled("model", [(visible(row.model), "")])
-    if row.changed:
-        page.labelled("changed", [(", ".join(map(visible, row.changed)), ""), (" since then", "muted")])
+    return row.counts.get("PASSED", 0) / done if done else None
+
+
+def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | None) -> list[Line]:
+    if current is None or (rate := pass_rate(current)) is None:
+        return []
+    done, passed = sum(current.counts.values()), current.counts.get("PASSED", 0)
+    lines: list[Line] = [
+        [(visible(current.title), "bold")],
+        [(show_rate(rate), "bold accent"), (f"   {passed}/{done} passed", "muted")],
+    ]
+    if base is not None and base is not current and (before := pass_rate(base)) is not None:
+        lines += [[], [("base ● ", "muted"), (visible(base.title), ""), (f"  {show_rate(before)}", "muted")]]
+        if _same_cases(current, base):
+            points = round((rate - before) * 100)
+            role = "success" if points > 0 else "error" if points < 0 else "muted"
+            lines.append([(f"{points:+d} pts".replace("-", "−"), f"bold {role}"), (" to the base", "muted")])
+        else:
+            lines.append([("other cases than the base", "muted")])
+    alike = [(found, row) for row in rows if _same_cases(row, current) and (found := pass_rate(row))]
+    if alike:
+        best, of = max(alike, key=lambda one: one[0])
+        lines += [[], [("best ", "muted"), (show_rate(best), ""), (f"  {visible(of.title)}", "muted")]]
+    return lines
+
+
+def _same_cases(one: RunRow, other: RunRow) -> bool:
+    mine, theirs = ({(run.path, *run.eval_ids) for run in row.sets} for row in (one, other))
+    return mine == theirs
+
+
+# One run
 
 
 class FailedCase(NamedTuple):
@@ -140,139 +251,78 @@ class FailedCase(NamedTuple):
     why: str
 
 
-def write_failures(page: Page, failed: Sequence[FailedCase]) -> None:
-    """The cases of a run that did not pass, each with why."""
-    page.row((f"{counted(len(failed), 'case')} did not pass" if failed else "All cases passed", "muted"))
-    for case in failed:
+def write_side(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:
+    """What did not pass in a run, each with why, and below it what the run was; `failed` is None while it is
+    being read."""
+    facts = Page(page.width)
+    write_run(facts, row)
+    if not row.problem:
+        _write_failures(page, row, failed, height - len(facts.lines) - 1)
         page.blank()
-        page.row(glyph(case.status), (f" {visible(case.eval_id)}", "bold"))
-        page.block([(visible(case.why), "muted")], 2)
+    page.lines += facts.lines
 
 
-_ROLES: Mapping[Kind, str] = {"broken": "error", "fixed": "success", "flaky": "warning"}
-_MEANINGS: Mapping[Kind, str] = {
-    "broken": "passed in the base",
-    "fixed": "did not pass in the base",
-    "flaky": "repeats differ",
-    "expectation changed": "verdicts are not comparable",
-    "new": "not in the base",
-    "gone": "only in the base",
-    "not run": "run in one of them only",
-    "unchanged": "same verdict",
-}
-# Room for `≈ 3/5 → ✗ 0/5`.
-_VERDICTS = 15
-_TIME = 20
-_TOKENS = 24
-_WITH_FIGURES = 110
-
-
-def kind_line(title: KindTitle) -> Line:
-    """`▾ broken  2  passed before`"""
-    return [
-        ("▸ " if title.folded else "▾ ", "muted"),
-        (title.kind, _ROLES.get(title.kind, "bold")),
-        (f"  {title.count}", "bold"),
-        (f"  {_MEANINGS[title.kind]}", "muted"),
-    ]
-
-
-def change_line(change: CaseChange, name: str, names: int, width: int) -> Line:
-    """A case in both runs: its name in so many cells, verdicts, what moved most, time and tokens."""
-    left: Line = [(pad(name, names), ""), ("  ", ""), *_padded(_verdicts(change), _VERDICTS), ("  ", "")]
-    right: Line = []
-    if width >= _WITH_FIGURES:
-        right = [
-            (f"{_both(change, 'seconds', show_duration):>{_TIME}}", "muted"),
-            (f"{_both(change, 'tokens', _tokens):>{_TOKENS}}", "muted"),
-        ]
-    room = width - cells(left) - cells(right) - 1
-    return [*left, *_padded(cut(_what(change), max(1, room)), room), (" ", ""), *right]
-
-
-def _padded(line: Line, width: int) -> Line:
-    return [*line, (" " * max(0, width - cells(line)), "")]
-
-
-def _verdicts(change: CaseChange) -> Line:
-    sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
-    return [*sides[0], (" → ", "muted"), *sides[1]] if len(sides) > 1 else sides[0]
-
-
-def _what(change: CaseChange) -> Line:
-    if change.reasons:
-        return [(visible("; ".join(change.reasons)), "")]
-    moved = [score for score in change.scores if score.base != score.candidate]
-    if not moved or change.base is None or change.candidate is None:
-        return []
-    most = max(moved, key=lambda score: abs((score.candidate or 0.0) - (score.base or 0.0)))
-    return [(f"{visible(most.metric)} ", "muted"), *_score_change(most)]
-
-
-def _score_change(score: ScoreChange) -> Line:
-    before, after = show_score(score.base), show_score(score.candidate)
-    return [(before, ""), (" → ", "muted"), (after, "" if before == after else "bold")]
-
-
-def _both(change: CaseChange, what: Literal["seconds", "tokens"], show: Callable[[float], str]) -> str:
-    values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
-    if values == [None, None]:
-        return ""
-    return " → ".join(UNKNOWN if value is None else show(value) for value in values)
-
-
-def _tokens(count: float) -> str:
-    return f"{count:,.0f} tok"
-
-
-# Around it
-
-
-def sums_line(comparison: Comparison) -> Line:
-    """`2 broken  1 fixed  ·  time 3.1 s → 4.0 s (+29%)`"""
-    line: Line = []
-    for kind in KINDS:
-        if count := len(comparison.of(kind)):
-            line += [("  ", "")] if line else []
-            line.append((f"{count} {kind}", _ROLES.get(kind, "muted" if kind == "unchanged" else "")))
-    return line or [("No cases in either run", "muted")]
-
-
-def spent_line(compared: Compared) -> Line:
-    """What the cases that are in both took, and what is different between the runs besides."""
-    parts: list[str] = []
-    if seconds := compared.comparison.seconds:
-        both = f"{show_duration(seconds.base)} → {show_duration(seconds.candidate)}"
-        parts.append(f"time {both}{seconds.growth}")
-    if tokens := compared.comparison.tokens:
-        parts.append(f"tokens {tokens.base:,.0f} → {tokens.candidate:,.0f}{tokens.growth}")
-    line: Line = [(" · ".join(parts), "muted")] if parts else []
-    if between := compared.between:
-        line += [("  changed: " if parts else "changed: ", "muted"), ("; ".join(map(visible, between)), "")]
-    elif not parts:
-        line = [("no other changes found", "muted")]
-    return line
-
-
-def write_change(page: Page, change: CaseChange) -> None:
-    """All of it: why it is of its kind, and every figure."""
-    where = " · ".join(dict.fromkeys((change.eval_set_id, change.case.path)))
-    page.row((visible(change.case.eval_id), "bold"), (f"  {visible(where)}", "muted"))
-    page.labelled("verdict", [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)])
-    if change.reasons:
-        page.labelled("why", [(visible("; ".join(change.reasons)), "")])
-    for score in change.scores:
-        page.labelled("score", [*_score_change(score), (f"  {visible(score.metric)}", "muted")])
-    spent = (_both(change, "seconds", show_duration), _both(change, "tokens", _tokens))
-    if any(spent):
-        page.labelled("spent", [(", ".join(filter(None, spent)), "")])
-
-
-def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
-    if summary is None:
-        yield "—", "muted"
+def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:
+    if failed is None:
+        page.row(("Reading the run…", "muted"))
         return
-    mark, role = glyph(summary.status)
-    yield f"{mark} {WORDS[summary.status]}", role
-    if summary.runs > 1:
-        yield f" {summary.passed}/{summary.runs}", ROLES[summary.status]
+    count = sum(number for status, number in row.counts.items() if status != "PASSED")
+    if not count:
+        done = sum(row.counts.values())
+        page.row(
+            *([glyph(Status.PASSED), (" All cases passed", "")] if done else [("No result yet", "muted")])
+        )
+        return
+    page.row((f"{counted(count, 'case')} did not pass", "bold"))
+    shown = 0
+    for case in failed:
+        one = Page(page.width)
+        one.row(glyph(case.status), (f" {visible(case.eval_id)}", ""))
+        one.block([(visible(case.why), "muted")], 2)
+        if len(page.lines) + len(one.lines) + 1 > height:
+            break
+        page.lines += one.lines
+        shown += 1
+    if shown < count:
+        page.row((f"and {count - shown} more" if shown else f"{counted(count, 'case')}", "muted"))
+
+
+def write_run(page: Page, row: RunRow) -> None:
+    """What a run was: its cases, model, config, and whether the agent is still the same."""
+    page.labelled("log", [(visible(row.id), "muted")])
+    if row.problem:
+        page.labelled("problem", [(visible(row.problem), "error")])
+        return
+    done = sum(row.counts.values())
+    all_of_them = counted(row.selected, "case")
+    how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
+    rest: Line = [("   r", "bold accent"), (" resume", "muted")]
+    page.labelled(
+        "cases",
+        [
+            (how_many, ""),
+            (f"  {selected_in(row)}", "muted"),
+            *(rest if row.ending == "interrupted" and done != row.selected else []),
+        ],
+    )
+    if row.model:
+        page.labelled("model", [(visible(row.model), "")])
+    if row.tokens is not None:
+        page.labelled("tokens", [(f"{row.tokens:,.0f}", "")])
+    for number, criteria in enumerate(_criteria(row)):
+        page.labelled("" if number else "config", criteria)
+    if row.changed:
+        names = some_of([visible(name) for name in row.changed])
+        page.labelled("stale", [(names, ""), (" changed after this run", "muted")])
+
+
+def _criteria(row: RunRow) -> Iterator[Line]:
+    """`tool_trajectory_avg_score 1.0`; each once, those of several configs one below the other."""
+    found: dict[tuple[str, str], None] = {}
+    for one in row.sets:
+        criteria = (one.config or {}).get("criteria")
+        for name, value in criteria.items() if isinstance(criteria, dict) else ():
+            threshold = value.get("threshold", "") if isinstance(value, dict) else value
+            found[str(name), str(threshold)] = None
+    for name, threshold in found:
+        yield [(visible(name), ""), (f"  {visible(threshold)}", "muted")]

@@ -1,31 +1,37 @@
-"""Two kept runs compared, case by case."""
+"""Two kept runs compared: the cases by what became of them, and what both runs did in the current one."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from textual import on
-from textual.app import ComposeResult
+from textual import events, on
+from textual.widget import Widget
 
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import CaseChange, Kind, case_name
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line, draw
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen, bindings
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.pages.runs import (
+from evaltui.tui.pages.comparison import (
+    Columns,
+    change_heads,
     change_line,
+    chip_parts,
     kind_line,
     spent_line,
-    sums_line,
+    title_of_sides,
     write_change,
+    write_trajectories,
 )
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.pane import Copied
-from evaltui.tui.panes.bars import Footer, Status
-from evaltui.tui.widgets.lines import CursorLines, DrawnLine, HorizontalRule, PageLines, Title
+from evaltui.tui.pane import Copied, PaneFrame, Tab
+from evaltui.tui.screens.framed import COMPARE, FramedScreen
+from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import (
     FOLDED_AT_FIRST,
@@ -35,88 +41,178 @@ from evaltui.workbench.kept_runs import (
     compare_kept,
     rows_of,
 )
+from evaltui.workbench.trajectories import Reasons, Trajectories, trajectories
 from evaltui.workbench.workbench import Workbench
 
 _COPIED_WIDTH = 110
-# The file of a run, and what it is called.
-Side = tuple[Path, str]
+# Lines of two columns can be as wide as the screen.
+_WIDEST = 240
+# Seconds. Who goes through the list looks at no case for longer than this: nothing is read meanwhile.
+_PAUSE = 0.15
 
 
-class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
+class Side(NamedTuple):
+    """A run that is compared."""
+
+    path: Path
+    title: str
+
+
+class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
     """Returns the run and the case that the user wants to see."""
 
     BINDINGS = bindings(Scope.COMPARISON)
     AUTO_FOCUS = "#comparison-rows"
+    tab, scope = COMPARE, Scope.COMPARISON
 
     def __init__(self, workbench: Workbench, base: Side, candidate: Side) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self._base = base
         self._candidate = candidate
-        self._compared: Compared | None = None
+        self.compared: Compared | None = None
+        self._reasons: Reasons | None = None
         self._problem = ""
+        self._both: tuple[CaseChange, Trajectories | None] | None = None
+        self._toggled: set[str] = set()
 
-    def compose(self) -> ComposeResult:
-        yield Title(self._title)
-        yield DrawnLine(self._sums)
-        yield DrawnLine(self._spent)
-        yield ComparedRows(id="comparison-rows")
-        yield HorizontalRule()
-        yield PageLines(self._write_change, can_focus=False, id="comparison-details")
-        yield Status(self._workbench, id="comparison-status")
-        yield Footer(self._workbench, id="comparison-footer")
+    def parts(self) -> Iterator[Widget]:
+        yield Chips(self, id="comparison-chips")
+        yield DrawnLine(self._spent, id="comparison-spent")
+        yield DrawnLine(self._heads, id="comparison-heads")
+        yield ComparedRows(self, id="comparison-rows")
+
+    def below(self) -> Iterator[Widget]:
+        yield PaneFrame(
+            BothTrajectories(self._write_case, self._toggle, id="comparison-case"), id="comparison-both"
+        )
 
     def on_mount(self) -> None:
-        self.query_one(Footer).scope = Scope.COMPARISON
+        super().on_mount()
         self._compare()
 
+    async def on_unmount(self) -> None:
+        await self._end_reading()
+
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.call_after_refresh(self.draw_around)
+
     def _compare(self) -> None:
-        self._compared = None
+        self.compared, self._problem = None, ""
         self.rows.show(None)
         self.run_worker(self._read(), group="compare", exclusive=True)
 
+    async def _end_reading(self) -> None:
+        if self._reasons is not None:
+            await self._reasons.close()
+
     async def _read(self) -> None:
+        await self._end_reading()
+        self._reasons, self._both = None, None
         try:
-            self._compared = await asyncio.to_thread(compare_kept, self._base[0], self._candidate[0])
+            self.compared = await asyncio.to_thread(compare_kept, self._base.path, self._candidate.path)
+            self._reasons = Reasons(self.compared, self._show_reasons)
         except (OSError, ValueError) as error:
             self._problem = str(error)
         if self.is_here:
-            self.rows.show(self._compared)
+            self.rows.show(self.compared)
             self.follow()
+
+    def _show_reasons(self) -> None:
+        if self.is_here:
+            self.rows.refresh()
 
     @on(CursorLines.Moved)
     def follow(self) -> None:
-        self.query_one(PageLines).write_page()
-        self.query("OneLine").refresh()
+        change = self.rows.current
+        if isinstance(change, CaseChange) and (self._both is None or self._both[0] is not change):
+            self._both, self._toggled = (change, None), set()
+            self.run_worker(self._read_both(change), group="trajectories", exclusive=True)
+        self.draw_around()
+
+    async def _read_both(self, change: CaseChange) -> None:
+        await asyncio.sleep(_PAUSE)
+        if self.compared is not None and self._both is not None and self._both[0] is change:
+            self._both = change, await asyncio.to_thread(trajectories, self.compared, change)
+            if self.is_here:
+                self.draw_around()
+
+    def draw_around(self) -> None:
+        self.query_one(BothTrajectories).write_page()
+        self.draw_frame()
+
+    def draw_frame(self) -> None:
+        super().draw_frame()
+        change, where = self.rows.current, []
+        if isinstance(change, CaseChange):
+            where = [(f"{visible(change.eval_set_id)} › ", "muted"), (visible(change.case.eval_id), "bold")]
+        both = self.query_one(BothTrajectories)
+        tab = Tab("both", "", "Trajectories", None, active=True)
+        frame = self.query_one("#comparison-both", PaneFrame)
+        frame.show((tab,), where, focused=both.has_focus)
+        self.query_one(f"#{self.tab}-frame").set_class(not both.has_focus, "-focused")
 
     @property
     def rows(self) -> ComparedRows:
         return self.query_one(ComparedRows)
 
-    def _title(self) -> Line:
-        base, candidate = visible(self._base[1]), visible(self._candidate[1])
-        return [("Compare", "bold"), ("  ", ""), (base, ""), (" → ", "muted"), (candidate, "bold")]
+    def where(self) -> Line:
+        return list(title_of_sides(self._base.title, self._candidate.title))
 
-    def _write_change(self, page: Page) -> None:
-        if isinstance(row := self.rows.current, CaseChange):
-            write_change(page, row)
+    def other_tab(self) -> None:
+        self.action_close_comparison()
 
-    def _sums(self, width: int) -> Line:
+    def why(self, change: CaseChange) -> str | None:
+        return self._reasons.of(change) if self._reasons else None
+
+    def chips(self) -> Iterable[tuple[str, Line]]:
         if self._problem:
-            return [(f" ! {visible(self._problem)}", "error")]
-        if self._compared is None:
-            return [(" Reading both runs…", "muted")]
-        return [(" ", ""), *sums_line(self._compared.comparison)]
+            return [("", [(f"! {visible(self._problem)}", "error")])]
+        if self.compared is None:
+            return [("", [("Reading both runs…", "muted")])]
+        return chip_parts(self.compared.comparison)
 
     def _spent(self, width: int) -> Line:
-        return [(" ", ""), *spent_line(self._compared)] if self._compared else []
+        return [(" ", ""), *spent_line(self.compared)] if self.compared else []
+
+    def _heads(self, width: int) -> Line:
+        shown = self.compared is not None and self.compared.comparison.cases
+        return [("    ", ""), *change_heads(self.rows.columns, self.rows.line_width - 5)] if shown else []
+
+    def _write_case(self, page: Page) -> None:
+        if isinstance(change := self.rows.current, CaseChange):
+            write_change(page, change)
+            if self._both is not None and self._both[0] is change:
+                titles = self._base.title, self._candidate.title
+                if self._both[1] is None:
+                    page.row(("Reading both trajectories…", "muted"))
+                else:
+                    height = self.query_one(BothTrajectories).size.height
+                    write_trajectories(page, self._both[1], titles, height, self._toggled)
+
+    def _toggle(self, key: str) -> None:
+        self._toggled ^= {key}
+        self.query_one(BothTrajectories).write_page()
+
+    # Actions
 
     def action_close_comparison(self) -> None:
         self.dismiss(None)
 
+    def action_switch_part(self) -> None:
+        """To the trajectories, or back to the cases."""
+        both = self.query_one(BothTrajectories)
+        self.set_focus(self.rows if both.has_focus else both)
+        self.draw_frame()
+
     def action_fold_kind(self) -> None:
         self.rows.toggle_fold()
         self.follow()
+
+    def action_go_to_kind(self, kind: Kind) -> None:
+        """A click on its chip."""
+        if self.takes_input:
+            self.rows.go_to_kind(kind)
 
     def action_swap_runs(self) -> None:
         self._base, self._candidate = self._candidate, self._base
@@ -127,65 +223,103 @@ class ComparisonScreen(DialogScreen[tuple[Path, str, CaseId, str] | None], inher
         row = self.rows.current
         if not isinstance(row, CaseChange):
             self.action_fold_kind()
-        elif reason := self._workbench.outcomes.refuses_to_open():
-            self._workbench.say(reason)
+        elif reason := self.workbench.outcomes.refuses_to_open():
+            self.workbench.say(reason)
         else:
-            path, title = self._candidate if row.candidate is not None else self._base
-            self.dismiss((path, title, row.case, row.eval_set_id))
+            side = self._candidate if row.candidate is not None else self._base
+            self.dismiss((side.path, side.title, row.case, row.eval_set_id))
 
     def action_copy_comparison(self) -> None:
-        if self._compared is None:
+        if self.compared is None:
             return
-        lines = comparison_lines(self._compared.comparison, _COPIED_WIDTH)
+        lines = comparison_lines(self.compared.comparison, _COPIED_WIDTH)
         text = "".join(f"{draw(line, color=False)}\n" for line in lines)
-        self._workbench.say(copy(self.app, self._workbench.agent.dir, Copied("the comparison", text)))
+        self.workbench.say(copy(self.app, self.workbench.agent.dir, Copied("the comparison", text)))
+
+
+class Chips(ActionLine):
+    """How many cases are in each group; a click goes there."""
+
+    def __init__(self, screen: ComparisonScreen, *, id: str) -> None:
+        super().__init__(id=id)
+        self._comparison = screen
+
+    def parts(self, width: int) -> Iterable[tuple[str, Line]]:
+        yield "", [(" ", "")]
+        yield from self._comparison.chips()
+
+
+class BothTrajectories(PageLines, inherit_bindings=False):
+    """What both runs did in the current case; a click on a turn folds and opens it."""
+
+    def __init__(self, write: Callable[[Page], object], toggle: Callable[[str], object], *, id: str) -> None:
+        super().__init__(write, id=id, widest=_WIDEST)
+        self._toggle = toggle
+
+    def on_click(self, event: events.Click) -> None:
+        if key := self.page.folds.get(self.scroll_offset.y + event.y):
+            self._toggle(key)
 
 
 class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """The kinds, each with its cases; the keys are those of the screen."""
+    """The groups, each with its cases; the keys are those of the screen."""
 
-    def __init__(self, *, id: str) -> None:
+    def __init__(self, screen: ComparisonScreen, *, id: str) -> None:
         super().__init__(id=id)
-        self._compared: Compared | None = None
+        self._comparison = screen
         self._folded: set[Kind] = set(FOLDED_AT_FIRST)
         self._rows: list[ComparedRow] = []
-        self._names = 0
+        self._longest = 0
 
     def show(self, compared: Compared | None) -> None:
-        self._compared = compared
         changes = compared.comparison.cases if compared else ()
-        self._names = max((len(self._id_of(change)) for change in changes), default=0)
+        self._longest = max((len(self._id_of(change)) for change in changes), default=0)
         self._write()
         # Whoever compares wants to see a case first, not the title above it.
         self.cursor = 1 if len(self._rows) > 1 and isinstance(self._rows[1], CaseChange) else 0
         self.scroll_to(y=0, animate=False)
 
     def _write(self) -> None:
-        self._rows = list(rows_of(self._compared.comparison, self._folded)) if self._compared else []
+        compared = self._comparison.compared
+        self._rows = list(rows_of(compared.comparison, self._folded)) if compared else []
         self.lines_changed(len(self._rows))
 
     @property
     def current(self) -> ComparedRow | None:
         return self._rows[self.cursor] if self.cursor < len(self._rows) else None
 
+    @property
+    def columns(self) -> Columns:
+        """The columns that there is room for."""
+        compared = self._comparison.compared
+        tokens = compared is not None and compared.comparison.tokens is not None
+        return Columns.for_width(self.line_width - 5, self._longest, tokens=tokens)
+
     def toggle_fold(self) -> None:
-        """Of the kind that the cursor is in, and go to its title."""
+        """Folds or opens the group that the cursor is in, and goes to its title."""
         row = self.current
         if row is None:
             return
         self._folded ^= {row.kind}
         self._write()
-        # The first row of a kind is its title.
-        self.move_to(next(number for number, one in enumerate(self._rows) if one.kind == row.kind))
+        self.go_to_kind(row.kind)
+
+    def go_to_kind(self, kind: Kind) -> None:
+        """To the title of a group, which is its first row."""
+        self.move_to(next((number for number, row in enumerate(self._rows) if row.kind == kind), 0))
 
     def _id_of(self, change: CaseChange) -> str:
-        return visible(case_name(change, self._compared.comparison)) if self._compared else ""
+        compared = self._comparison.compared
+        return visible(case_name(change, compared.comparison)) if compared else ""
 
     def line(self, number: int) -> Line:
         row = self._rows[number]
         marker = ("▌ " if number == self.cursor else "  ", "bold accent")
         if isinstance(row, KindTitle):
             return [marker, *kind_line(row)]
-        width = self.line_width - 4
-        names = max(8, min(self._names, width * 2 // 5))
-        return [marker, ("  ", ""), *change_line(row, self._id_of(row), names, width)]
+        why = self._comparison.why(row)
+        return [
+            marker,
+            ("  ", ""),
+            *change_line(row, self._id_of(row), why, self.columns, self.line_width - 5),
+        ]

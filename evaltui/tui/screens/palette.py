@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen
-from evaltui.tui.pages.runs import run_line
+from evaltui.tui.pages.runs import Columns, run_line
 from evaltui.tui.screens.finding import SearchScreen
 from evaltui.tui.theme import THEMES
 from evaltui.tui.widgets.lines import CursorLines
@@ -282,7 +283,9 @@ class PickRunScreen(SearchScreen[tuple[Path, str], Path]):
 
     def found_line(self, found: Path, width: int) -> Line:
         row = self._runs.row(found)
-        return [(" ", ""), *(run_line(row, width - 2) if row else [(visible(found.name), "muted")])]
+        if row is None:
+            return [(f" {visible(found.name)}", "muted")]
+        return [(" ", ""), *run_line(row, Columns.fitting(width - 2, [row]), datetime.now(UTC))]
 
     def result_of(self, found: Path) -> tuple[Path, str]:
         return found, self._title(found)

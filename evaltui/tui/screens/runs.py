@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from textual import on
-from textual.app import ComposeResult
+from textual import events, on
 from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
 
 from evaltui.core.compare.explain import summary
 from evaltui.core.model import outcome
@@ -21,22 +23,33 @@ from evaltui.runs.listing import RunRow
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen, ask, bindings
-from evaltui.tui.pages.runs import FailedCase, rates_plot, run_line, runs_head, write_failures, write_run
+from evaltui.tui.action_screen import ask, bindings
+from evaltui.tui.pages.runs import (
+    PLOT_ROWS,
+    SIDE,
+    Columns,
+    FailedCase,
+    run_line,
+    runs_head,
+    write_plot,
+    write_run,
+    write_side,
+)
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.panes.bars import Footer, Status
-from evaltui.tui.screens.comparison import ComparisonScreen
+from evaltui.tui.screens.comparison import ComparisonScreen, Side
+from evaltui.tui.screens.framed import RUNS, FramedScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.lines import CursorLines, DrawnLine, HorizontalRule, PageLines, Title
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.workbench import Workbench
 
-# Every one of them is read.
-_MOST_PLOTTED = 48
-# From here on the failures of the current run stand at the right.
-_WITH_FAILURES = 140
+# The width from which on the failures of the current run stand at the right.
+_WITH_SIDE = 140
+_WIDEST = 400
 _MOST_FAILURES = 40
+# Seconds.
+_TICK = 1.0
 
 
 class Wanted(NamedTuple):
@@ -53,43 +66,52 @@ class Wanted(NamedTuple):
     """Whether the run is resumed."""
 
 
-class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
+class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     """Returns what the user wants to see; no key of the main screen works until then."""
 
     BINDINGS = bindings(Scope.RUNS)
     AUTO_FOCUS = "#runs-rows"
+    tab, scope = RUNS, Scope.RUNS
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__()
-        self._workbench = workbench
+        super().__init__(workbench)
         self._runs = KeptRuns(workbench.agent.dir, lambda: self.follow() if self.is_here else None)
-        self.base: Path | None = None
-        self._cases: dict[Path, tuple[FailedCase, ...]] = {}
+        # By run and how many of its cases were done.
+        self._cases: dict[tuple[Path, int], tuple[FailedCase, ...] | None] = {}
+        self._loaded_for: object = None
 
-    def compose(self) -> ComposeResult:
-        yield Title(lambda: [("Runs", "bold")], self._count)
-        yield PageLines(self._write_plot, can_focus=False, id="runs-plot")
-        with Horizontal(id="runs-body"):
-            with Vertical():
-                yield DrawnLine(lambda width: [("  ", ""), *runs_head(width - 3)])
-                yield RunRows(self, self._runs, id="runs-rows")
-            yield PageLines(self._write_failures, can_focus=False, id="runs-failures")
-        yield HorizontalRule()
-        yield PageLines(self._write_run, can_focus=False, indent=0, id="runs-details")
-        yield Status(self._workbench, id="runs-status")
-        yield Footer(self._workbench, id="runs-footer")
+    def parts(self) -> Iterator[Widget]:
+        table = Vertical(
+            DrawnLine(lambda width: [("   ", ""), *runs_head(self.rows.columns)], id="runs-head"),
+            RunRows(self.workbench, self._runs, id="runs-rows"),
+            PageLines(self._write_run, can_focus=False, id="runs-details"),
+        )
+        yield PageLines(self._write_plot, can_focus=False, indent=0, widest=_WIDEST, id="runs-plot")
+        yield Horizontal(table, PageLines(self._write_side, can_focus=False, id="runs-side"), id="runs-body")
 
     def on_mount(self) -> None:
-        self.query_one(Footer).scope = Scope.RUNS
+        super().on_mount()
         self.action_reload_runs()
+        self.set_interval(_TICK, self._look_again)
 
     async def on_unmount(self) -> None:
         await self._runs.close()
 
-    def on_resize(self) -> None:
-        self.set_class(self.size.width >= _WITH_FAILURES, "-wide")
-        # The plot is as high as its room, which is known once it has been laid out.
+    def on_resize(self, event: events.Resize) -> None:
+        super().on_resize(event)
+        self.set_class(event.size.width >= _WITH_SIDE, "-wide")
+        # What is as high as its room is written once that is known.
         self.call_after_refresh(self.draw_around)
+
+    def _look_again(self) -> None:
+        """Moments pass, and runs go on or begin."""
+        run = self.workbench.runs.current
+        begun = run and (run.number, run.log, run.over)
+        if begun != self._loaded_for:
+            self.action_reload_runs()
+        else:
+            self._runs.read_again()
+        self.rows.refresh()
 
     def follow(self) -> None:
         self.rows.follow()
@@ -100,38 +122,55 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         self.query_one("#runs-plot").display = len(self._runs.paths or ()) > 1
         for page in self.query(PageLines):
             page.write_page()
-        self.query("OneLine").refresh()
+        self.draw_frame()
 
     @property
     def rows(self) -> RunRows:
         return self.query_one(RunRows)
 
-    def _count(self) -> Line:
+    @property
+    def _base(self) -> RunRow | None:
+        base = self.workbench.outcomes.base_run
+        return self._runs.row(base) if base else None
+
+    def where(self) -> Line:
         paths = self._runs.paths
-        count = "" if paths is None else counted(len(paths), "run")
-        base = self._runs.row(self.base) if self.base else None
-        return [(f"base ●: {base.title} · {count}" if base else count, "muted")]
+        if paths is None:
+            return []
+        count: Line = [(counted(len(paths), "run"), "muted")]
+        base = self._base
+        return [("base ● ", "muted"), (visible(base.title), ""), ("   ", ""), *count] if base else count
+
+    def other_tab(self) -> None:
+        self.action_compare_runs()
 
     def _write_plot(self, page: Page) -> None:
         """The pass rate of the last runs, the newest at the right, the current one in the accent."""
-        height = self.query_one("#runs-plot").size.height - 1
-        rows = [row for path in (self._runs.paths or ())[:_MOST_PLOTTED] if (row := self._runs.row(path))]
-        page.lines += rates_plot(rows, self.rows.current, page.width, height)
+        most = max(1, (page.width - SIDE) // 2)
+        rows = [row for path in (self._runs.paths or ())[:most] if (row := self._runs.row(path))]
+        current = self.rows.current
+        height = min(PLOT_ROWS + 1, self.query_one("#runs-plot").size.height)
+        write_plot(page, height, rows, self._runs.row(current) if current else None, self._base)
 
-    def _write_failures(self, page: Page) -> None:
-        """Of the current run, read when it is first current."""
+    def _write_side(self, page: Page) -> None:
         path = self.rows.current
-        if path is None or self.size.width < _WITH_FAILURES:
+        if self.size.width < _WITH_SIDE or path is None or (row := self._runs.row(path)) is None:
             return
-        if path in self._cases:
-            write_failures(page, self._cases[path])
-        elif (row := self._runs.row(path)) is not None and not row.problem:
-            self._cases[path] = ()
-            self.run_worker(self._read_cases(path))
+        height = self.query_one("#runs-side").size.height
+        write_side(page, row, None if row.problem else self._failed(row), height)
 
-    async def _read_cases(self, path: Path) -> None:
+    def _failed(self, row: RunRow) -> tuple[FailedCase, ...] | None:
+        """What did not pass in a run, read when it is first current; None until then."""
+        key = row.path, sum(row.counts.values())
+        if key not in self._cases:
+            self._cases[key] = None
+            self.run_worker(self._read_cases(key))
+        return self._cases[key]
+
+    async def _read_cases(self, key: tuple[Path, int]) -> None:
+        self._cases[key] = ()
         with suppress(OSError, ValueError):
-            self._cases[path] = await asyncio.to_thread(_failed_in, path)
+            self._cases[key] = await asyncio.to_thread(_failed_in, key[0])
         if self.is_here:
             self.draw_around()
 
@@ -146,20 +185,23 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         self.dismiss(None)
 
     def action_reload_runs(self) -> None:
+        run = self.workbench.runs.current
+        self._loaded_for = run and (run.number, run.log, run.over)
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     @on(CursorLines.Opened)
     def action_open_run(self) -> None:
         if (row := self._readable_run()) is None:
             return
-        if reason := self._workbench.outcomes.refuses_to_open():
-            self._workbench.say(reason)
+        if reason := self.workbench.outcomes.refuses_to_open():
+            self.workbench.say(reason)
         else:
             self.dismiss(Wanted(row.path, row.title))
 
     def action_mark_base(self) -> None:
         if (row := self._readable_run()) is not None:
-            self.base = None if self.base == row.path else row.path
+            outcomes = self.workbench.outcomes
+            outcomes.base_run = None if outcomes.base_run == row.path else row.path
             self.rows.refresh()
             self.draw_around()
 
@@ -169,19 +211,20 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         paths = list(self._runs.paths or ())
         # The newest run is the first one.
         before = paths[paths.index(row.path) + 1 :]
-        base = self.base if self.base in paths else before[0] if before else None
+        marked = self.workbench.outcomes.base_run
+        base = marked if marked in paths else before[0] if before else None
         if base is None:
-            self._workbench.say("No earlier run; space sets a base")
+            self.workbench.say("No earlier run; space sets a base")
         elif base == row.path:
-            self._workbench.say("This is the base; select another run")
+            self.workbench.say("This is the base; select another run")
         else:
             known = self._runs.row(base)
-            sides = (base, known.title if known else base.name), (row.path, row.title)
+            sides = Side(base, known.title if known else base.name), Side(row.path, row.title)
 
             def show(chosen: tuple[Path, str, CaseId, str]) -> None:
                 self.dismiss(Wanted(*chosen))
 
-            ask(self, ComparisonScreen(self._workbench, *sides), show)
+            ask(self, ComparisonScreen(self.workbench, *sides), show)
 
     def action_name_run(self) -> None:
         if (row := self._readable_run()) is None:
@@ -197,11 +240,11 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         if (row := self._readable_run()) is None:
             return
         if row.is_of_adk:
-            self._workbench.say("ADK result files cannot be resumed")
+            self.workbench.say("ADK result files cannot be resumed")
         elif row.ending == "going on":
-            self._workbench.say("Run in progress")
-        elif reason := self._workbench.runs.refuses_to_run():
-            self._workbench.say(reason)
+            self.workbench.say("Run in progress")
+        elif reason := self.workbench.runs.refuses_to_run():
+            self.workbench.say(reason)
         else:
             self.dismiss(Wanted(row.path, row.title, resumes=True))
 
@@ -210,20 +253,20 @@ class RunsScreen(DialogScreen[Wanted | None], inherit_bindings=False):
         path = self.rows.current
         row = self._runs.row(path) if path else None
         if row is None:
-            self._workbench.say("No runs yet" if path is None else "Reading the run…")
+            self.workbench.say("No runs yet" if path is None else "Reading the run…")
         elif row.problem:
-            self._workbench.say(f"Run log unreadable: {row.problem}")
+            self.workbench.say(f"Run log unreadable: {row.problem}")
         else:
             return row
         return None
 
     def _give_name(self, row: RunRow, name: str) -> None:
         try:
-            name_run(self._workbench.agent.dir, row.id, name.strip())
+            name_run(self.workbench.agent.dir, row.id, name.strip())
         except (SelectionError, OSError) as error:
-            self._workbench.say(str(error))
+            self.workbench.say(str(error))
             return
-        self._workbench.outcomes.runs_changed()
+        self.workbench.outcomes.runs_changed()
         self.action_reload_runs()
 
 
@@ -240,9 +283,10 @@ def _failed_in(path: Path) -> tuple[FailedCase, ...]:
 class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
     """A line per run, read when it is drawn; the keys are those of the screen."""
 
-    def __init__(self, screen: RunsScreen, runs: KeptRuns, *, id: str) -> None:
+    def __init__(self, workbench: Workbench, runs: KeptRuns, *, id: str) -> None:
         super().__init__(id=id)
-        self._screen = screen
+        self.columns = Columns.fitting(0, ())
+        self.workbench = workbench
         self._runs = runs
         self._at: Path | None = None
 
@@ -254,6 +298,9 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
     def follow(self) -> None:
         """Show what is known by now; the cursor stays with its run."""
         paths = self._runs.paths or ()
+        first = self.scroll_offset.y
+        seen = (self._runs.row(path) for path in paths[first : first + self.size.height])
+        self.columns = Columns.fitting(self.line_width - 3, [row for row in seen if row])
         self.lines_changed(max(1, len(paths)))
         if self._at in paths:
             self.cursor = paths.index(self._at)
@@ -272,11 +319,12 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
             return [("  ", ""), (text, "muted")]
         path, here = paths[number], number == self.cursor
         marker = ("▌" if here else " ", "bold accent")
-        base = ("●" if path == self._screen.base else " ", "bold accent")
+        base = ("●" if path == self.workbench.outcomes.base_run else " ", "bold accent")
         row = self._runs.row(path)
         if row is None:
-            return [marker, base, ("…  ", "muted"), (visible(path.name), "muted")]
-        return [marker, base, *run_line(row, self.line_width - 2)]
+            return [marker, base, (" …  ", "muted"), (visible(path.name), "muted")]
+        changed = self._runs.changed_in(path)
+        return [marker, base, (" ", ""), *run_line(row, self.columns, datetime.now(UTC), changed)]
 
     def move_to(self, number: int) -> None:
         super().move_to(number)

@@ -25,7 +25,7 @@ from textual.widget import Widget
 from evaltui.text.glyphs import for_terminal
 from evaltui.text.lines import Line, Span, cells, cut, with_role
 from evaltui.text.syntax import colored
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.writer import MAX_WIDTH, Page
 from evaltui.tui.theme import palette
 
 
@@ -263,11 +263,13 @@ class PageLines(ScrolledLines, inherit_bindings=False):
         *,
         can_focus: bool = True,
         indent: int = 1,
+        widest: int = MAX_WIDTH,
         id: str | None = None,
     ) -> None:
         super().__init__(id=id)
         self.can_focus = can_focus
         self._margin = " " * indent
+        self._widest = widest
         self.page = Page(80)
         """The page that is shown."""
         self._write = write
@@ -280,12 +282,12 @@ class PageLines(ScrolledLines, inherit_bindings=False):
 
     def write_page(self) -> None:
         """Writes the page anew, after a change of what it tells."""
-        self.page = Page(self.size.width - 2)
+        self.page = Page(self.size.width - 2, self._widest)
         self._write(self.page)
         self.lines_changed(len(self.page.lines))
 
     def on_resize(self) -> None:
-        if not self.page.lines or self.page.width != Page(self.size.width - 2).width:
+        if not self.page.lines or self.page.width != Page(self.size.width - 2, self._widest).width:
             self.write_page()
 
     def line(self, number: int) -> Line:

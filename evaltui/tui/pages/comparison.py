@@ -1,0 +1,269 @@
+"""Two runs compared: what moved, a line per case, and what both did in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from evaltui.core.compare.comparison_lines import side_line
+from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import TurnResult
+from evaltui.text.figures import counted, show_duration, show_score
+from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
+from evaltui.text.outcomes import ROLES, WORDS, glyph
+from evaltui.text.syntax import JSON
+from evaltui.text.values import visible, visible_block
+from evaltui.tui.pages.calls import TurnCalls, write_calls
+from evaltui.tui.pages.turns import write_heads, write_response
+from evaltui.tui.pages.writer import Folding, Page
+from evaltui.workbench.kept_runs import Compared, KindTitle
+from evaltui.workbench.trajectories import Trajectories, TurnOfBoth
+
+TITLES: Mapping[Kind, str] = {
+    "broken": "Broken",
+    "fixed": "Fixed",
+    "flaky": "Flaky",
+    "expectation changed": "Changed expectation",
+    "new": "New",
+    "gone": "Gone",
+    "not run": "Not run",
+    "unchanged": "Unchanged",
+}
+_ROLES: Mapping[Kind, str] = {"broken": "error", "fixed": "success", "flaky": "warning"}
+_TINTS: Mapping[Kind, str] = {"broken": "act", "fixed": "exp"}
+_MEANINGS: Mapping[Kind, str] = {
+    "broken": "passed in the base",
+    "fixed": "did not pass in the base",
+    "flaky": "repeats differ",
+    "expectation changed": "verdicts are not comparable",
+    "new": "not in the base",
+    "gone": "only in the base",
+    "not run": "run in one of them only",
+    "unchanged": "same verdict",
+}
+# Room for `≈ 3/5 → ✗ 0/5`.
+_VERDICTS = 15
+_SCORE, _TIME, _TOKENS = 32, 19, 17
+_WITH_TIME, _WITH_SCORE = 76, 130
+_LEAST_WHY = 14
+
+
+def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
+    """A chip per group with its count, each with the action of a click on it."""
+    for kind in KINDS:
+        if count := len(comparison.of(kind)):
+            role = f"bold {_ROLES.get(kind, 'muted')} {_TINTS.get(kind, 'panel')}"
+            yield f"screen.go_to_kind('{kind}')", [(f" {TITLES[kind]} {count} ", role)]
+            yield "", [("  ", "")]
+    if not comparison.cases:
+        yield "", [("No cases in either run", "muted")]
+
+
+def spent_line(compared: Compared) -> Line:
+    """What the cases in both took, what else is different between the runs, and what is missing."""
+    facts: list[Line] = []
+    if seconds := compared.comparison.seconds:
+        both = f"{show_duration(seconds.base)} → {show_duration(seconds.candidate)}"
+        facts.append([("time ", "muted"), (f"{both}{seconds.growth}", "")])
+    if tokens := compared.comparison.tokens:
+        both = f"{tokens.base:,.0f} → {tokens.candidate:,.0f}"
+        facts.append([("tokens ", "muted"), (f"{both}{tokens.growth}", "")])
+    changed = "; ".join(map(visible, compared.between))
+    facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
+    for run, name in ((compared.base, "base"), (compared.candidate, "candidate")):
+        if missing := len(run.summary.unfinished):
+            facts.append([(f"{name}: {counted(missing, 'case')} without a result", "warning")])
+    return [span for number, fact in enumerate(facts) for span in ([("   ", "")] if number else []) + fact]
+
+
+def kind_line(title: KindTitle) -> Line:
+    """`▾ Broken  2   passed in the base`"""
+    return [
+        ("▸ " if title.folded else "▾ ", "faint"),
+        (TITLES[title.kind], f"bold {_ROLES.get(title.kind, '')}".strip()),
+        (f"  {title.count}", "bold"),
+        (f"   {_MEANINGS[title.kind]}", "muted"),
+    ]
+
+
+class Columns(NamedTuple):
+    """The cells of the columns of a table of cases; 0 for one that there is no room for, or nothing in."""
+
+    name: int
+    score: int = 0
+    time: int = 0
+    tokens: int = 0
+
+    @classmethod
+    def for_width(cls, width: int, names: int, *, tokens: bool) -> Columns:
+        """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens or
+        not."""
+        name = max(8, min(names, width * 2 // 5))
+        time = _TIME if width >= _WITH_TIME else 0
+        if width < _WITH_SCORE:
+            return cls(name, time=time)
+        return cls(name, _SCORE, time, _TOKENS if tokens else 0)
+
+
+def change_line(change: CaseChange, name: str, why: str | None, columns: Columns, width: int) -> Line:
+    """A case in both runs: its name, both verdicts, why, the score that moved most, time and tokens.
+
+    `why` is None while it is being read."""
+    left: Line = [
+        (pad(name, columns.name), ""),
+        ("  ", ""),
+        *_padded(_verdicts(change), _VERDICTS),
+        ("  ", ""),
+    ]
+    right: Line = _padded(_moved(change), columns.score) if columns.score else []
+    if columns.time:
+        right.append((f"  {_both(change, 'seconds', show_duration):>{columns.time}}", "muted"))
+    if columns.tokens:
+        right.append((f"  {_both(change, 'tokens', _tokens):>{columns.tokens}}", "muted"))
+    what: Line = [("…" if why is None else visible(why), "muted")]
+    if change.reasons:
+        what = [(visible("; ".join(change.reasons)), "")]
+    elif not why and not columns.score:
+        what = _moved(change)
+    return both_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
+
+
+def change_heads(columns: Columns, width: int) -> Line:
+    """The heads of the columns of `change_line`."""
+    left = f"{'case':<{columns.name}}  {'base → now':<{_VERDICTS}}  why"
+    right = f"{'score':<{columns.score}}" if columns.score else ""
+    right += f"  {'time':>{columns.time}}" if columns.time else ""
+    right += f"  {'tokens':>{columns.tokens}}" if columns.tokens else ""
+    return both_ends([(left, "muted")], [(right, "muted")] if right else [], width)
+
+
+def _padded(line: Line, width: int) -> Line:
+    shown = cut(line, width)
+    return [*shown, (" " * (width - cells(shown)), "")]
+
+
+def _verdicts(change: CaseChange) -> Line:
+    sides = [side_line(side) for side in (change.base, change.candidate) if side is not None]
+    return [*sides[0], (" → ", "muted"), *sides[1]] if len(sides) > 1 else sides[0]
+
+
+def _moved(change: CaseChange) -> Line:
+    """The score that moved most; empty where none did."""
+    moved = [score for score in change.scores if score.base != score.candidate]
+    if not moved or change.base is None or change.candidate is None:
+        return []
+    most = max(moved, key=lambda score: abs((score.candidate or 0.0) - (score.base or 0.0)))
+    return [*_score_change(most), (f"  {visible(most.metric)}", "muted")]
+
+
+def _score_change(score: ScoreChange) -> Line:
+    before, after = show_score(score.base), show_score(score.candidate)
+    return [(before, ""), (" → ", "muted"), (after, "" if before == after else "bold")]
+
+
+def _both(change: CaseChange, what: Literal["seconds", "tokens"], show: Callable[[float], str]) -> str:
+    values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
+    if values == [None, None]:
+        return "—"
+    return " → ".join("—" if value is None else show(value) for value in values)
+
+
+def _tokens(count: float) -> str:
+    return f"{count:,.0f}"
+
+
+# One case
+
+
+def write_change(page: Page, change: CaseChange) -> None:
+    """Both outcomes, why they are not comparable, and every figure."""
+    verdicts: Line = [*_in_words(change.base), (" → ", "muted"), *_in_words(change.candidate)]
+    spent = [f"time {_both(change, 'seconds', show_duration)}", f"tokens {_both(change, 'tokens', _tokens)}"]
+    page.ends(verdicts, [("   ".join(one for one in spent if not one.endswith("—")), "muted")])
+    if change.reasons:
+        page.text([(visible("; ".join(change.reasons)), "warning")])
+    moved = [score for score in change.scores if show_score(score.base) != show_score(score.candidate)]
+    line: Line = []
+    for score in moved:
+        line += [("   " if line else "", ""), (f"{visible(score.metric)} ", "muted"), *_score_change(score)]
+    if line:
+        page.text(line)
+
+
+def _in_words(summary: CaseSummary | None) -> Iterator[Span]:
+    if summary is None:
+        yield "— no result", "muted"
+        return
+    mark, role = glyph(summary.status)
+    yield f"{mark} {WORDS[summary.status]}", role
+    if summary.runs > 1:
+        yield f" {summary.passed}/{summary.runs}", ROLES[summary.status]
+
+
+def write_trajectories(
+    page: Page, both: Trajectories, titles: tuple[str, str], height: int, toggled: Collection[str] = ()
+) -> None:
+    """What both runs did, turn by turn, side by side where there is room.
+
+    Equal turns are folded where not all of it fits in so many lines; a click folds or opens a turn."""
+    for side, problem in zip(titles, both.problems, strict=True):
+        if problem:
+            page.row((f"{visible(side)}: {visible(problem)}", "muted"))
+    folding = Folding(toggled=frozenset(toggled))
+    above = list(page.lines)
+    _write_turns(page, both, titles, folding, opens_equal=True)
+    if len(page.lines) > height:
+        page.take(Page(page.width, page.widest, lines=above))
+        _write_turns(page, both, titles, folding, opens_equal=False)
+
+
+def _write_turns(
+    page: Page, both: Trajectories, titles: tuple[str, str], folding: Folding, *, opens_equal: bool
+) -> None:
+    heads = False
+    for number, turn in enumerate(both.turns):
+        usual = opens_equal or not turn.is_equal
+        page.part(is_open=usual)
+        is_open = _write_head(page, turn, number, folding, usual=usual)
+        if not is_open:
+            continue
+        if not heads:
+            heads = True
+            write_heads(page, ("base", titles[0]), ("candidate", titles[1]))
+        made = [diff.expected for diff in turn.result.calls if diff.expected]
+        write_calls(page, TurnCalls(turn.result, number, made, folding))
+        write_response(page, turn.result, number, "" if turn.says_the_same else "changed", "")
+    for number, (path, before, after) in enumerate(both.state):
+        if not number:
+            page.blank()
+        label = "Final state  " if not number else " " * len("Final state  ")
+        change: Line = [(before, JSON), (" → ", "muted"), (after, JSON)]
+        page.row((label, "bold"), ("≠ ", "error"), (f"{visible(path)}  ", "key"), *change)
+    if both.turns and all(turn.is_equal for turn in both.turns) and not both.state:
+        page.blank()
+        page.row(("= ", "muted"), ("Both runs made the same calls and gave the same responses", "muted"))
+
+
+def _write_head(page: Page, turn: TurnOfBoth, number: int, folding: Folding, *, usual: bool) -> bool:
+    key = f"turn {number}"
+    is_open = folding.is_open(key, usual=usual)
+    mark: Span = ("=", "muted") if turn.is_equal else ("≠", "error")
+    head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", ""), mark]
+    said = " ".join(visible_block(turn.user).split())
+    page.turns[number] = len(page.lines)
+    page.fold(key, [*head, (f"  {said}", "muted")], [(_calls_in_words(turn.result), "muted")])
+    return is_open
+
+
+def _calls_in_words(turn: TurnResult) -> str:
+    """`2 calls`, `2 → 3 calls`"""
+    before, after = (
+        sum(getattr(diff, side) is not None for diff in turn.calls) for side in ("expected", "actual")
+    )
+    return counted(after, "call") if before == after else f"{before} → {counted(after, 'call')}"
+
+
+def title_of_sides(base: str, candidate: str) -> Sequence[Span]:
+    """`run 15 baseline → run 18`"""
+    return [(visible(base), ""), (" → ", "muted"), (visible(candidate), "bold")]

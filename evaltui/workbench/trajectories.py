@@ -1,0 +1,148 @@
+"""What a case did in two runs, turn by turn, and why it failed in one of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from evaltui.core.compare.diff import diff_state, turn_result
+from evaltui.core.compare.explain import summary
+from evaltui.core.compare.run_comparison import CaseChange
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import Invocation, scored_text, user_text
+from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
+from evaltui.runs.history import KeptRun
+from evaltui.text.values import show_value
+from evaltui.workbench.kept_runs import Compared
+from evaltui.workbench.state import deciding_repeat
+
+# At a time, so that what is looked at now does not wait for what was looked at before.
+_MOST_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class TurnOfBoth:
+    """A turn of a case in both runs."""
+
+    result: TurnResult
+    """The base as what was expected, the candidate as what is actual."""
+    user: str
+    """What the user said."""
+
+    @property
+    def says_the_same(self) -> bool:
+        """Whether both responses are equal."""
+        return self.result.response.expected == self.result.response.actual
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both runs did the same."""
+        return self.says_the_same and all(diff.op == "same" for diff in self.result.calls)
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """What a case did in the base and in the candidate."""
+
+    turns: tuple[TurnOfBoth, ...]
+    problems: tuple[str, str]
+    """Why there is nothing of the base, and of the candidate; "" where there is."""
+    state: tuple[tuple[str, str, str], ...] = ()
+    """Where the final session state differs: its path, and both values as JSON."""
+
+
+def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
+    """In a thread."""
+    base, base_problem = _repeat(compared.base, change.case, change.base)
+    candidate, problem = _repeat(compared.candidate, change.case, change.candidate)
+    pairs = zip_longest(base.actual if base else (), candidate.actual if candidate else ())
+    turns = tuple(_turn(before, after) for before, after in pairs)
+    state: tuple[tuple[str, str, str], ...] = ()
+    if base and candidate and base.final_state is not None and candidate.final_state is not None:
+        before = {**dict.fromkeys(candidate.final_state), **base.final_state}
+        found = diff_state(before, candidate.final_state)
+        state = tuple((diff.path, show_value(diff.expected), show_value(diff.actual)) for diff in found)
+    return Trajectories(turns, (base_problem, problem), state)
+
+
+def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
+    texts = [scored_text(one, thoughts=False) if one else None for one in (before, after)]
+    result = turn_result(
+        before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
+    )
+    known = after or before
+    return TurnOfBoth(result, user_text(known.user_content) if known else "")
+
+
+def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str]:
+    """The repeat of a case that decides, with what the agent did; None and why where there is none."""
+    if summed is None:
+        return None, "no result"
+    try:
+        result = _result(run, case, summed)
+        repeat = result.repeats[deciding_repeat(result)] if result.repeats else None
+    except (OSError, ValueError, KeyError) as error:
+        return None, f"unreadable: {error}"
+    if repeat is None or not repeat.actual:
+        return repeat, repeat.error.message if repeat and repeat.error else "no trajectory in this run"
+    return repeat, ""
+
+
+def _result(run: KeptRun, case: CaseId, summed: CaseSummary) -> CaseResult:
+    # A run that knows set ids only has the case by its set id.
+    return run.case(case if case in run.summary.cases else CaseId(summed.eval_set_id, case.eval_id))
+
+
+class Reasons:
+    """Why cases did not pass in one of two runs, read when it is looked at; `changed` is called when more is
+    known."""
+
+    def __init__(self, compared: Compared, changed: Callable[[], None]) -> None:
+        self._compared = compared
+        self._changed = changed
+        self._known: dict[int, str] = {}
+        self._wanted: dict[int, CaseChange] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    def of(self, change: CaseChange) -> str | None:
+        """A sentence, "" of a case that passes; None while it is being read."""
+        if not any(side and not side.passes for side in (change.base, change.candidate)):
+            return ""
+        known = self._known.get(id(change))
+        if known is None:
+            self._wanted[id(change)] = change
+            if self._reading is None or self._reading.done():
+                self._reading = asyncio.create_task(self._read())
+        return known
+
+    async def _read(self) -> None:
+        while self._wanted:
+            newest = list(self._wanted.values())[-_MOST_AT_ONCE:]
+            found = await asyncio.to_thread(lambda changes: [self._why(one) for one in changes], newest)
+            for change, why in zip(newest, found, strict=True):
+                self._wanted.pop(id(change), None)
+                self._known[id(change)] = why
+            self._changed()
+
+    def _why(self, change: CaseChange) -> str:
+        """In a thread. Of the candidate, or of the base where the candidate passes."""
+        fails = change.candidate is not None and not change.candidate.passes
+        run, side = (
+            (self._compared.candidate, change.candidate) if fails else (self._compared.base, change.base)
+        )
+        if side is None or side.passes:
+            return ""
+        try:
+            found = summary(_result(run, change.case, side))
+        except (OSError, ValueError, KeyError) as error:
+            return f"unreadable: {error}"
+        return found if fails else f"was: {found}"
+
+    async def close(self) -> None:
+        """Ends what is read in the background."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
