@@ -100,10 +100,12 @@ def colored(line: Sequence[Span]) -> Line:
 
 
 def arguments_line(args: Mapping[str, Any] | None, limit: int) -> Line:
-    """`  location "Kitchen"  degrees 19`, each value cut to `limit` characters; empty without arguments."""
+    """`  location "Kitchen"  degrees 19`, each value cut to `limit` characters; empty without arguments.
+
+    The values get their colours when the line is drawn."""
     line: Line = []
     for name, data in (args or {}).items():
-        line += [("  ", ""), (visible(str(name)), "key"), (" ", ""), *value_line(data, limit)]
+        line += [("  ", ""), (visible(str(name)), "key"), (" ", ""), (show_value(data, limit), JSON)]
     return line
 
 

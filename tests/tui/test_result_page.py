@@ -15,6 +15,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text import syntax
 from evaltui.text.lines import cells, draw
 from evaltui.text.syntax import colored
+from evaltui.tui.pages import calls as calls_page
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.live import LiveCase, write_expected, write_live
 from evaltui.tui.pages.running import InFlight
@@ -185,6 +186,22 @@ def test_only_what_is_seen_is_coloured(monkeypatch):
         colored(line)
     assert written < 20
     assert len(counted) <= written + 40
+
+
+@pytest.mark.parametrize("width", [78, 116])
+def test_of_a_thousand_calls_that_differ_only_the_rows_that_are_seen_are_made(monkeypatch, width):
+    made = []
+    row = calls_page.Row
+    monkeypatch.setattr(calls_page, "Row", lambda *args, **kwargs: made.append(args) or row(*args, **kwargs))
+    calls = [[{"name": "find", "args": {"query": q, "page": n}} for n in range(1000)] for q in ("old", "new")]
+    page = page_of(outcome([turn("go", "", *calls[0])], [turn("go", "", *calls[1])]), width, height=40)
+    assert not made
+    assert len(page.lines) > 3000
+    seen = [draw(line, color=False) for line in page.lines[:40]]
+    assert any('"old"' in line for line in seen)
+    assert 20 < len(made) <= 40
+    last = page.differences[-1]
+    assert 'query  "' in draw(page.lines[last.last - 1], color=False)
 
 
 # Before there is a result

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import groupby
+from functools import cached_property, partial
+from itertools import groupby, islice
 from typing import Any
 
 from rich.cells import cell_len
@@ -17,7 +17,7 @@ from evaltui.core.model.problems import format_path
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, both_ends, cells, characters, pad, with_role
 from evaltui.text.outcomes import CALL_MARKS
-from evaltui.text.syntax import JSON
+from evaltui.text.syntax import JSON, arguments_line
 from evaltui.text.values import show_change, show_value, type_names, visible
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.state import DifferenceAt
@@ -65,12 +65,27 @@ def column_width(page: Page) -> int:
 
 def write_row(page: Page, row: Row) -> None:
     if page.width >= BESIDE:
-        _write_beside(page, row)
+        page.lines.append(_beside(page, row, len(page.lines)))
     else:
         page.lines += _below(page.width, row)
 
 
-def _write_beside(page: Page, row: Row) -> None:
+def put_off_row(page: Page, make: Callable[[], Row], height: int = 1) -> None:
+    """A row that is made when it is first looked at; below each other its sides take `height` lines."""
+    first = len(page.lines)
+    if page.width >= BESIDE:
+        page.lines.put_off(lambda: _beside(page, make(), first))
+        return
+    for place in range(height):
+        page.lines.put_off(partial(_drawn, page.width, make, place))
+
+
+def _drawn(width: int, make: Callable[[], Row], place: int) -> Line:
+    return list(_below(width, make()))[place]
+
+
+def _beside(page: Page, row: Row, number: int) -> Line:
+    """Line `number` of the page."""
     room = column_width(page)
     mark, role = _MARKS[row.op]
     left = _tinted(row.expected or [], [], room, "exp" if row.differs and row.expected else "")
@@ -82,8 +97,8 @@ def _write_beside(page: Page, row: Row) -> None:
     right = _tinted(row.actual or [], note, room, "act" if row.differs and row.actual is not None else "")
     gutter: Line = [("  ", ""), (mark, role), (" " * (GUTTER - 3), "")]
     before: Line = [(" " * MARGIN, ""), *left]
-    page.sides[len(page.lines)] = characters(before), characters([*before, *gutter])
-    page.lines.append([*before, *gutter, *right])
+    page.sides[number] = characters(before), characters([*before, *gutter])
+    return [*before, *gutter, *right]
 
 
 def _note_role(row: Row) -> str:
@@ -177,7 +192,7 @@ def _write_call(page: Page, calls: TurnCalls, diff: CallDiff, row: int) -> None:
     name: Line = [(call_name(diff), "bold" if checked else "")]
     if diff.op == "changed":
         note = "argument differs" if page.width < BESIDE and checked else ""
-        write_row(page, Row("changed" if checked else "", name, name, note))
+        put_off_row(page, lambda: Row("changed" if checked else "", name, name, note))
         _write_arguments(page, calls, diff, row, title)
         return
     differs = checked and diff.op != "same"
@@ -185,16 +200,27 @@ def _write_call(page: Page, calls: TurnCalls, diff: CallDiff, row: int) -> None:
     op = diff.op if checked else ""
     with page.difference(at, f"{title} · {diff.op}", _call_sides(diff)) if differs else nullcontext():
         if diff.op == "same" and calls.is_brief and not diff.args:
-            line = _in_a_line(diff.actual)
-            write_row(page, Row(op, line, line))
+            put_off_row(page, lambda: Row(op, _in_a_line(diff.actual), _in_a_line(diff.actual)))
             return
-        sides = _sides(diff, name)
-        write_row(page, Row(op, *sides, _call_note(calls, diff) if checked else "", differs=differs))
-        call = diff.actual or diff.expected
-        for line in argument_lines(call.args if call and not diff.args else None):
-            write_row(page, Row("", *_sides(diff, line), differs=differs))
+        note = _call_note(calls, diff) if checked else ""
+        put_off_row(page, lambda: Row(op, *_sides(diff, name), note, differs=differs))
+        if not diff.args:
+            _put_off_arguments(page, diff, differs=differs)
     if diff.args:
         _write_arguments(page, calls, diff, row, title)
+
+
+def _put_off_arguments(page: Page, diff: CallDiff, *, differs: bool) -> None:
+    """The arguments of a call that is the same on both sides, or on one only."""
+    call = diff.actual or diff.expected
+    args = (call and call.args) or {}
+
+    def row(number: int) -> Row:
+        line = next(islice(argument_lines(args), number, None))
+        return Row("", *_sides(diff, line), differs=differs)
+
+    for number in range(len(args)):
+        put_off_row(page, partial(row, number))
 
 
 def _sides(diff: CallDiff, line: Line) -> tuple[Line | None, Line | None]:
@@ -224,10 +250,9 @@ def _call_sides(diff: CallDiff) -> dict[str, Any]:
 
 
 def _in_a_line(call: Call | None) -> Line:
-    line: Line = [(visible(call.name) if call else "", "bold")]
-    for name, data in ((call and call.args) or {}).items():
-        line += [("  ", ""), (visible(str(name)), "key"), (" ", ""), (show_value(data, _MAX_VALUE), JSON)]
-    return line
+    if call is None:
+        return []
+    return [(visible(call.name), "bold"), *arguments_line(call.args, _MAX_VALUE)]
 
 
 def argument_lines(args: Mapping[str, Any] | None) -> Iterator[Line]:
@@ -258,7 +283,8 @@ def _write_arguments(page: Page, calls: TurnCalls, diff: CallDiff, row: int, tit
         at = DifferenceAt("argument", calls.number, row, arg.path)
         place = f"{title} · {visible(arg.path) or 'args'}"
         with page.difference(at, place, _arg_sides(arg)) if differs else nullcontext():
-            write_row(page, _argument_row(page, arg, width, differs=differs))
+            both = arg.op == "changed" or arg.rule
+            put_off_row(page, partial(_argument_row, page, arg, width, differs=differs), 2 if both else 1)
     if folds or len(rows) < len(diff.args):
         left_out = len(diff.args) - len(shown) if folds else len(diff.args) - len(rows)
         equal_line = f"{counted(left_out, 'equal value')}"

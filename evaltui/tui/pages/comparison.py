@@ -16,7 +16,7 @@ from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.pages.calls import TurnCalls, write_calls
 from evaltui.tui.pages.turns import write_heads, write_response
-from evaltui.tui.pages.writer import Folding, Page
+from evaltui.tui.pages.writer import Folding, Lines, Page
 from evaltui.workbench.kept_runs import Compared, KindTitle
 from evaltui.workbench.trajectories import Trajectories, TurnOfBoth
 
@@ -214,7 +214,7 @@ def write_trajectories(
     above = list(page.lines)
     _write_turns(page, both, titles, folding, opens_equal=True)
     if len(page.lines) > height:
-        page.take(Page(page.width, page.widest, lines=above))
+        page.take(Page(page.width, page.widest, lines=Lines(above)))
         _write_turns(page, both, titles, folding, opens_equal=False)
 
 

@@ -68,7 +68,7 @@ def write_verdict(page: Page, result: CaseResult, note: Line) -> None:
     drawn = Page(page.width, page.widest)
     if why:
         drawn.text(colored(why), head)
-    lines = drawn.lines
+    lines = list(drawn.lines)
     most = 1 if page.width >= ROOMY else 2
     if len(lines) > most:
         rest = [span for line in lines[most:] for span in ((" ", ""), *line[1:])]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity, format_path
@@ -94,6 +94,48 @@ class Folding:
 NOT_FOLDED = Folding()
 
 
+class Lines(MutableSequence[Line]):
+    """The lines of a page. One that is put off is made when it is first looked at."""
+
+    def __init__(self, lines: Iterable[Line] = ()) -> None:
+        self._lines: list[Line | Callable[[], Line]] = list(lines)
+
+    def put_off(self, make: Callable[[], Line]) -> None:
+        """Adds a line that `make` makes, at most once."""
+        self._lines.append(make)
+
+    @property
+    def ends_empty(self) -> bool:
+        """Whether the last line is an empty one; none that is put off is."""
+        return bool(self._lines) and self._lines[-1] == []
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, place: int) -> Line: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Line]: ...
+
+    def __getitem__(self, place: int | slice) -> Line | list[Line]:
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self)))]
+        line = self._lines[place]
+        if callable(line):
+            line = self._lines[place] = line()
+        return line
+
+    def __setitem__(self, place: Any, line: Any) -> None:
+        self._lines[place] = line
+
+    def __delitem__(self, place: int | slice) -> None:
+        del self._lines[place]
+
+    def insert(self, index: int, value: Line) -> None:
+        self._lines.insert(index, value)
+
+
 @dataclass
 class Page:
     """Lines for a width, and where in them things are."""
@@ -103,7 +145,7 @@ class Page:
     widest: int = MAX_WIDTH
     marks: bool = field(default_factory=ascii_only)
     """Whether changed words stand in marks, as where there are no colours."""
-    lines: list[Line] = field(default_factory=list)
+    lines: Lines = field(default_factory=Lines)
     turns: dict[int, int] = field(default_factory=dict)
     """The line that a turn begins in, by turn; both 0-based."""
     differences: list[Difference] = field(default_factory=list)
@@ -150,7 +192,7 @@ class Page:
 
     def blank(self) -> None:
         """An empty line, unless there is one or nothing is above it."""
-        if self.lines and self.lines[-1]:
+        if self.lines and not self.lines.ends_empty:
             self.lines.append([])
 
     def row(self, *spans: Span) -> None:

@@ -156,7 +156,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self._drawn = state
         page = Page(max(20, self.line_width - 2))
         write_nothing_said(page, self._shown)
-        self._empty = page.lines
+        self._empty = list(page.lines)
         self.blocks_changed(0, 1)
         self.scroll_to(y=0, animate=False, force=True)
 
