@@ -182,6 +182,10 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
         return self.takes_input if by_user else self.is_here
 
 
+LEAST_WITH_MARGINS = 30
+"""Rows of a screen from which on a dialog has a blank row above and below what is in it."""
+
+
 class DialogScreen(ActionScreen[ScreenResultType], ModalScreen[ScreenResultType], inherit_bindings=False):
     """Lies over another screen, none of whose keys works until it is left.
 
@@ -189,6 +193,11 @@ class DialogScreen(ActionScreen[ScreenResultType], ModalScreen[ScreenResultType]
     """
 
     box: ClassVar[str | None] = None
+
+    @on(events.Resize)
+    def leave_out_margins(self, event: events.Resize) -> None:
+        """Without blank rows around its dialog where there are few."""
+        self.set_class(event.size.height < LEAST_WITH_MARGINS, "-short")
 
     def on_click(self, event: events.Click) -> None:
         place = event.screen_x, event.screen_y

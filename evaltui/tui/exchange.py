@@ -126,8 +126,8 @@ def _run(command: list[str]) -> str:
     return f"{command[0]} ended with {ended.returncode}: nothing was changed" if ended.returncode else ""
 
 
-ATTACH_TITLE = "Attach a file"
-ATTACH_HINT = "its path, from where evaltui was started"
+ATTACH_TITLE = "Attach file"
+ATTACH_HINT = "Path, relative to the current folder"
 _LARGEST_FILE = 20 * 1024 * 1024
 
 

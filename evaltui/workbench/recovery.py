@@ -1,9 +1,10 @@
-"""Unsaved edits of an earlier sitting that did not end in order: restored, thrown away, or kept for later."""
+"""Unsaved changes of a session that did not end in order: recovered, discarded, or kept for later."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from evaltui.files.journal import Recovered
 from evaltui.files.saving import Source, fingerprint
@@ -11,6 +12,7 @@ from evaltui.workbench.editing import Editing
 
 # The labels that say best what it was about.
 _MOST_LABELS = 3
+Choice = Literal["recover", "discard", "later"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Offer:
         return len(self.recovered.steps)
 
     @property
+    def choices(self) -> tuple[Choice, ...]:
+        """What can be done with it, the usual first."""
+        return ("later", "discard") if self.recovered.base_text is None else ("recover", "later", "discard")
+
+    @property
     def file(self) -> str:
         """What has become of the file, in words."""
         if self.recovered.base_text is None:
@@ -50,49 +57,61 @@ class Offer:
 
 
 class Recovery:
-    """The offers that are not settled. What is thrown away is gone only with `finish`."""
+    """The offers, and what is to be done with each; nothing is done before `apply`."""
 
     def __init__(self, editing: Editing, found: list[Recovered], say: Callable[[str], None]) -> None:
         self._editing = editing
         self._say = say
-        # The latest first.
         self.offers = [Offer.of(one) for one in sorted(found, key=lambda one: one.when, reverse=True)]
-        self.thrown_away: set[int] = set()
-        self.restored: set[int] = set()
+        """The latest first."""
+        self.choices: list[Choice] = []
+        """What is to be done with each offer. Of several sessions with one file, the latest is recovered."""
+        for number, offer in enumerate(self.offers):
+            again = any(one.recovered.path == offer.recovered.path for one in self.offers[:number])
+            self.choices.append("later" if again else offer.choices[0])
+        self._recovered: set[int] = set()
 
-    @property
-    def open(self) -> int:
-        """How many are neither restored nor to be thrown away."""
-        return len(self.offers) - len(self.restored) - len(self.thrown_away)
+    def step(self, number: int, step: int) -> None:
+        """Chooses the next (1) or the previous (-1) for an offer, unless its changes are recovered."""
+        if number not in self._recovered:
+            choices = self.offers[number].choices
+            at = choices.index(self.choices[number])
+            self.choices[number] = choices[(at + step) % len(choices)]
 
-    async def restore(self, number: int) -> bool:
-        """The edits come back as one step that can be undone; the file stays unsaved."""
-        recovered = self.offers[number].recovered
-        if number in self.restored:
+    def is_recovered(self, number: int) -> bool:
+        return number in self._recovered
+
+    async def apply(self) -> bool:
+        """Does what is chosen. False where changes could not be recovered: they are for later then, and
+        nothing is discarded yet."""
+        wanted = [number for number, choice in enumerate(self.choices) if choice == "recover"]
+        failed = [n for n in wanted if n not in self._recovered and not await self._recover(n)]
+        for number in failed:
+            self.choices[number] = "later"
+        if failed:
             return False
+        discarded = sum(self._discard(number) for number, one in enumerate(self.choices) if one == "discard")
+        done = {"recovered": len(self._recovered), "discarded": discarded}
+        if settled := [f"{count} {what}" for what, count in done.items() if count]:
+            self._say(f"Unsaved changes: {', '.join(settled)}")
+        return True
+
+    async def _recover(self, number: int) -> bool:
+        """Brings the edits back as one step that can be undone; the file stays unsaved."""
+        recovered = self.offers[number].recovered
         if recovered.base_text is None:
-            self._say(f"{recovered.path.name} not recovered: the old text is not stored")
             return False
         base = Source(recovered.path, recovered.base_text, fingerprint(recovered.base_text))
         if not await self._editing.restore(base, recovered.text):
             return False
         recovered.discard()
-        self.restored.add(number)
-        self.thrown_away.discard(number)
+        self._recovered.add(number)
         return True
 
-    def throw_away(self, number: int) -> None:
-        """Mark it, or take the mark back."""
-        if number not in self.restored:
-            self.thrown_away ^= {number}
-
-    def finish(self) -> None:
-        """Remove what was thrown away; what is still open is offered again at the next start."""
-        for number in self.thrown_away:
-            try:
-                self.offers[number].recovered.discard()
-            except OSError as error:
-                self._say(f"{self.offers[number].name}: {error}")
-        done = {"recovered": len(self.restored), "discarded": len(self.thrown_away)}
-        if settled := [f"{count} {what}" for what, count in done.items() if count]:
-            self._say(f"Unsaved changes: {', '.join(settled)}")
+    def _discard(self, number: int) -> bool:
+        try:
+            self.offers[number].recovered.discard()
+        except OSError as error:
+            self._say(f"{self.offers[number].name}: {error}")
+            return False
+        return True

@@ -40,7 +40,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
     assert "→ set_temperature" in terminal.text
 
     terminal.press("ctrl+t")
-    terminal.wait_for("Make a case of the conversation")
+    terminal.wait_for("ctrl+t Save as case")
     terminal.wait_for("turn_off_the_bedroom_light")
     terminal.press("enter")
     terminal.wait_for("exactly these calls")
@@ -64,7 +64,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
     terminal.wait_for('degrees is "19" (string)')
 
     terminal.press("c")
-    terminal.wait_for("before turn 2 of 2")
+    terminal.wait_for("turn 2 of 2")
     terminal.press("enter")
     terminal.wait_for("Turn off the bedroom light")
     agent.write_text(code, encoding="utf-8")

@@ -70,7 +70,7 @@ def test_three_cases_by_keyboard_pass_here_and_in_adk(finder):
     folder, terminal = finder
     terminal.wait_for("An empty case")
     terminal.press("o")
-    terminal.wait_for("First eval set")
+    terminal.wait_for("for the first case")
     terminal.type("people")
     terminal.press("enter")
     for number, names in enumerate([("Ada", "Bob"), ("Cyd", "Dan"), ("Eve", "Fay")], 1):

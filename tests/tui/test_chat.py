@@ -11,6 +11,7 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.state import Selection
@@ -262,8 +263,8 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
         assert app.workbench.navigation.selection.eval_id == "polite"
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ChatFromScreen))
-        await until(pilot, lambda: "before turn 2 of 2  bye" in screen_text(app))
-        assert any(row.startswith("1 turn as in the last run") for row in marked(app))
+        await until(pilot, lambda: " turn 2 of 2   bye" in screen_text(app))
+        assert any(row.startswith("● Continue from run 1") for row in marked(app))
         await pilot.press("enter")
         await until(pilot, lambda: "> bye" in screen_text(app))
         assert isinstance(app.focused, MessageField)
@@ -279,9 +280,9 @@ async def test_every_turn_of_a_case_is_said_again(desk):
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("c")
-        await until(pilot, lambda: "after its 2 turns" in screen_text(app))
+        await until(pilot, lambda: "the end   after 2 turns" in screen_text(app))
         await pilot.press("left", "left")
-        await until(pilot, lambda: "before turn 1 of 2  hello" in screen_text(app))
+        await until(pilot, lambda: " turn 1 of 2   hello" in screen_text(app))
         await pilot.press("down", "enter")
         await until(pilot, lambda: "You said: bye" in screen_text(app))
         await until(pilot, lambda: stages(app) == [TurnStage.DONE] * 2)
@@ -306,9 +307,9 @@ async def test_a_conversation_begins_as_a_case_does(desk):
     async with chatting(desk) as (app, pilot):
         app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "polite"))
         await pilot.press("ctrl+n")
-        await until(pilot, lambda: "‹ an empty session ›" in screen_text(app))
+        await until(pilot, lambda: "as polite" in screen_text(app))
         await pilot.press("right")
-        await until(pilot, lambda: "‹ as polite begins ›" in screen_text(app))
+        await until(pilot, lambda: app.screen.query_one("#chat-begin", ChoiceLine).chosen == 1)
         await pilot.press("escape")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         assert app.workbench.chat.transcript is None

@@ -71,11 +71,13 @@ async def test_versions_stand_beside_each_other_where_there_is_room(talk):
     async with app.run_test(size=WIDE) as pilot:
         await clashing(app, pilot, talk)
         lines = screen_lines(app)
-        assert "talk.evalset.json was changed here and outside" in lines[0]
-        differing = [line for line in lines if line[2:3] == "~"]
+        assert "Merge  talk.evalset.json  changed here and outside" in screen_text(app)
+        differing = [line for line in lines if "≠ " in line]
         assert len(differing) == 2
-        assert '"text": "mine 0"' in differing[0]
-        assert '"text": "theirs 0"' in differing[0]
+        base, mine, theirs = differing[0].strip("│ ").split(" │ ")
+        assert '"text": "one"' in base
+        assert '"text": "mine 0"' in mine
+        assert '"text": "theirs 0"' in theirs
         assert any("case one" in line for line in lines)
         assert any("equal lines" in line for line in lines)
 
@@ -86,8 +88,8 @@ async def test_versions_stand_above_each_other_where_there_is_none(talk, size):
     async with app.run_test(size=size) as pilot:
         await clashing(app, pilot, talk)
         lines = screen_lines(app)
-        mine = next(number for number, line in enumerate(lines) if line[4:5] == "<" and '"mine 0"' in line)
-        assert lines[mine + 1][4] == ">"
+        mine = next(number for number, line in enumerate(lines) if " − " in line and '"mine 0"' in line)
+        assert " + " in lines[mine + 1]
         assert '"theirs 0"' in lines[mine + 1]
 
 
@@ -97,7 +99,7 @@ async def test_each_case_is_decided_and_the_file_saved(talk):
         await clashing(app, pilot, talk)
         change_outside(talk, 2, "new outside")
         await pilot.press("enter")
-        await until(pilot, lambda: "2 undecided still" in screen_text(app))
+        await until(pilot, lambda: "2 undecided   ← mine" in screen_text(app))
         await pilot.press("left")
         await until(pilot, lambda: app.screen.rows.current == 1)
         await pilot.press("right")
@@ -127,7 +129,7 @@ async def test_left_undecided_nothing_is_lost_and_saving_asks_again(talk):
         assert answers(talk) == ["theirs 0", "theirs 1", "three"]
         assert app.workbench.editing.dirty_cases(talk) == {"one", "two"}
         assert not await app.workbench.editing.save_all()
-        await until(pilot, lambda: "2 of 2 undecided" in screen_text(app))
+        await until(pilot, lambda: "2 of 2 conflicts undecided" in screen_text(app))
 
 
 async def test_versions_by_mouse(talk):
@@ -136,13 +138,14 @@ async def test_versions_by_mouse(talk):
         await clashing(app, pilot, talk)
         lines = screen_lines(app)
         one = next(number for number, line in enumerate(lines) if "case one" in line)
-        await pilot.click(offset=(lines[one].index("take theirs"), one))
+        await pilot.click(offset=(lines[one].index(" theirs "), one))
         await until(pilot, lambda: app.screen.rows.cases == {"one": "theirs"})
         lines = screen_lines(app)
         two = next(number for number, line in enumerate(lines) if "case two" in line)
-        await pilot.click(offset=(lines[two].index("keep mine"), two))
+        await pilot.click(offset=(lines[two].index(" mine "), two))
         await until(pilot, lambda: app.screen.rows.undecided == 0)
-        await pilot.click(offset=(screen_lines(app)[-1].index("save"), NARROW[1] - 1))
+        keys = next(n for n, line in enumerate(screen_lines(app)) if "enter merge" in line)
+        await pilot.click(offset=(screen_lines(app)[keys].index("merge"), keys))
         await until(pilot, is_closed(app))
         assert answers(talk) == ["theirs 0", "mine 1", "three"]
 
@@ -196,12 +199,12 @@ async def test_a_file_that_was_deleted_outside_comes_back_only_when_that_is_chos
         edit(app.workbench, talk, 0, "mine")
         talk.unlink()
         assert not await app.workbench.editing.save_all()
-        await until(pilot, lambda: "changed here and deleted outside" in screen_text(app))
+        await until(pilot, lambda: "changed here, deleted outside" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, is_closed(app))
         assert not talk.exists()
         await app.workbench.editing.save_all()
-        await until(pilot, lambda: "changed here and deleted outside" in screen_text(app))
+        await until(pilot, lambda: "changed here, deleted outside" in screen_text(app))
         await pilot.press("left", "enter")
         await until(pilot, is_closed(app))
         assert answers(talk) == ["mine", "two", "three"]
@@ -215,7 +218,7 @@ async def leaving(app, pilot, talk):
     edit(app.workbench, talk, 1, "changed")
     results = []
     app.push_screen(UnsavedScreen(app.workbench), results.append)
-    await until(pilot, lambda: isinstance(app.screen, UnsavedScreen) and "Stay" in screen_text(app))
+    await until(pilot, lambda: isinstance(app.screen, UnsavedScreen) and "esc cancel" in screen_text(app))
     return results
 
 
@@ -225,7 +228,7 @@ async def test_what_is_unsaved_is_listed(talk, size):
     async with app.run_test(size=size) as pilot:
         await leaving(app, pilot, talk)
         text = screen_text(app)
-        assert "1 file not saved" in text
+        assert "1 file with unsaved changes" in text
         assert "● talk.evalset.json" in text
         row = next(line for line in screen_lines(app) if line.strip("│ ") == "two")
         assert row
@@ -236,9 +239,8 @@ async def test_what_is_unsaved_is_listed(talk, size):
     [
         (["enter"], "save"),
         (["ctrl+s"], "save"),
-        (["down", "enter"], "discard"),
-        (["D"], "discard"),
-        (["down", "j", "enter"], None),
+        (["s"], "save"),
+        (["d"], "discard"),
         (["escape"], None),
         (["q"], None),
     ],
@@ -252,7 +254,9 @@ async def test_leaving_is_answered_by_key(talk, keys, choice):
         assert results == [choice]
 
 
-@pytest.mark.parametrize(("text", "choice"), [("Save all", "save"), ("Throw the", "discard"), ("Stay", None)])
+@pytest.mark.parametrize(
+    ("text", "choice"), [("save and quit", "save"), ("discard", "discard"), ("cancel", None)]
+)
 async def test_leaving_is_answered_by_mouse(talk, text, choice):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
@@ -264,7 +268,7 @@ async def test_leaving_is_answered_by_mouse(talk, text, choice):
         assert results == [choice]
 
 
-async def test_quitting_asks_and_throws_away_only_what_is_told(talk):
+async def test_quitting_asks_and_discards_only_when_told(talk):
     app = WorkbenchApp(Workbench(talk.parent))
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
@@ -276,7 +280,7 @@ async def test_quitting_asks_and_throws_away_only_what_is_told(talk):
         assert app.workbench.editing.unsaved() == [talk]
         await pilot.press("q")
         await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
-        await pilot.press("D")
+        await pilot.press("d")
         await until(pilot, lambda: app.return_code is not None)
     assert answers(talk) == ["one", "two", "three"]
     assert recoverable(talk.parent) == []
@@ -309,7 +313,7 @@ async def test_quitting_saves_what_is_to_be_saved(talk):
 
 
 async def crashed(folder, path, *cases):
-    """Edit in a sitting that ends without saving."""
+    """Edits in a session that ends without saving."""
     workbench = Workbench(folder)
     await workbench.open()
     for case in cases:
@@ -320,11 +324,11 @@ async def crashed(folder, path, *cases):
 
 async def recovering(app, pilot):
     await started(app, pilot)
-    await until(pilot, lambda: "enter restore" in screen_text(app))
+    await until(pilot, lambda: "enter apply" in screen_text(app))
 
 
 @pytest.mark.parametrize("size", [TINY, NARROW, WIDE])
-async def test_edits_of_a_crashed_sitting_are_restored(parrot, talk, size):
+async def test_edits_of_a_crashed_session_are_recovered(parrot, talk, size):
     await crashed(parrot, talk, 0, 2)
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=size) as pilot:
@@ -349,7 +353,7 @@ async def test_later_means_they_are_offered_again(parrot, talk):
         assert len(recoverable(parrot)) == 1
 
 
-async def test_of_two_files_one_is_thrown_away_and_one_restored(parrot, talk):
+async def test_of_two_files_one_is_discarded_and_one_recovered(parrot, talk):
     other = write_cases(parrot, "other", {"one": [turn("hello", "one")]})
     await crashed(parrot, other, 0)
     await crashed(parrot, talk, 0)
@@ -359,13 +363,10 @@ async def test_of_two_files_one_is_thrown_away_and_one_restored(parrot, talk):
         lines = screen_lines(app)
         row = next(number for number, line in enumerate(lines) if "other.evalset.json" in line)
         await pilot.click(offset=(lines[row].index("other"), row))
-        await pilot.press("delete")
-        await until(pilot, lambda: "thrown away when you close this" in screen_text(app))
-        assert len(recoverable(parrot)) == 2
-        row = next(n for n, line in enumerate(screen_lines(app)) if "talk.evalset.json" in line)
-        await pilot.click(offset=(8, row), times=2)
-        await until(pilot, lambda: "talk.evalset.json  restored" in screen_text(app))
-        await pilot.press("escape")
+        await pilot.click(offset=(lines[row].index("discard"), row))
+        await until(pilot, lambda: app.screen._recovery.choices.count("discard") == 1)
+        assert len(recoverable(parrot)) == 2, "nothing is done before it is confirmed"
+        await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
         assert recoverable(parrot) == []
         assert app.workbench.editing.unsaved() == [talk]

@@ -67,7 +67,7 @@ async def test_a_text_that_is_in_no_case_is_told_of_when_saving_and_asked_about_
         await pilot.press("escape", "alt+1")
         assert len(unapplied(app)) == 1
         await pilot.press("q")
-        await until(pilot, lambda: "typed, not in the case, so not saved" in screen_text(app))
+        await until(pilot, lambda: "typed, not in the case" in screen_text(app))
         # All is saved that can be; that one is shown, and nobody leaves.
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is app.screen_stack[0])
@@ -84,7 +84,7 @@ async def test_ctrl_q_asks_about_unsaved_files_and_about_what_is_typed_in_a_dial
         await pilot.press("1", "O")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press(*"new", "ctrl+q")
-        await until(pilot, lambda: "Typed in the open dialog, saved nowhere" in screen_text(app))
+        await until(pilot, lambda: "Typed in the open dialog, not saved" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, PromptScreen))
         await pilot.press("escape", "2")

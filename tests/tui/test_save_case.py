@@ -81,7 +81,7 @@ async def test_turns_and_what_is_expected_of_them_are_chosen(desk):
         await until(pilot, lambda: "left out" in screen_text(app))
         assert "1  context" in screen_text(app)
         await pilot.press("down", "down", "space")
-        await until(pilot, lambda: '[x] expect the state at the end  {"count": 2}' in screen_text(app))
+        await until(pilot, lambda: '[x] expect the final state  {"count": 2}' in screen_text(app))
         await pilot.press("enter")
         case = await saved(app, pilot, desk / "desk.evalset.json")
         assert [one["user_content"]["parts"][0]["text"] for one in case["conversation"]] == ["one", "look"]
@@ -103,7 +103,7 @@ async def test_an_id_that_is_taken_is_refused_and_another_set_is_chosen(desk):
         await until(pilot, lambda: "other.evalset.json" in screen_text(app))
         await until(pilot, lambda: "! " not in screen_text(app))
         await pilot.press("right")
-        await until(pilot, lambda: "‹ a new set ›" in screen_text(app) and "called" in screen_text(app))
+        await until(pilot, lambda: "new id" in screen_text(app))
         await pilot.press("tab", "ctrl+u", *"fresh", "enter")
         case = await saved(app, pilot, desk / "fresh.evalset.json")
         assert case["eval_id"] == "hello_there"

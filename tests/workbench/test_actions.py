@@ -49,10 +49,10 @@ RULES = {
     "escape": {
         *("step_back", "leave_field", "leave_message", "leave_question", "form_leave", "leave_it"),
         *("clear_filter", "close_details", "close_help", "close_jump", "close_runs", "close_comparison"),
-        *("close_criteria", "leave_open", "leave"),
+        *("close_criteria", "leave_open", "leave", "stay"),
     },
     "ctrl+c": {"cancel_run", "cancel_turn"},
-    "ctrl+s": {"save", "save_field", "take", "form_take", "accept_it"},
+    "ctrl+s": {"save", "save_field", "take", "form_take", "accept_it", "decide", "save_and_leave"},
     "ctrl+j": {"end_text", "new_line"},
     "ctrl+q": {"quit", "leave"},
 }
@@ -70,7 +70,10 @@ def test_escape_leads_out_of_every_place(scope):
     assert [action.id for action in ACTIONS if "escape" in action.keys and places & set(action.where)]
 
 
-@pytest.mark.parametrize("scope", [Scope.FIELD, Scope.TEXT, Scope.PROMPT, Scope.FORM, Scope.ACCEPT])
+@pytest.mark.parametrize(
+    "scope",
+    [Scope.FIELD, Scope.TEXT, Scope.PROMPT, Scope.FORM, Scope.ACCEPT, Scope.VERSIONS, Scope.LEAVING],
+)
 def test_ctrl_s_applies_in_every_field_and_dialog(scope):
     assert [action.id for action in actions_in(scope) if "ctrl+s" in action.keys]
 

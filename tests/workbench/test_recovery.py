@@ -1,4 +1,4 @@
-"""Unsaved edits of a sitting that crashed: offered, restored, merged, thrown away."""
+"""Unsaved edits of a session that crashed: offered, recovered, merged, discarded."""
 
 import json
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ async def crashed(write_agent, write_set):
 
 
 async def edit(folder, path, case, answer):
-    """Edit in a sitting that ends without saving."""
+    """Edits in a session that ends without saving."""
     workbench = Workbench(folder)
     await workbench.open()
     where = ("eval_cases", case, "conversation", 0, "final_response", "parts", 0, "text")
@@ -55,8 +55,8 @@ async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
     (offer,) = recovery.offers
     assert (offer.name, offer.labels, offer.edits) == ("greetings.evalset.json", ("change the answer",), 1)
     assert offer.file == "file unchanged"
-    assert await recovery.restore(0)
-    assert recovery.open == 0
+    assert await recovery.apply()
+    assert recovery.is_recovered(0)
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
     assert crashed.path.read_text() == crashed.before
     assert workbench.editing.dirty_cases(crashed.path) == {"one"}
@@ -71,7 +71,7 @@ async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
 
 async def test_what_was_restored_survives_the_next_crash(crashed):
     workbench, recovery = await started(crashed)
-    await recovery.restore(0)
+    await recovery.apply()
     workbench.editing.open_file(crashed.path).journal._file.close()
     (again,) = recoverable(crashed.folder)
     assert answers(json.loads(again.text)) == ["good morning", "hi"]
@@ -81,7 +81,7 @@ async def test_edits_are_merged_with_what_changed_meanwhile(crashed):
     change_outside(crashed, 1, "welcome")
     workbench, recovery = await started(crashed)
     assert recovery.offers[0].file.startswith("file changed since")
-    await recovery.restore(0)
+    await recovery.apply()
     assert workbench.editing.conflicts == []
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "welcome"]
     workbench.editing.undo()
@@ -96,7 +96,7 @@ async def test_a_clash_is_decided_between_both_versions(crashed, side, kept):
     change_outside(crashed, 0, "good night")
     change_outside(crashed, 1, "welcome")
     workbench, recovery = await started(crashed)
-    assert await recovery.restore(0)
+    assert await recovery.apply()
     (clash,) = workbench.editing.conflicts
     assert [one.name for one in clash.conflict.cases] == ["one"]
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
@@ -110,7 +110,7 @@ async def test_a_file_that_is_gone_comes_back(crashed):
     crashed.path.unlink()
     workbench, recovery = await started(crashed)
     assert recovery.offers[0].file.startswith("file deleted since")
-    assert await recovery.restore(0)
+    assert await recovery.apply()
     assert [case.eval_id for case in workbench.sets.by_path(crashed.path).cases] == ["one", "two"]
     assert await workbench.editing.save_all()
     assert answers(json.loads(crashed.path.read_text())) == ["good morning", "hi"]
@@ -127,36 +127,37 @@ async def test_edits_of_what_nobody_has_any_more_are_shown_and_not_restored(cras
     assert (offer.labels, offer.edits) == (("change the answer",), 1)
     assert offer.file.startswith("cannot recover: the file changed since")
     assert f".evaltui/recovery/{found.journal.name}" in offer.file
-    assert not await recovery.restore(0)
-    assert "greetings.evalset.json not recovered" in workbench.notice.text
+    assert offer.choices == ("later", "discard")
+    assert await recovery.apply()
     assert not workbench.editing.unsaved()
-    recovery.finish()
     assert found.journal.exists()
-    recovery.throw_away(0)
-    recovery.finish()
+    recovery.step(0, 1)
+    assert await recovery.apply()
     assert not found.journal.exists()
 
 
-async def test_two_sittings_that_clash_are_not_mixed(crashed):
+async def test_two_sessions_that_clash_are_not_mixed(crashed):
     await edit(crashed.folder, crashed.path, 0, "good evening")
     workbench, recovery = await started(crashed)
-    assert await recovery.restore(0)
-    assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
-    assert not await recovery.restore(1)
+    assert recovery.choices == ["recover", "later"]
+    recovery.step(1, -1)
+    assert recovery.choices == ["recover", "recover"]
+    assert not await recovery.apply()
     assert "has unsaved changes" in workbench.notice.text
     assert answers(workbench.editing.data(crashed.path)) == ["good evening", "hi"]
-    recovery.finish()
+    assert recovery.choices == ["recover", "later"]
+    assert await recovery.apply()
     assert len(recoverable(crashed.folder)) == 1
 
 
-async def test_thrown_away_only_when_finished(crashed):
+async def test_discarded_only_when_applied(crashed):
     workbench, recovery = await started(crashed)
-    recovery.throw_away(0)
-    recovery.throw_away(0)
-    recovery.finish()
+    for step in (1, 1):
+        assert len(recoverable(crashed.folder)) == 1
+        recovery.step(0, step)
+    assert recovery.choices == ["discard"]
     assert len(recoverable(crashed.folder)) == 1
-    recovery.throw_away(0)
-    recovery.finish()
+    assert await recovery.apply()
     assert recoverable(crashed.folder) == []
     assert workbench.notice.text == "Unsaved changes: 1 discarded"
     assert crashed.path.read_text() == crashed.before
@@ -167,7 +168,7 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     workbench = Workbench(crashed.folder.relative_to(crashed.folder.parent))
     await workbench.open()
     recovery = Recovery(workbench.editing, recoverable(crashed.folder), workbench.say)
-    assert await recovery.restore(0)
+    assert await recovery.apply()
     (path,) = workbench.editing.unsaved()
     assert path == workbench.sets.listed[0].path
     assert workbench.navigation.selection == Selection(path.name, "one")

@@ -13,6 +13,7 @@ from evaltui.text.lines import Line, both_ends, cells
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.syntax import colored, value_line
 from evaltui.text.values import visible
+from evaltui.tui.pages.verdict import short_names
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.relaxing import Effect
 
@@ -48,15 +49,16 @@ def write_result(
 
 
 def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
-    """`tool_trajectory_avg_score stays 0.50, threshold 1.00`"""
+    """`tool_trajectory stays 0.50, threshold 1.00`"""
     failed = next((one for one in after.metrics if one.status is Status.FAILED), None)
     if failed is None or failed.score is None or failed.threshold is None:
         return []
     known: Mapping[str, MetricResult] = {one.name: one for one in before.metrics}
     old = known[failed.name].score if failed.name in known else None
     moves = "stays" if old == failed.score else f"{show_score(old)} →"
-    needs = f", threshold {show_score(failed.threshold)}"
-    return [(f"{visible(failed.name)} {moves} {show_score(failed.score)}{needs}", "muted")]
+    (name,) = short_names([failed], shortest=False)
+    threshold = f", threshold {show_score(failed.threshold)}"
+    return [(f"{name} {moves} {show_score(failed.score)}{threshold}", "muted")]
 
 
 def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run: str, go_key: str) -> None:

@@ -1,4 +1,4 @@
-"""Lines of a file before and after a change, and in two versions that are in conflict."""
+"""Lines of a file before and after a change, and of its base and the two versions that are in conflict."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from evaltui.core.jsondoc.merge import Clash
+from evaltui.core.jsondoc.merge import Clash, Side
 from evaltui.core.jsondoc.splices import LineChange, smallest
 from evaltui.files.open_file import FileConflict
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, Span, with_role
+from evaltui.text.lines import Line, Span, cells, cut, pad, with_role
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible, visible_lines
 from evaltui.tui.pages.writer import Page
@@ -46,8 +46,12 @@ def write_line_changes(page: Page, changes: Sequence[LineChange]) -> None:
     margin = _margin(shown)
     for block in _blocks(shown):
         for line, spans in _marked(block, margin):
-            mark: Line = [(f"  {line.number:>{digits}} ", "muted"), (f"{line.op} ", _ROLES[line.op])]
+            role, fill = _ROLES[line.op], _FILLS[_ROLES[line.op]]
+            mark: Line = [(f" {line.number:>{digits}} ", f"muted {fill}"), (f"{line.op} ", f"{role} {fill}")]
+            first = len(page.lines)
             page.text(spans, mark)
+            for row in page.lines[first:]:
+                row.append((" " * (page.width - cells(row)), fill))
     if left := len(changes) - len(shown):
         page.row((f"  … {counted(left, 'more line')}", "muted"))
 
@@ -106,31 +110,47 @@ class Choice(NamedTuple):
 
 
 class VersionRow(NamedTuple):
-    """A line of one choice: its head, lines that differ or are equal, or none, so many that are folded."""
+    """A line of one choice: its head, a line of each version, or none, so many that are folded."""
 
     choice: int
     head: bool = False
+    base: str | None = None
     mine: str | None = None
     theirs: str | None = None
-    differs: bool = False
     folded: int = 0
     blank: bool = False
 
+    @property
+    def differs(self) -> bool:
+        """Whether mine and theirs are different here."""
+        return self.mine != self.theirs
 
-def choices_of(clash: FileConflict) -> list[Choice]:
+
+class Versions(NamedTuple):
+    """The lines of each version; `base` is None where what both added is compared."""
+
+    base: list[str] | None
+    mine: list[str]
+    theirs: list[str]
+
+
+def choices_of(clash: FileConflict, base: str | None) -> list[Choice]:
+    """What is to be decided; `base` is the text of the file that both versions come from."""
     conflict = clash.conflict
     if conflict.reason is not None:
-        return [Choice(Clash(clash.path.name, None, clash.mine, clash.theirs), "file")]
+        return [Choice(Clash(clash.path.name, base, clash.mine, clash.theirs), "file")]
     kinds = (("case", conflict.cases), ("member", conflict.members), ("order of", conflict.orders))
     return [Choice(one, kind) for kind, clashes in kinds for one in clashes]
 
 
-def both_versions(clash: Clash) -> tuple[list[str], list[str]]:
-    """Both versions as lines, spread out where that loses nothing of the difference."""
+def versions_of(clash: Clash) -> Versions:
+    """Every version as lines, spread out where that loses nothing of the difference."""
+    base = None if clash.base is None else _lines(clash.base, "")
     mine, theirs = _lines(clash.mine, "removed here"), _lines(clash.theirs, "removed outside")
-    if mine == theirs:
-        return visible_lines(clash.mine or ""), visible_lines(clash.theirs or "")
-    return mine, theirs
+    if mine != theirs:
+        return Versions(base, mine, theirs)
+    texts = (visible_lines(text or "") for text in (clash.mine, clash.theirs))
+    return Versions(None if clash.base is None else visible_lines(clash.base), *texts)
 
 
 def _lines(text: str | None, gone: str) -> list[str]:
@@ -142,41 +162,94 @@ def _lines(text: str | None, gone: str) -> list[str]:
         return visible_lines(text)
 
 
-def compared(choice: int, mine: Sequence[str], theirs: Sequence[str]) -> Iterator[VersionRow]:
+def compared(choice: int, versions: Versions) -> Iterator[VersionRow]:
     """Line by line; of what is the same, only what stands around a difference."""
-    found = _opcodes(mine, theirs)
-    for place, (op, i1, i2, j1, j2) in enumerate(found):
-        if op != "equal":
-            pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
-            yield from (VersionRow(choice, mine=one, theirs=other, differs=True) for one, other in pairs)
-            continue
-        before = 0 if place == 0 else _CONTEXT
-        behind = 0 if place == len(found) - 1 else _CONTEXT
-        equal = [VersionRow(choice, mine=text, theirs=text) for text in mine[i1:i2]]
-        hidden = len(equal) - before - behind
-        if hidden <= 1:
+    rows = list(_aligned(choice, versions))
+    differing = [number for number, row in enumerate(rows) if row.differs or row.base != row.mine]
+    if versions.base is None:
+        differing = [number for number, row in enumerate(rows) if row.differs]
+    shown = {near for number in differing for near in range(number - _CONTEXT, number + _CONTEXT + 1)}
+    for is_shown, group in groupby(enumerate(rows), key=lambda pair: pair[0] in shown):
+        equal = [row for _, row in group]
+        if is_shown or len(equal) == 1:
             yield from equal
         else:
-            yield from equal[:before]
-            yield VersionRow(choice, folded=hidden)
-            yield from equal[len(equal) - behind :]
+            yield VersionRow(choice, folded=len(equal))
 
 
-def _opcodes(mine: Sequence[str], theirs: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
+def _aligned(choice: int, versions: Versions) -> Iterator[VersionRow]:
+    """The lines of all versions, beside each other from one that all of them have to the next."""
+    base, mine, theirs = versions
+    if base is None:
+        for _, i1, i2, j1, j2 in _opcodes(mine, theirs):
+            pairs = zip_longest(mine[i1:i2], theirs[j1:j2])
+            yield from (VersionRow(choice, mine=one, theirs=other) for one, other in pairs)
+        return
+    in_mine, in_theirs = dict(_equal(base, mine)), dict(_equal(base, theirs))
+    ends = [(n, in_mine[n], in_theirs[n]) for n in range(len(base)) if n in in_mine and n in in_theirs]
+    b = m = t = 0
+    for next_b, next_m, next_t in [*ends, (len(base), len(mine), len(theirs))]:
+        for texts in zip_longest(base[b:next_b], mine[m:next_m], theirs[t:next_t]):
+            yield VersionRow(choice, False, *texts)
+        if next_b < len(base):
+            yield VersionRow(choice, False, base[next_b], mine[next_m], theirs[next_t])
+        b, m, t = next_b + 1, next_m + 1, next_t + 1
+
+
+def _equal(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The numbers of lines that both have, in order."""
+    for op, i1, i2, j1, j2 in _opcodes(one, other):
+        if op == "equal":
+            yield from zip(range(i1, i2), range(j1, j2), strict=True)
+
+
+def _opcodes(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
     """As those of difflib, which for long texts that have little in common takes too long."""
-    if len(mine) * len(theirs) <= _MOST_COMPARISONS:
-        return SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
-    head = _common(mine, theirs)
-    tail = _common(mine[head:][::-1], theirs[head:][::-1])
-    end, other_end = len(mine) - tail, len(theirs) - tail
+    if len(one) * len(other) <= _MOST_COMPARISONS:
+        return SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    head = _common(one, other)
+    tail = _common(one[head:][::-1], other[head:][::-1])
+    end, other_end = len(one) - tail, len(other) - tail
     found = [
         ("equal", 0, head, 0, head),
         ("replace", head, end, head, other_end),
-        ("equal", end, len(mine), other_end, len(theirs)),
+        ("equal", end, len(one), other_end, len(other)),
     ]
-    return [one for one in found if one[1] < one[2] or one[3] < one[4]]
+    return [found_one for found_one in found if found_one[1] < found_one[2] or found_one[3] < found_one[4]]
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
     pairs = enumerate(zip(one, other, strict=False))
     return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+# Columns
+
+
+_GUTTER = 2
+_BETWEEN = " │ "
+NAMES = {"base": "base, last saved", "mine": "mine, unsaved", "theirs": "theirs, on disk"}
+
+
+def column_width(columns: int, width: int) -> int:
+    """Cells of each of the columns."""
+    return (width - _GUTTER - len(_BETWEEN) * (columns - 1)) // columns
+
+
+def in_columns(parts: Sequence[Line], width: int, mark: Span = ("", "")) -> Line:
+    """Lines beside each other, each cut to its column."""
+    room = column_width(len(parts), width)
+    line: Line = [(pad(mark[0], _GUTTER), mark[1])]
+    for number, part in enumerate(parts):
+        kept = cut(list(part), room)
+        line += [(_BETWEEN, "line")] if number else []
+        line += [*kept, (" " * (room - cells(kept)), "")]
+    return line
+
+
+def version_line(row: VersionRow, side: str, chosen: Side | None) -> Line:
+    """The line of one version: in colour what is changed in it, on green what will be kept."""
+    text: str = {"base": row.base, "mine": row.mine, "theirs": row.theirs}[side] or ""
+    if side == "base" or not row.differs or text == row.base or chosen not in (None, side):
+        return [(text, "muted")]
+    return with_role("exp" if chosen else "bold", json_line(text))

@@ -16,24 +16,23 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.effects import write_result, write_section
 from evaltui.tui.pages.file_versions import write_file_change
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.prompt import Dialog, Hint, Hints, moves
+from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, dialog_name, moves
+from evaltui.tui.widgets.choices import LABEL
 from evaltui.tui.widgets.lines import LineView, PageLines
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import Proposal, accept, effects, propose
-from evaltui.workbench.actions import Scope
+from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.background import Progress
+from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 # Seconds between looks at how far reading has come.
 _TICK = 0.25
-_HINTS = (Hint("accept_it", "accept"), Hint("leave_it", "cancel"))
-# Of the choices.
-_LABEL = 8
+_HINTS = (Hint("accept_it", "accept"), Hint("accept_more", "scope", "←→"), Hint("leave_it"))
 # More cases are not scored again for a preview.
 _MOST_SCORED = 6
-# Of the dialog: title, choices, keys, and space between them.
-_OTHER_LINES = 11
-_LEAST_LINES = 3
+# Blank rows and keys.
+_OTHER_ROWS = 3
 
 
 class AcceptScreen(DialogScreen[None], inherit_bindings=False):
@@ -54,14 +53,14 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         self._progress = Progress()
 
     def compose(self) -> ComposeResult:
-        with Dialog("a Accept", id="accept"):
+        with Dialog(dialog_name("accept", self._workbench), id="accept"):
             yield AcceptChoices([choice.title for choice in self._choices])
             yield AcceptLines(self._write_proposal, indent=0)
-            yield Hints(self._workbench, lambda: _HINTS)
+            yield DialogKeys(lambda: _HINTS)
 
     def on_mount(self) -> None:
-        keys: Line = [(" ←→ ", "bold accent"), ("scope  ", ""), ("u ", "bold accent"), ("undo later ", "")]
-        self.query_one(Dialog).below(keys)
+        undo = key_name(keys_of(BY_ID["undo"], self._workbench)[0])
+        self.query_one(Dialog).below([(f" {undo}", "bold accent"), (" undoes it later ", "")])
         self._choose(0)
         self.set_interval(_TICK, lambda: None if self._current in self._proposals else self.on_resize())
 
@@ -152,7 +151,8 @@ class AcceptLines(PageLines, inherit_bindings=False):
 
     def write_page(self) -> None:
         super().write_page()
-        self.styles.height = max(_LEAST_LINES, min(self.line_count, self.screen.size.height - _OTHER_LINES))
+        others = _OTHER_ROWS + self.screen.query_one(AcceptChoices).line_count
+        self.styles.height = min(self.line_count, self.screen.query_one(Dialog).room(others))
 
 
 class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
@@ -183,7 +183,7 @@ class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
             size = cells(self._choice(number))
             if not self._rows or size > left:
                 self._rows.append([])
-                left = self.size.width - _LABEL
+                left = self.size.width - LABEL
             self._rows[-1].append(number)
             left -= size
         self.styles.height = len(self._rows)
@@ -191,14 +191,14 @@ class AcceptChoices(LineView, can_focus=False, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         label: Line = [("scope" if number == 0 else "", "muted")]
-        label.append((" " * (_LABEL - cells(label)), ""))
+        label.append((" " * (LABEL - cells(label)), ""))
         return [*label, *(span for choice in self._rows[number] for span in self._choice(choice))]
 
     def _choice(self, number: int) -> Line:
         return [(f" {self._titles[number]} ", "chip" if number == self._current else ""), (" ", "")]
 
     def on_click(self, event: events.Click) -> None:
-        left = event.x - _LABEL
+        left = event.x - LABEL
         for number in self._rows[event.y] if event.y < len(self._rows) else ():
             if 0 <= left < cells(self._choice(number)):
                 self.post_message(self.Chosen(number))

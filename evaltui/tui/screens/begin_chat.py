@@ -1,4 +1,4 @@
-"""Where a conversation begins: in a case, or anew with a user, an agent and a session state."""
+"""Where a chat starts: at a turn of a case, or anew with a user, an agent and a session state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import TextArea
 
@@ -20,8 +20,16 @@ from evaltui.text.figures import counted
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.exchange import EditorError, edit_outside
-from evaltui.tui.screens.prompt import FormLabel, FormScreen, Hint, Hints, QuestionNote, QuestionTitle
-from evaltui.tui.widgets.choices import ChoiceLine, ChoiceList
+from evaltui.tui.screens.prompt import (
+    Dialog,
+    DialogKeys,
+    FormLabel,
+    FormScreen,
+    Hint,
+    QuestionNote,
+    dialog_name,
+)
+from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.fields import FieldLine, FieldText
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.workbench.chat.controller import Source
@@ -33,11 +41,11 @@ if TYPE_CHECKING:
     from evaltui.workbench.chat.origins import Origin
 
 
-_TITLE = 34
+_TITLE = 28
 
 
 class Way(NamedTuple):
-    """A way to begin a conversation."""
+    """A way to start a chat."""
 
     title: str
     remark: str
@@ -48,7 +56,7 @@ class Way(NamedTuple):
 
 
 class ChatFromScreen(FormScreen):
-    """Begins the conversation, and returns whether it has."""
+    """Starts the chat, and returns whether it has."""
 
     box = "#chat-from"
     AUTO_FOCUS = "#chat-ways"
@@ -102,7 +110,9 @@ class ChatFromScreen(FormScreen):
         way = self._ways[number]
         role = "muted" if way.why_not else "bold" if is_current else ""
         return [
-            ("▌ " if is_current else "  ", "bold accent"),
+            (f"{'start' if number == 0 else '':{LABEL}}", "muted"),
+            ("▌" if is_current and self.choices.has_focus else " ", "bold accent"),
+            ("● " if is_current else "○ ", "accent" if is_current else "muted"),
             (pad(way.title, _TITLE), role),
             (visible(way.why_not or way.remark), "muted"),
         ]
@@ -120,58 +130,62 @@ class ChatFromScreen(FormScreen):
         return next(wrong, 0 if result.error else self._turns)
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="chat-from"):
-            yield QuestionTitle(f"Chat from {self._case.eval_id}")
+        name = dialog_name("chat_from_here", self._workbench)
+        with Dialog(name, [(visible(self._case.eval_id), "muted")], id="chat-from"):
             yield DrawnLine(self._place, id="chat-turn")
             yield ChoiceList(len(self._ways), self._way_line, id="chat-ways")
             yield QuestionNote()
-            yield Hints(
-                self._workbench,
+            yield DialogKeys(
                 lambda: [
-                    Hint("form_take", "begin"),
-                    Hint("form_right", "another turn"),
-                    Hint("form_leave", "leave"),
-                ],
+                    Hint("form_take", "start"),
+                    Hint("form_down", "way", "↑↓"),
+                    Hint("form_right", "turn", "←→"),
+                    Hint("form_leave"),
+                ]
             )
 
     def _place(self, width: int) -> Line:
-        arrows = ("  ← → ", "muted")
+        label = (f"{'from':{LABEL}}", "muted")
         if self.turn >= self._turns:
-            after = f"after {counted(self._turns, 'turn')}" if self._turns else "at its beginning"
-            return [arrows, (after, "bold")]
+            after = f"  after {counted(self._turns, 'turn')}" if self._turns else ""
+            return [label, (" the end " if self._turns else " the start ", "chip"), (after, "muted")]
         text = self._texts[self.turn] if self.turn < len(self._texts) else ""
-        before = f"before turn {self.turn + 1} of {self._turns}"
-        return [arrows, (before, "bold"), (f"  {visible(text)}", "muted")]
+        return [label, (f" turn {self.turn + 1} of {self._turns} ", "chip"), (f"  {visible(text)}", "muted")]
 
     def _ways_from_turn(self) -> list[Way]:
         chat, case, turn = self._workbench.chat, self._case, self.turn
         scored = self._workbench.outcomes.get(case)
         recorded = [
             Way(
-                f"{counted(turn, 'turn')} as in the last run",
-                f"{scored.run.name}, nothing is sent" if scored else "",
+                f"Continue from {scored.run.name}" if scored else "Continue from a run",
+                f"{counted(turn, 'turn')} as in the run, nothing sent",
                 lambda: chat.continue_from(case, turn, "recorded", "result"),
-                self._why_not("result") if scored else "there is no result yet",
+                self._why_not("result") if scored else "Case not run",
             ),
             Way(
-                f"{counted(turn, 'turn')} as the case expects",
-                "nothing is sent",
+                "Continue from the case",
+                f"{counted(turn, 'turn')} as expected, nothing sent",
                 lambda: chat.continue_from(case, turn, "recorded", "case"),
                 self._why_not("case"),
             ),
         ]
         again = Way(
-            f"{counted(turn, 'turn')} said again",
-            f"{counted(turn, 'message')} to the agent",
+            f"Resend {counted(turn, 'message')}",
+            "live, on the current code",
             lambda: chat.continue_from(case, turn, "live"),
             self._refused,
         )
-        start = Way("begin as the case begins", "nothing is sent", recorded[1].begin, self._why_not("case"))
+        start = Way(
+            "Start as the case does",
+            "its session state, nothing sent",
+            recorded[1].begin,
+            self._why_not("case"),
+        )
         play = Way(
-            "the whole case said again",
-            f"{counted(self._turns, 'message')} to the agent",
+            "Replay the whole case",
+            f"{counted(self._turns, 'message')}, live",
             lambda: chat.play(case),
-            self._refused or (None if self._turns else "it has no turns"),
+            self._refused or (None if self._turns else "No turns"),
         )
         return [*recorded, again, play] if turn else [start, play]
 
@@ -211,11 +225,11 @@ class ChatFromScreen(FormScreen):
         self.query_one(QuestionNote).show(self._ways[self.choices.current].why_not)
 
 
-_EMPTY = "an empty session"
+_EMPTY = "empty"
 
 
 class NewChatScreen(FormScreen):
-    """Begins a conversation, and returns whether it has."""
+    """Starts a chat, and returns whether it has."""
 
     box = "#new-chat"
     AUTO_FOCUS = "#chat-begin"
@@ -226,16 +240,15 @@ class NewChatScreen(FormScreen):
         transcript = workbench.chat.transcript
         self._starts = {_EMPTY: SessionStart()}
         if transcript is not None and transcript.session != SessionStart():
-            self._starts["as the conversation before"] = transcript.session
+            self._starts["as before"] = transcript.session
         self._known_agents = self._agents()
         self._agent = transcript.agent_name if transcript else None
 
     def compose(self) -> ComposeResult:
         names = list(self._known_agents)
         agent = names.index(self._agent) if self._agent in names else 0
-        with Vertical(id="new-chat"):
-            yield QuestionTitle("New conversation")
-            yield ChoiceLine("begin", list(self._starts), len(self._starts) - 1, id="chat-begin")
+        with Dialog(dialog_name("new_chat", self._workbench), id="new-chat"):
+            yield ChoiceLine("session", list(self._starts), len(self._starts) - 1, id="chat-begin")
             yield ChoiceLine("agent", self._known_agents, agent, id="chat-agent")
             for label in ("user", "app"):
                 with Horizontal(classes="form-line"):
@@ -244,8 +257,8 @@ class NewChatScreen(FormScreen):
             with Horizontal(classes="form-text"):
                 yield FormLabel("state")
                 yield FieldText(id="chat-state")
-            yield QuestionNote("the state is a JSON object; ctrl+j begins from there")
-            yield Hints(self._workbench, self._hints)
+            yield QuestionNote("The state is a JSON object.")
+            yield DialogKeys(self._hints)
 
     def on_mount(self) -> None:
         self._fill()
@@ -256,12 +269,12 @@ class NewChatScreen(FormScreen):
 
     def _hints(self) -> list[Hint]:
         if isinstance(self.focused, FieldText) and not isinstance(self.focused, FieldLine):
-            return [Hint("end_text", "begin"), Hint("next_field", "next"), Hint("leave_field", "leave")]
+            return [Hint("end_text", "start"), Hint("next_field", "next"), Hint("leave_field")]
         return [
-            Hint("form_take", "begin"),
-            Hint("form_next", "next"),
-            *([Hint("form_right", "another")] if isinstance(self.focused, ChoiceLine) else []),
-            Hint("form_leave", "leave"),
+            Hint("form_take", "start"),
+            Hint("form_next"),
+            *([Hint("form_right", "choose", "←→")] if isinstance(self.focused, ChoiceLine) else []),
+            Hint("form_leave"),
         ]
 
     # What there is to choose from
@@ -269,7 +282,7 @@ class NewChatScreen(FormScreen):
     def _agents(self) -> list[str]:
         """The agent itself, then those below it."""
         info: dict[str, Any] = self._workbench.chat.session.info or self._workbench.agent.info or {}
-        return [str(info.get("name") or "the agent itself"), *map(str, info.get("sub_agents") or ())]
+        return [str(info.get("name") or "root agent"), *map(str, info.get("sub_agents") or ())]
 
     def follow(self) -> None:
         known = self._agents()
@@ -285,7 +298,7 @@ class NewChatScreen(FormScreen):
             return
         if not self.is_here:
             return
-        self._starts[f"as {case.eval_id} begins"] = found.session
+        self._starts[f"as {case.eval_id}"] = found.session
         self.query_one("#chat-begin", ChoiceLine).offer(list(self._starts))
 
     def _fill(self) -> None:
@@ -330,10 +343,10 @@ class NewChatScreen(FormScreen):
         self.query_one(QuestionNote).show(self._state()[1])
 
     def on_descendant_focus(self) -> None:
-        self.query_one(Hints).refresh()
+        self.query_one(DialogKeys).refresh()
 
     def _state(self) -> tuple[Json, str | None]:
-        """What is typed, and why it is no state."""
+        """The state that is typed, and why it is none."""
         text = self.query_one("#chat-state", FieldText).text.strip()
         if not text:
             return {}, None
@@ -342,5 +355,5 @@ class NewChatScreen(FormScreen):
             where = f"line {found.line}: " if found.line else ""
             return {}, f"{where}{found.message}"
         if not isinstance(found, dict):
-            return {}, 'the state is an object: {"name": value, ...}'
+            return {}, 'The state is not an object, e.g. {"name": 1}'
         return found, None

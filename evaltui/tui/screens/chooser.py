@@ -210,14 +210,14 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         self.app.exit(Opening(self._folder, demo=True))
 
     def action_open_folder(self) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
+        from evaltui.tui.screens.prompt import PromptScreen, dialog_name
 
         def named(text: str | None) -> None:
             if text is not None:
                 self.app.exit(Opening(_path_of(text)))
 
-        hint = "Its path, from where evaltui was started"
-        self.app.push_screen(PromptScreen("Open another folder", "", _no_folder, hint), named)
+        hint = "Path, relative to the current folder"
+        self.app.push_screen(PromptScreen(dialog_name("open_folder"), "", _no_folder, hint), named)
 
 
 class ChooserKeys(ActionLine):

@@ -296,7 +296,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             self.follow()
 
         check = partial(self.criteria.check, RubricRow(metric, after, ""))
-        ask(self, PromptScreen(f"Rubric for {metric}", "", check, _RUBRIC_HINT), typed)
+        ask(self, PromptScreen("Rubric", "", check, _RUBRIC_HINT, metric), typed)
 
     def action_remove_criterion(self) -> None:
         row = self.rows.current

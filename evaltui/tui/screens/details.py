@@ -24,11 +24,13 @@ from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.pages.writer import Page, write_json, write_problems
 from evaltui.tui.screens.prompt import (
+    Dialog,
+    DialogKeys,
+    Hint,
     QuestionInput,
-    QuestionKeys,
     QuestionNote,
     QuestionScreen,
-    QuestionTitle,
+    dialog_name,
 )
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FieldText
@@ -161,8 +163,13 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
             yield Title(lambda: [(visible(self._title_text), "bold")])
             yield FieldText(id="raw-text", line_numbers=True)
             yield Static(id="raw-note", markup=False)
-            yield QuestionKeys(
-                "end_text", "save_field", "leave_field", "field_in_editor", leave_field="cancel, keep draft"
+            yield DialogKeys(
+                lambda: [
+                    Hint("end_text"),
+                    Hint("save_field"),
+                    Hint("field_in_editor"),
+                    Hint("leave_field", "cancel, keep draft"),
+                ]
             )
 
     @property
@@ -251,14 +258,15 @@ class ConvertScreen(QuestionScreen[None]):
 
     def compose(self) -> ComposeResult:
         can_be_done = self._eval_set is not None
-        with Vertical(id="convert"):
-            yield QuestionTitle(f"{self._old.name} as an eval set of today")
+        about: Line = [(f"{visible(self._old.name)} to the current format", "muted")]
+        with Dialog(dialog_name("convert", self._workbench), about, id="convert"):
             # Scrolled from the field, where there is one.
             yield PageLines(self._write, can_focus=not can_be_done, id="converted")
             if can_be_done:
                 yield QuestionInput(self._new.name)
-                yield QuestionNote(f"the name of the new file; {self._old.name} stays as it is")
-            yield QuestionKeys(*(("take",) if can_be_done else ()), "leave_question", "answers_down")
+                yield QuestionNote(f"Name of the new file; {self._old.name} is kept")
+            take = [Hint("take", "write file")] if can_be_done else []
+            yield DialogKeys(lambda: [*take, Hint("answers_down", "scroll"), Hint("leave_question")])
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """The text is shown as that of the file that is named, soon: to colour a long one takes a while."""
@@ -285,7 +293,7 @@ class ConvertScreen(QuestionScreen[None]):
     def _write(self, page: Page) -> None:
         """The text of the new file, or why there is none."""
         if self._eval_set is None:
-            page.text([("This file has to be mended before it can be converted.", "bold")])
+            page.text([("Fix these problems before converting the file", "bold")])
             page.blank()
         write_problems(page, self._problems, self._old)
         page.blank()

@@ -17,7 +17,7 @@ from evaltui.text.lines import Line, cells, pad
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
-from evaltui.tui.screens.prompt import Dialog, QuestionInput, QuestionKeys, QuestionScreen
+from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.case_list import Jump, rank_cases
@@ -150,7 +150,7 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
                 self.clicks_to_choose,
             )
             yield DrawnLine(self._about_current)
-            yield QuestionKeys("take", "leave_question", take=self.take_word)
+            yield DialogKeys(lambda: [Hint("take", self.take_word), Hint("leave_question")])
 
     def _about_current(self, width: int) -> Line:
         return [] if self.current is None else [(visible(self.about(self.current)), "faint")]

@@ -22,7 +22,7 @@ from evaltui.tui.pages.keys import Cell, KeyRows, KeysHere, found_rows, key_rows
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.finding import SearchScreen
-from evaltui.tui.screens.prompt import Dialog, QuestionInput, QuestionKeys, QuestionScreen
+from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
 from evaltui.tui.widgets.lines import LineView, OneLine, PageLines
 from evaltui.workbench.actions import BY_ID, Scope, topic_of
 from evaltui.workbench.workbench import Workbench
@@ -43,7 +43,7 @@ class HelpScreen(QuestionScreen[str]):
         with Dialog(f"Keys for {self._scope.name.capitalize()}", id="help"):
             yield QuestionInput(placeholder="type to filter")
             yield HelpLines(self._keys, id="help-lines")
-            yield QuestionKeys("take", "guide_page", "leave_question", take="run")
+            yield DialogKeys(lambda: [Hint("take", "run"), Hint("guide_page"), Hint("leave_question")])
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.query_one(HelpLines).show(event.value.strip())

@@ -208,7 +208,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             if await workbench.runs.resume(wanted.path):
                 self.show_result()
             return
-        workbench.say(f"reading the {wanted.title} …")
+        workbench.say(f"Reading {wanted.title}…")
         if not await workbench.outcomes.open_run(wanted.path, wanted.title):
             return
         if wanted.case is None:
@@ -217,7 +217,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             workbench.navigation.select(Selection(*case))
             self.go_to("result")
         else:
-            workbench.say(f"the case {wanted.case.eval_id} is not in the eval sets any more")
+            workbench.say(f"{wanted.case.eval_id} is no longer in an eval set")
 
     def action_preflight(self) -> None:
         if (run := self.workbench.runs.current) is not None:
@@ -320,7 +320,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         try:
             screen = SaveCaseScreen(self.workbench, transcript)
         except ValueError as error:
-            self.workbench.say(f"no case can be made of this: {error}")
+            self.workbench.say(f"Cannot save as case: {error}")
             return
         self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
 

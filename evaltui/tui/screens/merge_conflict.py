@@ -1,4 +1,4 @@
-"""Two versions of a file, changed here and outside, and the choice between them."""
+"""Base, mine and theirs of a file that was changed here and outside, and the choice between them."""
 
 from __future__ import annotations
 
@@ -6,29 +6,37 @@ from collections.abc import Iterator
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Vertical
 
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.open_file import FileConflict
 from evaltui.text.figures import counted
-from evaltui.text.lines import Line, cells, cut, with_role
-from evaltui.text.syntax import json_line
+from evaltui.text.lines import Line, cells, cut
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.pages.file_versions import VersionRow, both_versions, choices_of, compared
-from evaltui.tui.pages.writer import SIDE_BY_SIDE
-from evaltui.tui.panes.bars import Status
-from evaltui.tui.screens.prompt import Hint, Hints, moves
-from evaltui.tui.widgets.lines import CursorLines, DrawnLine, Title
+from evaltui.tui.pages.file_versions import (
+    NAMES,
+    VersionRow,
+    choices_of,
+    compared,
+    in_columns,
+    version_line,
+    versions_of,
+)
+from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, QuestionNote, moves
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
 
-_CHOSEN = {"mine": "mine is kept", "theirs": "theirs is taken", None: "undecided"}
+# Names, note and keys.
+_OTHER_ROWS = 4
+_SIDES: tuple[Side, ...] = ("mine", "theirs")
+# Cells of the dialog from which on the base is shown, and from which on versions are beside each other.
+_WITH_BASE, _SIDE_BY_SIDE = 132, 84
 
 
 class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
-    """Decides a clash. Returns whether the file is saved; else it is as it was, here and on disk."""
+    """Decides a conflict. Returns whether the file is saved; else it is as it was, here and on disk."""
 
     BINDINGS = bindings(Scope.VERSIONS)
     AUTO_FOCUS = "VersionsRows"
@@ -39,87 +47,76 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         self._clash = clash
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="versions"):
-            yield Title(self._title, self._left)
-            yield DrawnLine(_sides)
-            yield VersionsRows(self._clash)
-            yield Status(self._workbench, id="versions-status")
-            yield Hints(self._workbench, self._hints)
+        file = self._workbench.editing.open_file(self._clash.path)
+        base = file.saved.text if file is not None and file.saved is not None else None
+        with Dialog("Merge", self._about(), id="versions"):
+            yield DrawnLine(lambda width: self.rows.names(width), id="versions-names")
+            yield VersionsRows(self._clash, base)
+            yield QuestionNote()
+            yield DialogKeys(self._hints)
+
+    def on_mount(self) -> None:
+        self._draw_around()
+
+    def on_resize(self) -> None:
+        self.rows.on_resize()
 
     @property
     def rows(self) -> VersionsRows:
         return self.query_one(VersionsRows)
 
     def _hints(self) -> list[Hint]:
-        one = [Hint("keep_mine", "keep mine"), Hint("take_theirs", "take theirs")]
-        every = [Hint("keep_all_mine", "all mine"), Hint("take_all_theirs", "all theirs")]
-        several = len(self.rows.clashes) > 1
-        return [*one, *(every if several else []), Hint("decide", "save"), Hint("leave_open", "later")]
+        several = [Hint("next_clash"), Hint("keep_all_mine"), Hint("take_all_theirs")]
+        more = several if len(self.rows.clashes) > 1 else []
+        return [Hint("decide", "merge"), Hint("keep_mine", "choose", "←→"), *more, Hint("leave_open")]
 
-    def _title(self) -> Line:
-        where = "here and deleted outside" if self._clash.was_deleted else "here and outside"
-        title: Line = [(visible(self._clash.path.name), "bold"), (f" was changed {where}", "")]
-        if not self._clash.was_deleted and self._clash.conflict.reason:
-            title.append((f": {visible(self._clash.conflict.reason)}", ""))
-        return title
-
-    def _left(self) -> Line:
-        """How much is still to be decided."""
-        rows = self.rows
-        left = f"{rows.undecided} of {len(rows.clashes)} undecided" if rows.undecided else "all decided"
-        return [(left, "muted")]
+    def _about(self) -> Line:
+        where = "changed here, deleted outside" if self._clash.was_deleted else "changed here and outside"
+        reason = "" if self._clash.was_deleted else self._clash.conflict.reason or ""
+        about = f"{where}: {visible(reason)}" if reason else where
+        return [(visible(self._clash.path.name), "bold"), (f"  {about}", "muted")]
 
     def action_leave_open(self) -> None:
         self.dismiss(False)
 
-    async def action_decide(self) -> None:
-        await self._settle()
-        self._draw_around()
-
-    action_save = action_decide
-
-    def action_throw_away(self) -> None:
-        self._workbench.say("H keeps all of mine, L takes all of theirs: choose one, then save")
-        self._draw_around()
-
     @on(CursorLines.Moved)
     def _draw_around(self) -> None:
-        self.query("OneLine").refresh()
-
-    async def _settle(self) -> None:
         rows = self.rows
+        left = f"{rows.undecided} of {counted(len(rows.clashes), 'conflict')} undecided"
+        self.query_one(Dialog).below([(f" {left if rows.undecided else 'all decided'} ", "muted")])
+        note = self.query_one(QuestionNote)
+        if note.has_class("-problem"):
+            note.show(self._undecided())
+
+    def _undecided(self) -> str | None:
+        left = self.rows.undecided
+        return f"{left} undecided   ← mine   → theirs" if left else None
+
+    async def action_decide(self) -> None:
+        rows, note = self.rows, self.query_one(QuestionNote)
         if rows.undecided:
             rows.action_next_undecided()
-            self._workbench.say(f"{rows.undecided} undecided still: left keeps mine, right takes theirs")
+            note.show(self._undecided())
             return
         try:
             saved = await self._workbench.editing.settle(self._clash, rows.choices, rows.whole)
         except (EvalSetError, OSError, ValueError) as error:
-            self._workbench.say(f"{self._clash.path.name} is not saved: {error}")
+            note.show(f"{self._clash.path.name} not saved: {error}")
             return
         self.dismiss(saved)
 
 
-def _sides(width: int) -> Line:
-    """What stands on which side."""
-    if _is_wide(width):
-        half = (width - 3) // 2
-        mine = cut([("   mine, unsaved", "muted")], half)
-        return [*mine, (" " * (half - cells(mine) + 3), ""), (" theirs, on disk", "muted")]
-    return [("   <", "bold"), (" mine, unsaved   ", "muted"), (">", "bold"), (" theirs, on disk", "muted")]
-
-
 class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """Every clash with both its versions. The clash that the cursor is in is the one that keys decide."""
+    """Every conflict with its versions. Keys decide the one with the cursor."""
 
     BINDINGS = moves()
 
-    def __init__(self, clash: FileConflict) -> None:
+    def __init__(self, clash: FileConflict, base: str | None) -> None:
         super().__init__()
-        self.clashes = choices_of(clash)
+        self.clashes = choices_of(clash, base)
         self._decided: dict[int, Side] = {}
         self._rows: list[VersionRow] = []
-        self._wide: bool | None = None
+        self._columns = 0
 
     # What was decided
 
@@ -152,25 +149,43 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     # Drawing
 
+    @property
+    def _shown_versions(self) -> tuple[str, ...]:
+        return ("base", *_SIDES) if self._columns == 3 else _SIDES
+
+    def names(self, width: int) -> Line:
+        """What each column is; where there are none, what marks each version."""
+        if self._columns > 1:
+            return in_columns([[(NAMES[side], "muted")] for side in self._shown_versions], width)
+        return [
+            ("  −", "bold"),
+            (f" {NAMES['mine']}   ", "muted"),
+            ("+", "bold"),
+            (f" {NAMES['theirs']}", "muted"),
+        ]
+
     def on_resize(self) -> None:
-        wide = _is_wide(self.size.width)
-        if wide != self._wide:
+        width = self.size.width
+        columns = 3 if width >= _WITH_BASE else 2 if width >= _SIDE_BY_SIDE else 1
+        if columns != self._columns:
             here = self.current
-            self._wide = wide
+            self._columns = columns
             self._rows = list(self._all_rows())
             self.lines_changed(len(self._rows))
             self._go_to(here)
         else:
             self.lines_changed(len(self._rows))
+        self.styles.height = min(len(self._rows), self.screen.query_one(Dialog).room(_OTHER_ROWS))
 
     def _all_rows(self) -> Iterator[VersionRow]:
         for number, choice in enumerate(self.clashes):
             if number:
                 yield VersionRow(number - 1, blank=True)
             yield VersionRow(number, head=True)
-            mine, theirs = both_versions(choice.clash)
-            for row in compared(number, mine, theirs):
-                if self._wide or not row.differs:
+            for row in compared(number, versions_of(choice.clash)):
+                if self._columns < 3 and row.mine is None and row.theirs is None and not row.folded:
+                    continue
+                if self._columns > 1 or not row.differs:
                     yield row
                     continue
                 # One above the other.
@@ -192,34 +207,32 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         if row.head:
             return [bar, *self._head(row.choice)]
         if row.folded:
-            return [bar, (f"    … {counted(row.folded, 'equal line')}", "muted")]
-        return [bar, *(self._beside(row) if self._wide else self._stacked(row))]
+            return [bar, (f"  … {counted(row.folded, 'equal line')}", "faint")]
+        return [bar, *(self._beside(row) if self._columns > 1 else self._stacked(row))]
 
     def _head(self, number: int) -> Line:
-        choice, side = self.clashes[number], self._decided.get(number)
+        choice, chosen = self.clashes[number], self._decided.get(number)
         name: Line = [(f" {choice.kind} ", "muted"), (visible(choice.clash.name), "bold")]
-        label = _CHOSEN[side]
-        tail: Line = [*_button("keep mine", side == "mine"), *_button("take theirs", side == "theirs")]
-        tail += [(f"  {label:<15}", "bold accent" if side else "muted")]
-        room = self.size.width - 1 - cells(tail)
+        filled = "chip" if number == self.current and self.has_focus else "bold sel"
+        chips: Line = [(f" {side} ", filled if side == chosen else "") for side in _SIDES]
+        tail: Line = [*([] if chosen else [("undecided  ", "warning")]), *chips]
+        room = self.line_width - 1 - cells(tail)
         kept = cut(name, max(8, room - 2))
         return [*kept, (" " * max(1, room - cells(kept)), ""), *tail]
 
     def _beside(self, row: VersionRow) -> Line:
-        half = (self.size.width - 3) // 2
-        side = self._decided.get(row.choice)
-        mark = ("~" if row.differs else " ", "bold")
-        left = cut(_side(row, side, "mine"), half - 3)
-        right = _side(row, side, "theirs")
-        gap = " " * (half - 3 - cells(left) + 1)
-        return [mark, (" ", ""), *left, (gap, ""), ("│ ", "muted"), *right]
+        chosen = self._decided.get(row.choice)
+        parts = [version_line(row, side, chosen) for side in self._shown_versions]
+        mark = ("≠", "warning") if row.differs else ("", "")
+        return in_columns(parts, self.line_width - 1, mark)
 
     def _stacked(self, row: VersionRow) -> Line:
-        side = self._decided.get(row.choice)
+        chosen = self._decided.get(row.choice)
         if not row.differs:
             return [("    ", ""), (row.mine or "", "muted")]
-        of: Side = "mine" if row.mine is not None else "theirs"
-        return [("  ", ""), ("<" if of == "mine" else ">", "bold"), (" ", ""), *_side(row, side, of)]
+        side = "mine" if row.mine is not None else "theirs"
+        mark = "−" if side == "mine" else "+"
+        return [("  ", ""), (mark, "bold"), (" ", ""), *version_line(row, side, chosen)]
 
     # Keys and mouse
 
@@ -256,7 +269,7 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.post_message(self.Moved())
 
     def action_next_undecided(self) -> None:
-        """To the next clash that is undecided, where there is one."""
+        """To the next conflict that is undecided, where there is one."""
         order = [*range(self.current, len(self.clashes)), *range(self.current)]
         left = [number for number in order if number not in self._decided]
         if left:
@@ -275,30 +288,9 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
         super().on_click(event)
         # Textual would hand the click to the class above once more.
         event.prevent_default()
-        if not self._rows[number].head:
-            return
-        tail = self.size.width - sum(map(len, _LABELS)) - 17
-        if tail <= event.x < tail + len(_LABELS[0]):
-            self._decide("mine")
-        elif tail + len(_LABELS[0]) <= event.x < tail + sum(map(len, _LABELS)):
-            self._decide("theirs")
-        self.post_message(self.Moved())
-
-
-_LABELS = (" (•) keep mine", " (•) take theirs")
-
-
-def _button(word: str, chosen: bool) -> Line:
-    return [(f" ({'*' if chosen else ' '}) {word}", "bold accent" if chosen else "")]
-
-
-def _is_wide(width: int) -> bool:
-    return width >= SIDE_BY_SIDE
-
-
-def _side(row: VersionRow, chosen: Side | None, side: Side) -> Line:
-    """The line of one side. What is the same or will not be kept has no colours."""
-    text = (row.mine if side == "mine" else row.theirs) or ""
-    if not row.differs or chosen not in (None, side):
-        return [(text, "muted")]
-    return with_role("bold", json_line(text))
+        if self._rows[number].head:
+            left = self.line_width
+            for side in reversed(_SIDES):
+                right, left = left, left - len(side) - 2
+                if left <= event.x < right:
+                    self._decide(side)

@@ -15,12 +15,12 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from evaltui.text.glyphs import text_for_terminal
-from evaltui.text.lines import Line, Span, pad
+from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.widgets.choices import ChoiceLine
+from evaltui.tui.action_screen import LEAST_WITH_MARGINS, DialogScreen, bindings
+from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
-from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, Title, content
+from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, content
 from evaltui.workbench.actions import BY_ID, Scope, keys_of
 from evaltui.workbench.actions.action import LISTS
 from evaltui.workbench.keymap import key_name
@@ -31,6 +31,8 @@ from evaltui.workbench.workbench import Workbench
 Check = Callable[[str], str | None]
 
 
+# The share of the screen, as in the style sheet.
+_MOST_HEIGHT = 0.96
 _BETWEEN_FIELDS = ("form_next", "form_previous")
 
 
@@ -41,6 +43,13 @@ class AnswerLines(Protocol):
     def action_line_up(self) -> None: ...
     def action_page_down(self) -> None: ...
     def action_page_up(self) -> None: ...
+
+
+def dialog_name(action_id: str, workbench: Workbench | None = None) -> str:
+    """The key and the verb of an action, `x Relax`; `workbench` knows the keys that the user has chosen."""
+    action = BY_ID[action_id]
+    keys = keys_of(action, workbench) if workbench is not None else action.keys
+    return f"{key_name(keys[0])} {action.title.rstrip('…')}"
 
 
 class Dialog(Vertical):
@@ -55,6 +64,12 @@ class Dialog(Vertical):
     def on_mount(self) -> None:
         self._draw_border()
         self.app.theme_changed_signal.subscribe(self, lambda theme: self._draw_border())
+
+    def room(self, others: int) -> int:
+        """Rows for a list or a page beside so many other rows, at least three."""
+        rows = self.screen.size.height
+        frame = 4 if rows >= LEAST_WITH_MARGINS else 2
+        return max(3, int(rows * _MOST_HEIGHT) - frame - others)
 
     def about(self, about: Sequence[Span]) -> None:
         """Says what the dialog is about now."""
@@ -103,31 +118,33 @@ class QuestionScreen(DialogScreen[ScreenResultType | None], inherit_bindings=Fal
 
 
 class PromptScreen(QuestionScreen[str]):
-    """Returns what was typed, None where the user leaves.
+    """Returns what was typed, None where the user cancels.
 
-    `check` says, as a sentence, why a text is no good; such a text is not taken. `hint` is shown while there
-    is nothing to say against the text.
+    `name` is the key and verb of the dialog, `about` what it concerns. `check` says, as a sentence, why a
+    text is no good; such a text is not applied. `hint` is shown while nothing is wrong with the text.
     """
 
     box = "#prompt"
 
-    def __init__(self, title: str, value: str = "", check: Check | None = None, hint: str = "") -> None:
+    def __init__(
+        self, name: str, value: str = "", check: Check | None = None, hint: str = "", about: str = ""
+    ) -> None:
         super().__init__()
-        self._title_text = title
+        self._dialog_name = name
         self._value = value
         self._check = check
         self._hint = hint
+        self._about = about
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="prompt"):
-            yield QuestionTitle(self._title_text)
+        with Dialog(self._dialog_name, [(visible(self._about), "muted")], id="prompt"):
             yield QuestionInput(self._value)
             yield QuestionNote(self._hint)
-            yield QuestionKeys("take", "leave_question")
+            yield DialogKeys(lambda: [Hint("take", "apply"), Hint("leave_question")])
 
     @property
     def problem(self) -> str | None:
-        """Why what is typed would not be taken."""
+        """Why the text would not be applied."""
         return self._check(self.query_one(QuestionInput).value) if self._check else None
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -168,7 +185,7 @@ class RepeatScreen(QuestionScreen[Repeated]):
                 yield QuestionInput(self._pass_if)
             yield QuestionNote("all, majority, or a pass rate, e.g. 0.6")
             yield DrawnLine(self._cost_line)
-            yield QuestionKeys("take", "form_next", "leave_question", take="run")
+            yield DialogKeys(lambda: [Hint("take", "run"), Hint("form_next"), Hint("leave_question")])
 
     @property
     def _text(self) -> str:
@@ -178,7 +195,7 @@ class RepeatScreen(QuestionScreen[Repeated]):
     def _cost_line(self, width: int) -> Line:
         if repeat_problem(self._text):
             return []
-        return [("cost     ", "muted"), (self._cost(parse_repeated(self._text).runs), "")]
+        return [(pad("cost", LABEL), "muted"), (self._cost(parse_repeated(self._text).runs), "")]
 
     def on_input_changed(self) -> None:
         self.query_one(QuestionNote).show(repeat_problem(self._text))
@@ -204,11 +221,6 @@ class QuestionInput(OneLineInput):
         super().__init__(value, placeholder=text_for_terminal(placeholder), compact=True)
 
 
-class QuestionTitle(Title):
-    def __init__(self, title: str) -> None:
-        super().__init__(lambda: [(visible(title), "bold")])
-
-
 class QuestionNote(Static):
     """A hint, or what is wrong with the text."""
 
@@ -221,49 +233,44 @@ class QuestionNote(Static):
         self.update(Content(text_for_terminal(visible(f"! {problem}" if problem else self.hint))))
 
 
-class QuestionKeys(ActionLine):
-    """The keys of a question; `words` are what actions are called here."""
+class Hint(NamedTuple):
+    """An action in the line of keys of a dialog."""
 
-    def __init__(self, *action_ids: str, **words: str) -> None:
+    action: str
+    word: str = ""
+    """What it is called here; empty for its usual word."""
+    keys: str = ""
+    """The keys as they are shown, for a pair such as `←→`; empty for those of the action."""
+
+
+class DialogKeys(ActionLine):
+    """The keys of a dialog; the last one, which cancels, stands at the right."""
+
+    def __init__(self, hints: Callable[[], Sequence[Hint]]) -> None:
         super().__init__()
-        self._actions = [BY_ID[action_id] for action_id in action_ids]
-        self._words = words
+        self._hints = hints
 
     def parts(self, width: int) -> Iterator[tuple[str, Line]]:
+        parts = [(hint.action, self._part(hint)) for hint in self._hints()]
+        gap = max(2, width - sum(cells(part) for _, part in parts) - 2 * (len(parts) - 2))
+        for number, part in enumerate(parts):
+            if number:
+                yield "", [(" " * (gap if number == len(parts) - 1 else 2), "")]
+            yield part
+
+    def _part(self, hint: Hint) -> Line:
+        action = BY_ID[hint.action]
         # The user may have chosen other keys.
         active = self.screen.active_bindings
-        for action in self._actions:
-            chosen = [key for key, one in active.items() if one.binding.id == action.id]
-            key = key_name(action.keys[0] if action.keys[0] in chosen or not chosen else chosen[0])
-            word = self._words.get(action.id, action.short)
-            yield action.id, [(key, "bold accent"), (f" {word}   ", "muted")]
+        chosen = [key for key, one in active.items() if one.binding.id == action.id]
+        key = action.keys[0] if action.keys[0] in chosen or not chosen else chosen[0]
+        return [(hint.keys or key_name(key), "bold accent"), (f" {hint.word or action.short}", "muted")]
 
 
 def moves() -> list[BindingType]:
     """The keys that go about in every list."""
     shared = {action.id for action in BY_ID.values() if action.where == LISTS}
     return [one for one in bindings(Scope.DETAILS) if isinstance(one, Binding) and one.id in shared]
-
-
-class Hint(NamedTuple):
-    """An action that is worth doing here, and what it is called here."""
-
-    action: str
-    word: str
-
-
-class Hints(ActionLine):
-    """Keys and what they do on a screen that lies over the main one."""
-
-    def __init__(self, workbench: Workbench, hints: Callable[[], Sequence[Hint]]) -> None:
-        super().__init__()
-        self._workbench = workbench
-        self._hints = hints
-
-    def parts(self, width: int) -> Iterator[tuple[str, Line]]:
-        for hint in self._hints():
-            key = key_name(keys_of(BY_ID[hint.action], self._workbench)[0])
-            yield hint.action, [(key, "bold accent"), (f" {hint.word}   ", "muted")]
 
 
 class FormScreen(DialogScreen[bool], inherit_bindings=False):
@@ -320,4 +327,4 @@ class FormLabel(OneLine):
         self._label = label
 
     def line(self, width: int) -> Line:
-        return [(" ", ""), (pad(self._label, 8), "muted")]
+        return [(pad(self._label, LABEL), "muted")]

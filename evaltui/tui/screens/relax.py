@@ -13,6 +13,7 @@ from textual.widget import Widget
 from evaltui.core.compare.proposals import Proposal
 from evaltui.core.compare.rules import match_in_words
 from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
@@ -21,17 +22,25 @@ from evaltui.tui.action_screen import ask
 from evaltui.tui.pages.effects import rule_line, type_name, unavailable_rules, write_relaxed, write_section
 from evaltui.tui.pages.file_versions import write_line_changes
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.prompt import Dialog, FormScreen, Hint, Hints, PromptScreen, QuestionNote
-from evaltui.tui.widgets.choices import ChipLine, ChoiceLine, ChoiceList
+from evaltui.tui.screens.prompt import (
+    Dialog,
+    DialogKeys,
+    FormScreen,
+    Hint,
+    PromptScreen,
+    QuestionNote,
+    dialog_name,
+)
+from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine, PageLines
+from evaltui.workbench.actions import BY_ID, keys_of
+from evaltui.workbench.keymap import key_name
 from evaltui.workbench.relaxing import Effect, Relaxing, match_problem
 from evaltui.workbench.workbench import Workbench
 
 _SCOPES = ("This case", "All cases")
-_LABEL = 11
-# Rows of the dialog besides the rules and the effect.
-_OTHER_ROWS = 14
-_LEAST_ROWS = 3
+# Rows besides the line of places, the rules and the effect.
+_OTHER_ROWS = 9
 
 
 class RelaxScreen(FormScreen):
@@ -57,52 +66,41 @@ class RelaxScreen(FormScreen):
         relaxing = self._relaxing
         arg = relaxing.arg
         about: list[Span] = [(f"{visible(relaxing.tool)} › {visible(arg.path) or 'arguments'}", "muted")]
-        with Dialog("x Relax", about, id="relax"):
+        with Dialog(dialog_name("relax", self._workbench), about, id="relax"):
             yield DrawnLine(lambda width: self._side("expected", arg.expected, arg.op == "extra", width))
             yield DrawnLine(lambda width: self._side("actual", arg.actual, arg.op == "missing", width))
             places = ["all arguments" if path == "*" else path for path in self._arg_paths]
-            place = ChipLine("argument", places, id="relax-place")
+            place = ChoiceLine("argument", places, id="relax-place")
             place.display = len(places) > 1
             yield place
             yield ChoiceList(max(1, len(self._proposals)), self._proposal_line, id="relax-proposals")
             yield PageLines(self._write_unavailable, can_focus=False, indent=0, id="relax-unavailable")
-            yield ChipLine("scope", _SCOPES, id="relax-scope")
+            yield ChoiceLine("scope", _SCOPES, id="relax-scope")
             yield PageLines(self._write_effect, can_focus=False, indent=0, id="relax-effect")
             yield QuestionNote()
-            yield Hints(
-                self._workbench,
-                lambda: [
-                    Hint("form_take", "relax"),
-                    Hint("form_edit", "edit value"),
-                    Hint("go_to_failing", "next failure"),
-                    Hint("form_leave", "cancel"),
-                ],
-            )
+            yield DialogKeys(self._hints)
 
     def on_mount(self) -> None:
-        self.query_one(Dialog).below(
-            [
-                (" ↑↓ ", "bold accent"),
-                ("rule  ", ""),
-                ("←→ ", "bold accent"),
-                ("scope  ", ""),
-                ("u ", "bold accent"),
-                ("undo later ", ""),
-            ]
-        )
+        undo = key_name(keys_of(BY_ID["undo"], self._workbench)[0])
+        self.query_one(Dialog).below([(f" {undo}", "bold accent"), (" undoes it later ", "")])
         self._show_effect_soon()
+
+    def _hints(self) -> list[Hint]:
+        rule = [Hint("form_take", "relax"), Hint("form_down", "rule", "↑↓")] if self._proposals else []
+        scope, edit = Hint("form_right", "scope", "←→"), Hint("form_edit", "edit rule")
+        return [*rule, scope, edit, Hint("form_leave")]
 
     def on_resize(self) -> None:
         self._fit()
 
     def _side(self, label: str, value: Any, is_absent: bool, width: int) -> Line:
         if is_absent:
-            return [(f"{label:{_LABEL}}", "muted"), ("no such argument", "muted")]
-        shown = value_line(value, max(12, width - _LABEL - 12))
-        return [(f"{label:{_LABEL}}", "muted"), *shown, (f"   {type_name(value)}", "muted")]
+            return [(f"{label:{LABEL}}", "muted"), ("no such argument", "muted")]
+        shown = value_line(value, max(12, width - LABEL - 12))
+        return [(f"{label:{LABEL}}", "muted"), *shown, (f"   {type_name(value)}", "muted")]
 
     def _proposal_line(self, number: int, is_current: bool) -> Line:
-        label = f"{'rule' if number == 0 else '':{_LABEL - 1}}"
+        label = f"{'rule' if number == 0 else '':{LABEL - 1}}"
         if not self._proposals:
             return [(label, "muted"), (" No suggested rule passes", "muted")]
         return [
@@ -114,7 +112,7 @@ class RelaxScreen(FormScreen):
 
     def _write_unavailable(self, page: Page) -> None:
         for line in unavailable_rules([one.match for one in self._proposals]):
-            page.row((" " * _LABEL, ""), *line)
+            page.row((" " * LABEL, ""), *line)
 
     @property
     def choices(self) -> ChoiceList:
@@ -131,14 +129,15 @@ class RelaxScreen(FormScreen):
 
     def _fit(self) -> None:
         """As many rows of the effect and of unavailable rules as there is room for."""
-        room = self.size.height - _OTHER_ROWS - max(1, len(self._proposals))
+        places = 2 if self.query_one("#relax-place").display else 0
+        room = self.query_one(Dialog).room(_OTHER_ROWS + places + max(1, len(self._proposals)))
         effect, unavailable = (
             self.query_one("#relax-effect", PageLines),
             self.query_one("#relax-unavailable", PageLines),
         )
         for page in (effect, unavailable):
             page.write_page()
-        effect.styles.height = min(effect.line_count, max(_LEAST_ROWS, room))
+        effect.styles.height = min(effect.line_count, room)
         unavailable.display = room - effect.line_count >= unavailable.line_count
         unavailable.styles.height = unavailable.line_count
 
@@ -227,8 +226,10 @@ class RelaxScreen(FormScreen):
         yield from (*([place] if place.display else []), self.choices, self.query_one("#relax-scope"))
 
     def action_go_to_failing(self) -> None:
-        self.dismiss(False)
-        self._go_on()
+        result = self._effect.result if self._effect else None
+        if result is not None and result.status is not Status.PASSED:
+            self.dismiss(False)
+            self._go_on()
 
     def action_form_edit(self) -> None:
         chosen = self._chosen
@@ -240,4 +241,4 @@ class RelaxScreen(FormScreen):
             others = [one for one in self._proposals if one.match != match]
             self._offer([Proposal(match, match_in_words(match)), *others])
 
-        ask(self, PromptScreen("Rule as JSON", value, match_problem, hint), edited)
+        ask(self, PromptScreen("e Edit", value, match_problem, hint, "rule as JSON"), edited)

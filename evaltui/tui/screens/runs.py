@@ -233,8 +233,8 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         def check(text: str) -> str | None:
             return None if text.strip() else "Name is empty"
 
-        hint = "`evaltui compare` and `--baseline` take it; another run loses the same name"
-        ask(self, PromptScreen(f"Name {row.title}", row.name, check, hint), partial(self._give_name, row))
+        hint = "For `evaltui compare` and `--baseline`; each name belongs to one run"
+        ask(self, PromptScreen("f2 Name", row.name, check, hint, row.title), partial(self._give_name, row))
 
     def action_resume_run(self) -> None:
         if (row := self._readable_run()) is None:

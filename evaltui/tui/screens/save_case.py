@@ -8,14 +8,23 @@ from typing import Any
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
-from evaltui.tui.screens.prompt import FormLabel, FormScreen, Hint, Hints, QuestionNote, QuestionTitle
+from evaltui.tui.screens.prompt import (
+    Dialog,
+    DialogKeys,
+    FormLabel,
+    FormScreen,
+    Hint,
+    QuestionNote,
+    dialog_name,
+)
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import FieldLine
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine
@@ -24,20 +33,22 @@ from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.chat.saving import SaveChoices, TurnChoice, TurnMode
 from evaltui.workbench.workbench import Workbench
 
-_NEW_SET = "a new set"
+# Rows besides those of the turns.
+_OTHER_ROWS = 9
+_NEW_SET = "new set"
 _MODES: tuple[TurnMode, ...] = ("scored", "context", "left out")
 # The columns of a turn: what it is, then what of it is expected.
-_KEPT = ("calls", "results", "texts", "answer")
-_FIELDS = {"calls": "calls", "results": "results", "texts": "intermediate", "answer": "answer"}
-_NUMBER, _MODE, _CELL = 4, 9, 9
+_KEPT = ("calls", "returned", "interim", "response")
+_FIELDS = {"calls": "calls", "returned": "results", "interim": "intermediate", "response": "answer"}
+_NUMBER, _MODE, _CELL = 4, 9, 10
 _MEANINGS = {
-    "mode": "a context turn is run, not scored; one left out is not in the case",
-    "calls": "which tools it calls, with which arguments; off: its calls are not checked",
-    "results": "what the tools returned is kept with the calls",
-    "texts": "what it said before its answer",
-    "answer": "the text of its answer",
-    "state": "the case begins with the session state before its first turn",
-    "final": "the session state after the last turn is expected, too",
+    "mode": "Context turns run without a score; turns that are left out are not in the case",
+    "calls": "Tool calls and arguments are expected; off: calls are not checked",
+    "returned": "Tool responses are saved with the calls",
+    "interim": "Texts before the response are expected",
+    "response": "The final response is expected",
+    "state": "The case starts with the session state before its first turn",
+    "final": "The session state after the last turn is expected",
 }
 
 
@@ -59,20 +70,20 @@ class SaveCaseScreen(FormScreen):
         names = [eval_set.eval_set_id if eval_set else "" for eval_set in sets]
         target = self.choices.target
         chosen = self._targets.index(target) if target in self._targets else len(names)
-        with Vertical(id="save-case"):
-            yield QuestionTitle("Make a case of the conversation")
+        turns = counted(len(self.choices.turns), "turn")
+        with Dialog(dialog_name("save_as_case", self._workbench), [(turns, "muted")], id="save-case"):
             with Horizontal(classes="form-line"):
                 yield FormLabel("id")
                 yield FieldLine(id="save-id")
-            yield ChoiceLine("in", [*names, _NEW_SET], chosen, id="save-target")
+            yield ChoiceLine("set", [*names, _NEW_SET], chosen, id="save-target")
             with Horizontal(classes="form-line", id="save-new-line") as line:
                 line.display = target is None
-                yield FormLabel("called")
+                yield FormLabel("new id")
                 yield FieldLine(id="save-new")
             yield DrawnLine(_turn_header, id="turn-header")
             yield TurnRows(self._transcript, lambda: self.choices, self._set, id="save-turns")
             yield QuestionNote()
-            yield Hints(self._workbench, self._hints)
+            yield DialogKeys(self._hints)
 
     def on_mount(self) -> None:
         self.query_one("#save-id", FieldLine).begin(self.choices.eval_id, selected=True)
@@ -81,12 +92,12 @@ class SaveCaseScreen(FormScreen):
 
     def _hints(self) -> list[Hint]:
         if isinstance(self.focused, TurnRows):
-            more = [Hint("form_toggle", "change"), Hint("form_right", "column")]
+            more = [Hint("form_toggle", "change"), Hint("form_right", "column", "←→")]
         elif isinstance(self.focused, ChoiceLine):
-            more = [Hint("form_right", "another set")]
+            more = [Hint("form_right", "set", "←→")]
         else:
             more = []
-        return [Hint("form_take", "make it"), Hint("form_next", "next"), *more, Hint("form_leave", "leave")]
+        return [Hint("form_take", "save"), Hint("form_next"), *more, Hint("form_leave")]
 
     # What is chosen
 
@@ -115,7 +126,7 @@ class SaveCaseScreen(FormScreen):
 
     @on(CursorLines.Moved)
     def _show_note(self) -> None:
-        """Why it cannot be done so; else what the column under the cursor means."""
+        """Why the case cannot be saved; else what the column under the cursor means."""
         note = self.query_one(QuestionNote)
         if problem := saving.problem(self._workbench.editing, self.choices):
             note.show(problem)
@@ -124,9 +135,13 @@ class SaveCaseScreen(FormScreen):
             note.hint = _MEANINGS[rows.column] if rows.has_focus else ""
             note.show(None)
 
+    def on_resize(self) -> None:
+        rows = self.query_one(TurnRows)
+        rows.styles.height = min(rows.line_count, self.query_one(Dialog).room(_OTHER_ROWS))
+
     def on_descendant_focus(self) -> None:
         self._show_note()
-        self.query_one(Hints).refresh()
+        self.query_one(DialogKeys).refresh()
 
     # Keys
 
@@ -205,7 +220,6 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._choices = choices
         self._change = change
         self._at = 0
-        self.styles.height = len(choices().turns) + 2
 
     @property
     def column(self) -> str:
@@ -264,7 +278,7 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _state(self, choices: SaveChoices, *, is_final: bool, here: bool) -> Line:
         state = self._state_of(choices, is_final=is_final)
         kept = choices.final_state if is_final else choices.state
-        label = "expect the state at the end" if is_final else "begin with the state before"
+        label = "expect the final state" if is_final else "start with the state"
         head: Line = [("    ", ""), (f"{_box(kept)} {label}  ", "bold accent" if here else "")]
         shown: Line = value_line(state, 400) if state else [("empty", "muted")]
         return cut([*head, *shown], max(cells(head), self.line_width - 1))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.widget import Widget
 
 from evaltui.files.templates import (
@@ -23,9 +22,9 @@ from evaltui.files.templates import (
 from evaltui.text.lines import Line, pad
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.prompt import FormScreen, QuestionNote, QuestionTitle
-from evaltui.tui.widgets.choices import ChoiceLine
-from evaltui.tui.widgets.lines import ActionLine, PageLines
+from evaltui.tui.screens.prompt import Dialog, DialogKeys, FormScreen, Hint, QuestionNote, dialog_name
+from evaltui.tui.widgets.choices import LABEL, ChoiceLine
+from evaltui.tui.widgets.lines import PageLines
 
 
 class StarterScreen(FormScreen):
@@ -39,12 +38,18 @@ class StarterScreen(FormScreen):
         self._folder = folder
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="starter"):
-            yield QuestionTitle("Create a starter agent")
-            yield ChoiceLine("agent", [FRAMEWORKS[kind] for kind in KINDS], id="starter-kind")
-            yield PageLines(self._write, can_focus=False, id="starter-files")
+        folder: Line = [(visible(str(self._folder.resolve())), "muted")]
+        with Dialog(dialog_name("create_starter"), folder, id="starter"):
+            yield ChoiceLine("framework", [FRAMEWORKS[kind] for kind in KINDS], id="starter-kind")
+            yield PageLines(self._write, can_focus=False, indent=0, id="starter-files")
             yield QuestionNote("A scripted model answers offline. Existing files are never overwritten.")
-            yield StarterKeys()
+            yield DialogKeys(
+                lambda: [
+                    Hint("form_take", "create"),
+                    Hint("form_right", "framework", "←→"),
+                    Hint("form_leave"),
+                ]
+            )
 
     def on_mount(self) -> None:
         self._show_refusal()
@@ -57,11 +62,12 @@ class StarterScreen(FormScreen):
         return KINDS[self.query_one(ChoiceLine).chosen]
 
     def _write(self, page: Page) -> None:
-        page.row((f"in {visible(str(self._folder.resolve()))}", "muted"))
         files = starter_files(self._kind)
         width = max(map(len, files))
         for name, text in files.items():
-            page.row(("  + ", "success"), (pad(name, width), "bold"), (f"  {remark_of(name, text)}", "muted"))
+            label = "creates" if not page.lines else ""
+            head: Line = [(f"{label:{LABEL}}", "muted"), ("+ ", "success"), (pad(name, width), "bold")]
+            page.row(*head, (f"  {remark_of(name, text)}", "muted"))
 
     @on(ChoiceLine.Changed)
     def _show_refusal(self) -> None:
@@ -75,13 +81,3 @@ class StarterScreen(FormScreen):
             self.query_one(QuestionNote).show(str(error))
         else:
             self.dismiss(True)
-
-
-class StarterKeys(ActionLine):
-    def parts(self, width: int) -> list[tuple[str, Line]]:
-        shown = (
-            ("form_take", "enter", "Create"),
-            ("form_right", "←→", "Agent"),
-            ("form_leave", "esc", "Cancel"),
-        )
-        return [(one, [(key, "bold accent"), (f" {word}   ", "muted")]) for one, key, word in shown]

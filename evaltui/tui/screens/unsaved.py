@@ -7,39 +7,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from textual import on
+from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
 
 from evaltui.files.journal import Recovered
 from evaltui.text.figures import counted, show_moment
-from evaltui.text.lines import Line, pad, wrap
+from evaltui.text.lines import Line, cells, pad, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.panes.bars import Status
-from evaltui.tui.screens.prompt import Hint, Hints, moves
-from evaltui.tui.widgets.choices import ChoiceList
-from evaltui.tui.widgets.lines import CursorLines, PageLines, Title
-from evaltui.workbench.actions import BY_ID, Scope, keys_of
-from evaltui.workbench.keymap import key_name
+from evaltui.tui.screens.prompt import Dialog, DialogKeys, FormScreen, Hint, QuestionNote, dialog_name, moves
+from evaltui.tui.widgets.lines import CursorLines, PageLines
+from evaltui.workbench.actions import Scope
 from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.workbench import Workbench
 
 _MOST_CASES = 8
-# What is returned, what it is called, and the action whose key does it at once.
-_CHOICES: tuple[tuple[str | None, str, str], ...] = (
-    ("save", "Save all and leave", "save"),
-    ("discard", "Throw the changes away and leave", "throw_away"),
-    (None, "Stay", "leave_open"),
-)
+# Rows of the notes, the keys, and blank ones between them.
+_FILES_OTHER_ROWS, _RECOVERY_OTHER_ROWS = 3, 4
 
 
 class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
-    """Returns `save`, `discard`, or None: stay. `typed` is what stands in a field below this screen."""
+    """Returns `save`, `discard`, or None: cancelled. `typed` is what stands in a field below this screen."""
 
-    BINDINGS = bindings(Scope.VERSIONS)
-    AUTO_FOCUS = "UnsavedChoices"
+    BINDINGS = bindings(Scope.LEAVING)
+    AUTO_FOCUS = "UnsavedFiles"
+    box = "#unsaved"
 
     def __init__(self, workbench: Workbench, typed: str = "") -> None:
         super().__init__()
@@ -47,44 +40,41 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         self._typed = typed
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="unsaved"):
-            yield Title(self._title)
-            yield PageLines(self._write_files, can_focus=False, id="unsaved-files")
-            yield UnsavedChoices(len(_CHOICES), self._choice_line, at_once=True)
-            yield Hints(self._workbench, lambda: [Hint("decide", "do it"), Hint("leave_open", "stay")])
+        with Dialog(dialog_name("quit", self._workbench), [(self._about(), "muted")], id="unsaved"):
+            yield UnsavedFiles(self._write_files, indent=0, id="unsaved-files")
+            yield QuestionNote()
+            save = [Hint("save_and_leave", "save and quit")] if self._has_files else []
+            yield DialogKeys(lambda: [*save, Hint("discard_and_leave", "discard and quit"), Hint("stay")])
 
-    @on(ChoiceList.OptionSelected)
-    def action_decide(self) -> None:
-        self.dismiss(_CHOICES[self.query_one(ChoiceList).current][0])
+    @property
+    def _has_files(self) -> bool:
+        """Whether there is anything that a save can write."""
+        return bool(self._workbench.editing.unsaved() or self._workbench.editing.unapplied.now())
 
-    def action_save(self) -> None:
-        self.dismiss("save")
+    def on_resize(self) -> None:
+        self.query_one(UnsavedFiles).write_page()
 
-    def action_throw_away(self) -> None:
+    def action_save_and_leave(self) -> None:
+        if self._has_files:
+            self.dismiss("save")
+        else:
+            self.query_one(QuestionNote).show("Nothing to save")
+
+    def action_discard_and_leave(self) -> None:
         self.dismiss("discard")
 
-    def action_leave_open(self) -> None:
+    def action_stay(self) -> None:
         self.dismiss(None)
 
-    def _title(self) -> Line:
+    def _about(self) -> str:
         count = len(self._workbench.editing.unsaved())
-        files = f"{counted(count, 'file')} not saved"
-        return [(files if count else "What is typed is in no file yet", "bold")]
-
-    def _choice_line(self, number: int, is_current: bool) -> Line:
-        _, title, action = _CHOICES[number]
-        key = key_name(keys_of(BY_ID[action], self._workbench)[0])
-        return [
-            ("▌ " if is_current else "  ", "bold accent"),
-            (pad(title, 36), "bold" if is_current else ""),
-            (key, "muted"),
-        ]
+        return f"{counted(count, 'file')} with unsaved changes" if count else "typed text is not saved"
 
     def _write_files(self, page: Page) -> None:
         """The files, and which of their cases were changed."""
         for path in self._workbench.editing.unsaved():
             page.row(
-                ("● ", "bold accent"),
+                ("● ", "warning"),
                 (visible(path.name), "bold"),
                 (f"  {visible(path.parent.name)}", "muted"),
             )
@@ -92,19 +82,21 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         for left in self._workbench.editing.unapplied.now():
             file = self._workbench.sets.file_of(left.path)
             where = visible(left.case.eval_id if left.case else file.name)
-            page.row(("! ", "error"), (where, "bold"), ("  typed, not in the case, so not saved:", ""))
+            page.row(("! ", "error"), (where, "bold"), ("  typed, not in the case", ""))
             page.block([(visible(str(left)), "muted")], 2)
         if self._typed:
-            page.row(("! ", "error"), ("Typed in the open dialog, saved nowhere:", ""))
+            page.row(("! ", "error"), ("Typed in the open dialog, not saved", "bold"))
             page.block([(visible(self._typed.strip()[:60]), "muted")], 2)
         if self._workbench.runs.current is not None and self._workbench.runs.is_running:
             page.blank()
-            page.text([(f"Run {self._workbench.runs.current.number} is not over: leaving cancels it.", "")])
+            page.text(
+                [(f"Run {self._workbench.runs.current.number} is in progress; quitting cancels it", "")]
+            )
 
     def _changed(self, path: Path) -> Iterator[str]:
         file = self._workbench.editing.open_file(path)
         if file is not None and file.saved is None:
-            yield "a new file"
+            yield "new file"
         eval_set = self._workbench.sets.by_path(path)
         dirty = self._workbench.editing.dirty_cases(path)
         ordered = sorted(dirty)
@@ -112,23 +104,27 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
             ordered = [case.eval_id for case in eval_set.cases if case.eval_id in dirty]
         yield from map(visible, ordered[:_MOST_CASES])
         if len(ordered) > _MOST_CASES:
-            yield f"{len(ordered) - _MOST_CASES} more cases"
+            yield f"and {len(ordered) - _MOST_CASES} more"
         if eval_set is None:
-            yield "the criteria"
+            yield "criteria"
         elif not ordered:
-            yield "the set itself: its name, or which cases it has"
+            yield "name of the set, or its cases"
 
 
-class UnsavedChoices(ChoiceList, can_focus=True, inherit_bindings=False):
-    """An answer per line."""
+class UnsavedFiles(PageLines, inherit_bindings=False):
+    """The files, as many of them as there is room for."""
 
     BINDINGS = moves()
 
+    def write_page(self) -> None:
+        super().write_page()
+        self.styles.height = min(self.line_count, self.screen.query_one(Dialog).room(_FILES_OTHER_ROWS))
 
-class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
-    """Restores at once; throws away when it is closed, so that a wrong key costs nothing."""
 
-    BINDINGS = bindings(Scope.VERSIONS)
+class RecoveryScreen(FormScreen):
+    """Recovers or discards what an earlier session left, once that is confirmed."""
+
+    box = "#recovery"
     AUTO_FOCUS = "RecoveryRows"
 
     def __init__(self, workbench: Workbench, found: list[Recovered]) -> None:
@@ -137,47 +133,49 @@ class RecoveryScreen(DialogScreen[None], inherit_bindings=False):
         self._recovery = Recovery(workbench.editing, found, workbench.say)
 
     def compose(self) -> ComposeResult:
-        with Vertical(id="recovery"):
-            yield Title(self._title)
-            yield RecoveryRows(self._recovery)
-            yield Status(self._workbench, id="recovery-status")
-            yield Hints(self._workbench, self._hints)
-
-    def _title(self) -> Line:
         files = counted(len(self._recovery.offers), "file")
-        return [("Unsaved changes of an earlier sitting", "bold"), (f"  {files}", "muted")]
+        with Dialog("Recover", [(f"unsaved changes of an earlier session, {files}", "muted")], id="recovery"):
+            yield RecoveryRows(self._recovery)
+            yield QuestionNote("Recovered changes stay unsaved; undo reverts them.")
+            yield DialogKeys(
+                lambda: [
+                    Hint("form_take", "apply"),
+                    Hint("form_down", "file", "↑↓"),
+                    Hint("form_right", "choose", "←→"),
+                    Hint("form_leave"),
+                ]
+            )
 
-    def _hints(self) -> list[Hint]:
-        marked = self.rows.current in self._recovery.thrown_away
-        word = "keep it" if marked else "throw away"
-        leave = "decide later" if self._recovery.open else "close"
-        return [Hint("decide", "restore"), Hint("throw_away", word), Hint("leave_open", leave)]
+    def on_resize(self) -> None:
+        self.rows.on_resize()
 
     @property
     def rows(self) -> RecoveryRows:
         return self.query_one(RecoveryRows)
 
-    @on(CursorLines.Opened)
-    async def action_decide(self) -> None:
-        if await self._recovery.restore(self.rows.current):
-            if len(self._recovery.restored) == len(self._recovery.offers):
-                self.action_leave_open()
-            else:
-                self.rows.go_to_open()
-        self._draw()
+    def fields(self) -> list[RecoveryRows]:
+        return [self.rows]
 
-    def action_throw_away(self) -> None:
-        self._recovery.throw_away(self.rows.current)
-        self._draw()
+    def action_form_down(self) -> None:
+        self.rows.action_line_down()
 
-    def action_leave_open(self) -> None:
-        self._recovery.finish()
-        self.dismiss()
+    action_form_next = action_form_down
 
-    @on(CursorLines.Moved)
-    def _draw(self) -> None:
+    def action_form_up(self) -> None:
+        self.rows.action_line_up()
+
+    action_form_previous = action_form_up
+
+    def choose(self, step: int) -> None:
+        self._recovery.step(self.rows.current, step)
         self.rows.refresh()
-        self.query("OneLine").refresh()
+
+    async def action_form_take(self) -> None:
+        if await self._recovery.apply():
+            self.dismiss(True)
+        elif self._workbench.notice is not None:
+            self.query_one(QuestionNote).show(self._workbench.notice.text)
+        self.rows.refresh()
 
 
 class _Shown(NamedTuple):
@@ -187,7 +185,7 @@ class _Shown(NamedTuple):
 
 
 class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """Of each file: its name, when it was edited last, what was done, and what has become of it."""
+    """Of each file: its name, what is done with it, when and how it was edited, and what has become of it."""
 
     BINDINGS = moves()
 
@@ -206,6 +204,8 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         here = self.current
         self._shown = list(self._lines(max(20, self.size.width - 4)))
+        room = self.screen.query_one(Dialog).room(_RECOVERY_OTHER_ROWS)
+        self.styles.height = min(len(self._shown), room)
         self.lines_changed(len(self._shown))
         self._go_to(here)
 
@@ -225,13 +225,16 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
         bar = ("▌ " if here else "  ", "bold accent" if self.has_focus else "muted")
         return [bar, *(self._head(shown.offer) if shown.head else [("  ", ""), *shown.line])]
 
+    def _name_width(self) -> int:
+        return min(max(cells([(visible(offer.name), "")]) for offer in self._recovery.offers), 32)
+
     def _head(self, number: int) -> Line:
-        offer = self._recovery.offers[number]
-        if number in self._recovery.restored:
-            return [(visible(offer.name), "muted"), ("  restored", "bold accent")]
-        if number in self._recovery.thrown_away:
-            return [(visible(offer.name), "muted"), ("  thrown away when you close this", "bold accent")]
-        return [(visible(offer.name), "bold")]
+        offer, chosen = self._recovery.offers[number], self._recovery.choices[number]
+        name: Line = [(pad(visible(offer.name), self._name_width()), "bold"), ("  ", "")]
+        if self._recovery.is_recovered(number):
+            return [*name, ("✓ recovered", "success")]
+        filled = "chip" if number == self.current and self.has_focus else "bold sel-blur"
+        return [*name, *((f" {one} ", filled if one == chosen else "muted") for one in offer.choices)]
 
     def row_role(self, number: int) -> str:
         shown = self._shown[number]
@@ -245,13 +248,23 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
             offer = min(offer + 1, len(self._recovery.offers) - 1)
         self._go_to(offer)
 
-    def go_to_open(self) -> None:
-        """To the first file that is not settled, if there is any."""
-        settled = self._recovery.restored | self._recovery.thrown_away
-        left = [number for number in range(len(self._recovery.offers)) if number not in settled]
-        self._go_to(left[0] if left else self.current)
-
     def _go_to(self, offer: int) -> None:
         heads = [number for number, shown in enumerate(self._shown) if shown.head and shown.offer == offer]
         if heads:
             super().move_to(heads[0])
+
+    def on_click(self, event: events.Click) -> None:
+        """A click on a choice chooses it."""
+        number = self.scroll_offset.y + event.y
+        super().on_click(event)
+        # Textual would hand the click to the class above once more.
+        event.prevent_default()
+        if number >= len(self._shown) or not self._shown[number].head:
+            return
+        offer, left = self._shown[number].offer, event.x - self._name_width() - 4
+        choices = self._recovery.offers[offer].choices
+        for place, choice in enumerate(choices):
+            if 0 <= left < len(choice) + 2:
+                self._recovery.step(offer, place - choices.index(self._recovery.choices[offer]))
+            left -= len(choice) + 2
+        self.refresh()

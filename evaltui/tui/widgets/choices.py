@@ -76,11 +76,16 @@ class ChoiceList(OptionList, can_focus=True, inherit_bindings=False):
         self.action_last()
 
 
+LABEL = 11
+"""Cells of the label of a line in a dialog."""
+
+
 class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
-    """`label  ‹ chosen ›  remark`. Its keys are those of the form around it."""
+    """All options beside each other, the chosen one as a chip; where they do not fit, only the chosen one.
+    Its keys are those of the form around it."""
 
     class Changed(Message):
-        """Another one is chosen."""
+        """Another option is chosen."""
 
         def __init__(self, line: ChoiceLine) -> None:
             super().__init__()
@@ -91,49 +96,23 @@ class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
         self._label = label
         self._options = list(options)
         self.chosen = chosen
+        """Number of the chosen option, 0-based."""
         self.remark = ""
+        """What stands behind the options."""
 
     def offer(self, options: Sequence[str]) -> None:
-        """Choose among others; what was chosen stays so where it is one of them."""
+        """Shows other options; the chosen one stays chosen if it is one of them."""
         before = self._options[self.chosen] if self._options else ""
         self._options = list(options)
         self.chosen = self._options.index(before) if before in self._options else 0
         self.refresh()
 
     def step(self, step: int) -> None:
-        """The next (1) or the one before (-1), around the end."""
-        if len(self._options) > 1:
+        """Chooses the next (1) or the previous option (-1), around the end."""
+        if len(self._options) > 1 and step:
             self.chosen = (self.chosen + step) % len(self._options)
             self.refresh()
             self.post_message(self.Changed(self))
-
-    def line(self, width: int) -> Line:
-        several, here = len(self._options) > 1, self.has_focus
-        role = "bold accent" if here else "muted"
-        chosen = visible(self._options[self.chosen]) if self._options else ""
-        return [
-            ("▌" if here else " ", "bold accent"),
-            (pad(self._label, 8), "muted"),
-            ("‹ " if several else "", role),
-            (chosen, "bold" if here else ""),
-            (" ›" if several else "", role),
-            (f"  {visible(self.remark)}", "muted"),
-        ]
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self.step(1)
-
-    def on_focus(self) -> None:
-        self.refresh()
-
-    on_blur = on_focus
-
-
-class ChipLine(ChoiceLine, can_focus=True, inherit_bindings=False):
-    """All options beside each other, the chosen one as a chip; where they do not fit, only the chosen one."""
-
-    _LABEL = 11
 
     def _chips(self) -> list[Line]:
         filled = "chip" if self.has_focus else "bold sel"
@@ -142,28 +121,36 @@ class ChipLine(ChoiceLine, can_focus=True, inherit_bindings=False):
             for number, option in enumerate(self._options)
         ]
 
+    def _fits(self, chips: Sequence[Line], width: int) -> bool:
+        return LABEL + sum(map(cells, chips)) <= width
+
     def line(self, width: int) -> Line:
-        label: Line = [(pad(self._label, self._LABEL), "muted")]
+        label: Line = [(pad(self._label, LABEL), "muted")]
+        remark: Line = [(f" {visible(self.remark)}", "muted")]
         chips = self._chips()
-        if self._LABEL + sum(map(cells, chips)) <= width:
-            return [*label, *(span for chip in chips for span in chip)]
+        if self._fits(chips, width):
+            return [*label, *(span for chip in chips for span in chip), *remark]
         chip = chips[self.chosen] if chips else []
-        return [
-            *label,
-            ("‹", "accent"),
-            *chip,
-            ("›", "accent"),
-            (f" {self.chosen + 1}/{len(chips)}", "muted"),
+        arrows: list[Line] = [
+            [("‹", "accent")],
+            [("› ", "accent"), (f"{self.chosen + 1}/{len(chips)}", "muted")],
         ]
+        return [*label, *arrows[0], *chip[:1], *arrows[1], *remark]
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
+        self.focus()
         chips = self._chips()
-        if self._LABEL + sum(map(cells, chips)) > self.size.width:
+        if not self._fits(chips, self.size.width):
             self.step(1)
             return
-        left = event.x - self._LABEL
+        left = event.x - LABEL
         for number, chip in enumerate(chips):
             if 0 <= left < cells(chip):
                 self.step(number - self.chosen)
             left -= cells(chip)
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    on_blur = on_focus

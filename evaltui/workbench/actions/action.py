@@ -33,6 +33,7 @@ class Scope(StrEnum):
     FORM = "in a form"
     CRITERIA = "in the criteria"
     VERSIONS = "between two versions"
+    LEAVING = "while quitting"
     ACCEPT = "while accepting"
     RUNS = "in the list of runs"
     COMPARISON = "in a comparison"
@@ -53,6 +54,7 @@ _ALONE = frozenset(
         Scope.FORM,
         Scope.CRITERIA,
         Scope.VERSIONS,
+        Scope.LEAVING,
         Scope.ACCEPT,
         Scope.RUNS,
         Scope.COMPARISON,

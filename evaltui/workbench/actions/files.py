@@ -10,6 +10,7 @@ from evaltui.workbench.workbench import Workbench
 
 _in_criteria = partial(action, where=(Scope.CRITERIA,))
 _in_versions = partial(action, where=(Scope.VERSIONS,))
+_in_leaving = partial(action, where=(Scope.LEAVING,))
 # Longer labels leave no room for other keys in the footer.
 _LONGEST_LABEL = 26
 
@@ -41,7 +42,7 @@ FILES: tuple[Action, ...] = (
         "Save all",
         "Save every file with unsaved changes",
         "ctrl+s",
-        where=(*_EDITS, Scope.VERSIONS),
+        where=_EDITS,
         do=_save,
         refusal=_nothing_unsaved,
         rank=1,
@@ -158,7 +159,9 @@ FILES: tuple[Action, ...] = (
         "N",
         footer="previous",
     ),
-    _in_versions("decide", "Merge", "Apply the choices: merge, save or restore", "enter"),
-    _in_versions("throw_away", "Discard changes", "Discard unsaved changes", "delete", "D", footer="discard"),
+    _in_versions("decide", "Merge", "Apply the choices and save the file", "enter", "ctrl+s"),
     _in_versions("leave_open", "Cancel", "Close without a change", "escape", "q"),
+    _in_leaving("save_and_leave", "Save and quit", "Save every file, then quit", "s", "enter", "ctrl+s"),
+    _in_leaving("discard_and_leave", "Discard and quit", "Discard unsaved changes, then quit", "d"),
+    _in_leaving("stay", "Cancel", "Close without a change", "escape", "q"),
 )

@@ -292,17 +292,17 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if self._workbench.sets.listed:
             self._add_case()
         else:
-            self._ask_for_set("First eval set", self._add_case)
+            self._ask_for_set(self._add_case, about="for the first case")
 
     def _add_case(self) -> None:
         if set_editing.new_case(self._workbench.editing):
             self.post_message(self.Edit(is_new=True))
 
     def action_new_set(self) -> None:
-        self._ask_for_set("New eval set", lambda: None)
+        self._ask_for_set(lambda: None)
 
-    def _ask_for_set(self, question: str, then: Callable[[], None]) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
+    def _ask_for_set(self, then: Callable[[], None], *, about: str = "") -> None:
+        from evaltui.tui.screens.prompt import PromptScreen, dialog_name
 
         def named(wanted: str) -> None:
             if set_editing.new_set(self._workbench.editing, wanted):
@@ -311,25 +311,27 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         folder = set_editing.folder_for_new_set(self._workbench.editing)
         check = partial(set_editing.new_set_problem, self._workbench.editing)
         hint = f"a–z, 0–9, _   in {folder}"
-        ask(self, PromptScreen(question, check=check, hint=hint), named)
+        name = dialog_name("new_set", self._workbench)
+        ask(self, PromptScreen(name, check=check, hint=hint, about=about), named)
 
     def action_rename(self) -> None:
-        from evaltui.tui.screens.prompt import PromptScreen
+        from evaltui.tui.screens.prompt import PromptScreen, dialog_name
 
         row, editing = self._current(), self._workbench.editing
         if row is None:
             return
+        name = dialog_name("rename", self._workbench)
         eval_set = self._rows.eval_set(row)
         path = eval_set.path
         if row.case is None:
             check = partial(set_editing.set_id_problem, editing, path)
-            hint = f"its file stays {path.name}"
-            question = PromptScreen("Rename the eval set", eval_set.eval_set_id, check, hint)
+            hint = f"The file name stays {path.name}"
+            question = PromptScreen(name, eval_set.eval_set_id, check, hint, eval_set.eval_set_id)
             ask(self, question, partial(set_editing.rename_set, editing, path))
         else:
             case = CaseId(eval_set.case_path, eval_set.cases[row.case].eval_id)
             taken = set_editing.case_id_problem(editing, path, row.case)
-            question = PromptScreen("Rename the case", case.eval_id, taken)
+            question = PromptScreen(name, case.eval_id, taken, about=case.eval_id)
             ask(self, question, partial(set_editing.rename_case, editing, case, row.case))
 
     def action_mark_case(self) -> None:
