@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from evaltui.runner.evaluation import evaluate
 
 _HOMES = {
-    "Agent": "evaltui.runner.child.native.agent",
-    "BaseCriterion": "evaltui.core.model.config",
-    "CaseResult": "evaltui.core.model.outcome",
-    "ConversationScenario": "evaltui.core.model.eval_set",
-    "EvalCase": "evaltui.core.model.eval_set",
-    "EvalConfig": "evaltui.core.model.config",
-    "EvalMetric": "evaltui.core.model.config",
-    "EvalSet": "evaltui.core.model.eval_set",
-    "EvalSetError": "evaltui.core.model.problems",
-    "EvalStatus": "evaltui.core.metrics.custom",
-    "EvaluationResult": "evaltui.core.metrics.custom",
-    "Invocation": "evaltui.core.model.eval_set",
-    "MetricResult": "evaltui.core.model.outcome",
-    "PerInvocationResult": "evaltui.core.metrics.custom",
-    "RubricScore": "evaltui.core.model.eval_set",
-    "Rule": "evaltui.runner.child.native.scripted",
-    "RunResult": "evaltui.core.model.outcome",
-    "ScriptedModel": "evaltui.runner.child.native.scripted",
-    "Status": "evaltui.core.model.outcome",
-    "ToolContext": "evaltui.runner.child.native.agent",
-    "evaluate": "evaltui.runner.evaluation",
-    "invocations_from_events": "evaltui.core.conversation.invocations",
-    "load_eval_set": "evaltui.files.eval_sets",
-    "score_case": "evaltui.core.metrics.scoring",
+    "Agent": ".runner.child.native.agent",
+    "BaseCriterion": ".core.model.config",
+    "CaseResult": ".core.model.outcome",
+    "ConversationScenario": ".core.model.eval_set",
+    "EvalCase": ".core.model.eval_set",
+    "EvalConfig": ".core.model.config",
+    "EvalMetric": ".core.model.config",
+    "EvalSet": ".core.model.eval_set",
+    "EvalSetError": ".core.model.problems",
+    "EvalStatus": ".core.metrics.custom",
+    "EvaluationResult": ".core.metrics.custom",
+    "Invocation": ".core.model.eval_set",
+    "MetricResult": ".core.model.outcome",
+    "PerInvocationResult": ".core.metrics.custom",
+    "RubricScore": ".core.model.eval_set",
+    "Rule": ".runner.child.native.scripted",
+    "RunResult": ".core.model.outcome",
+    "ScriptedModel": ".runner.child.native.scripted",
+    "Status": ".core.model.outcome",
+    "ToolContext": ".runner.child.native.agent",
+    "evaluate": ".runner.evaluation",
+    "invocations_from_events": ".core.conversation.invocations",
+    "load_eval_set": ".files.eval_sets",
+    "score_case": ".core.metrics.scoring",
 }
 
 __all__ = [
@@ -81,7 +81,7 @@ def __getattr__(name: str) -> Any:
         return import_module("importlib.metadata").version("evaltui")
     if name not in _HOMES:
         raise AttributeError(f"module 'evaltui' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES[name], __name__), name)
 
 
 def __dir__() -> list[str]:

@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from evaltui.runner import bootstrap
+
 TEMPLATE = Path(__file__).with_name("host_template.py")
 
 
@@ -71,7 +73,7 @@ class ForkedHosts:
         env: Mapping[str, str],
         start_new_session: bool,
     ) -> ForkedGuard:
-        assert command[1:5] == ["-P", "-u", "-m", "evaltui.runner.child.guard"]
+        assert command[:-1] == bootstrap.command(sys.executable, "guard")
         assert (stdout, stderr, start_new_session) == (self.PIPE, self.PIPE, True)
         folder = os.open(".", os.O_RDONLY)
         (said, says), (complained, complains) = os.pipe(), os.pipe()

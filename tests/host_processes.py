@@ -7,11 +7,13 @@ from contextlib import suppress
 import psutil
 from forked_hosts import TEMPLATE
 
+from evaltui.runner import bootstrap
+
 
 def hosts() -> list[psutil.Process]:
     """Each of them is the child of a guard, which is a child of this process or of the hosts' template."""
     own = [psutil.Process()]
-    guards = [*_children(own, "evaltui.runner."), *_children(_children(own, str(TEMPLATE)))]
+    guards = [*_children(own, bootstrap.__file__), *_children(_children(own, str(TEMPLATE)))]
     return _children(guards)
 
 

@@ -11,7 +11,6 @@ import gc
 import importlib
 import json
 import os
-import runpy
 import select
 import signal
 import socket
@@ -19,16 +18,16 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
-from evaltui.runner.child.preloading import Environment
+from evaltui.runner import bootstrap
 
 # Without google-adk, its parts are left out; hosts do without them, too.
 _LIBRARIES = (
-    "evaltui.runner.child.host",
-    "evaltui.runner.child.adapters.function",
-    "evaltui.runner.child.adapters.native",
-    "evaltui.runner.child.native.models",
-    "evaltui.runner.child.adapters.adk",
-    "evaltui.runner.child.adapters.custom_metric",
+    f"{bootstrap.NAME}.runner.child.host",
+    f"{bootstrap.NAME}.runner.child.adapters.function",
+    f"{bootstrap.NAME}.runner.child.adapters.native",
+    f"{bootstrap.NAME}.runner.child.native.models",
+    f"{bootstrap.NAME}.runner.child.adapters.adk",
+    f"{bootstrap.NAME}.runner.child.adapters.custom_metric",
     "google.adk.agents.config_agent_utils",
     # What ADK itself imports in the first turn.
     "google.adk.workflow._workflow",
@@ -39,11 +38,15 @@ _DESCRIPTORS = 5
 
 
 def serve(control: socket.socket) -> NoReturn:
+    # Nothing of evaltui may be there under its public name, as in a host.
+    for name in [one for one in sys.modules if one.partition(".")[0] == bootstrap.PUBLIC_NAME]:
+        del sys.modules[name]
+    bootstrap.make_known()
     for library in _LIBRARIES:
         with suppress(ImportError):
             importlib.import_module(library)
     # A host tells what it brought in when it is closed: where the libraries lie is looked up once.
-    Environment().steps()
+    importlib.import_module(f"{bootstrap.NAME}.runner.child.preloading").Environment().steps()
     gc.collect()
     gc.freeze()
     ended, ends = os.pipe()
@@ -81,7 +84,7 @@ def _forget_ended() -> None:
 def _become_guard(
     environ: dict[str, str], folder: int, stdin: int, stdout: int, stderr: int, channel: int
 ) -> None:
-    """Be as if started as `python -P -u -m evaltui.runner.child.guard FD`."""
+    """Be as if started as `python -P -u bootstrap.py guard FD`."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
     os.fchdir(folder)
@@ -93,8 +96,8 @@ def _become_guard(
     for name in os.environ.keys() - environ.keys():
         del os.environ[name]
     os.environ.update(environ)
-    sys.argv = ["evaltui.runner.child.guard", str(channel)]
-    runpy.run_module("evaltui.runner.child.guard", run_name="__main__", alter_sys=True)
+    sys.argv = [bootstrap.__file__, str(channel)]
+    importlib.import_module(f"{bootstrap.NAME}.runner.child.guard").main()
 
 
 if __name__ == "__main__":

@@ -45,7 +45,12 @@ def modules():
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = ("evaltui", *path.relative_to(PACKAGE).with_suffix("").parts)
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = path, ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                above = parts[: len(parts) - node.level]
+                node.module, node.level = ".".join([*above, *filter(None, [node.module])]), 0
+        found[name] = path, tree
     return found
 
 

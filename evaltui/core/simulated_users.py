@@ -9,12 +9,12 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from evaltui.core.conversation.invocations import steps_from_events
-from evaltui.core.model.config import EvalConfig, SimulatorConfig, filled, placeholders
-from evaltui.core.model.eval_set import ConversationScenario, EvalCase, UserBehavior, UserPersona
-from evaltui.core.model.events import SIMULATED_USER, Event, Json
-from evaltui.core.prompts import fenced, prompt
-from evaltui.text.figures import counted
+from ..text.figures import counted
+from .conversation.invocations import steps_from_events
+from .model.config import EvalConfig, SimulatorConfig, filled, placeholders
+from .model.eval_set import ConversationScenario, EvalCase, UserBehavior, UserPersona
+from .model.events import SIMULATED_USER, Event, Json
+from .prompts import fenced, prompt
 
 
 def persona_of(scenario: ConversationScenario) -> UserPersona | None:
@@ -29,7 +29,7 @@ def persona_of(scenario: ConversationScenario) -> UserPersona | None:
 @cache
 def prebuilt_personas() -> dict[str, UserPersona]:
     """Those that a scenario has by name."""
-    file = resources.files("evaltui.core.prompts").joinpath("personas.1.json")
+    file = resources.files(f"{__package__}.prompts").joinpath("personas.1.json")
     data = json.loads(file.read_text(encoding="utf-8"))
     return {
         name: UserPersona.model_validate(

@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from evaltui.core.model.events import Json
-from evaltui.core.model.modes import Modes
-from evaltui.core.recordings.entry import (
+from ..core.model.events import Json
+from ..core.model.modes import Modes
+from ..core.recordings.entry import (
     JUDGE_OF,
     Entry,
     Fingerprints,
@@ -32,10 +32,10 @@ from evaltui.core.recordings.entry import (
     new_contents,
     shared_of,
 )
-from evaltui.core.recordings.playback import Playback
-from evaltui.core.secrets import Secrets
-from evaltui.runner.errors import error_from_json, error_to_json, message_of
-from evaltui.text.values import show_value
+from ..core.recordings.playback import Playback
+from ..core.secrets import Secrets
+from ..text.values import show_value
+from .errors import error_from_json, error_to_json, message_of
 
 # Of who asks, not of the model: a key that is missing, a request that cannot be made.
 _MISTAKES = (ValueError, TypeError, ImportError, AttributeError, NameError)

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.events import Json
+from ..core.model.events import Json
 
 if TYPE_CHECKING:
-    from evaltui.core.model.outcome import ErrorInfo
+    from ..core.model.outcome import ErrorInfo
 
 
 _HERE = Path(__file__).resolve().parents[1]

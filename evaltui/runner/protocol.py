@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from evaltui.core.conversation.waiting import CallPlace
+from ..core.conversation.waiting import CallPlace
 
 VERSION = 1
 

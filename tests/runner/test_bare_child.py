@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import evaltui
 from evaltui.core.model.events import Event, Json
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.pool import HostSettings, start_host
@@ -23,11 +22,14 @@ pytestmark = pytest.mark.usefixtures("fresh_hosts")
 REFUSAL = """
     import sys
 
+    MODULES_OF_THE_PROJECT = ("core", "events", "runner", "textual")
+
     class Refusal:
         def find_spec(self, name, path=None, target=None):
             top = name.partition(".")[0]
             own = top in sys.stdlib_module_names or top.startswith(("_sysconfigdata", "my_agent", "agent"))
-            if not own and top not in ("evaltui", "sitecustomize", "usercustomize"):
+            evaltui = top in ("evaltui", "_evaltui", "sitecustomize", "usercustomize")
+            if not own and not evaltui and top not in MODULES_OF_THE_PROJECT:
                 raise ModuleNotFoundError(f"refused: {name}", name=name)
 
     sys.meta_path.insert(0, Refusal())
@@ -49,7 +51,15 @@ ALLOWED = {
     "evaltui": {"events"},
     "evaltui.core": {"compare", "model", "conversation", "recordings", "secrets"},
     "evaltui.files": {"folders"},
-    "evaltui.runner": {"call_recorder", "child", "errors", "orphans", "protocol", "recorded_errors"},
+    "evaltui.runner": {
+        "bootstrap",
+        "call_recorder",
+        "child",
+        "errors",
+        "orphans",
+        "protocol",
+        "recorded_errors",
+    },
     "evaltui.text": {"values"},
 }
 
@@ -61,7 +71,6 @@ def bare_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "sitecustomize.py").write_text(textwrap.dedent(REFUSAL))
-    (packages / "evaltui.pth").write_text(f"{Path(evaltui.__file__).parents[1]}\n")
     monkeypatch.setattr(sys, "executable", str(folder / "bin" / "python"))
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
@@ -105,7 +114,11 @@ async def test_a_function_agent_runs_with_the_standard_library_alone(tmp_path):
 @pytest.mark.usefixtures("bare_python")
 async def test_the_child_of_a_function_agent_imports_few_modules(tmp_path):
     _, state = await run(write(tmp_path, AGENT), "modules")
-    ours = {name for name in state["modules"] if name.partition(".")[0] == "evaltui"}
+    # `evaltui` is another name of the same modules.
+    assert {"_evaltui.runner.child.host", "_evaltui.events", "evaltui.events"} <= set(state["modules"])
+    ours = {
+        name.lstrip("_") for name in state["modules"] if name.partition(".")[0] in ("evaltui", "_evaltui")
+    }
     rooms = {".".join(name.split(".")[:2]): set[str]() for name in ours if name.count(".") >= 1}
     for name in ours:
         _, room, *inner = [*name.split("."), "", ""][:3]
@@ -124,3 +137,40 @@ async def test_what_needs_a_library_says_which(tmp_path):
     (agent / ".env").write_text("NAME=value\n")
     with pytest.raises(AgentBrokenError, match="pip install python-dotenv"):
         await run(agent, "one")
+
+
+@pytest.mark.usefixtures("bare_python")
+@pytest.mark.parametrize("name", ["evaltui", "core", "runner", "textual", "events"])
+async def test_a_module_of_the_project_may_have_any_name(name, tmp_path):
+    source = f"""
+        import {name}
+
+        def root_agent(message, session):
+            return {name}.REPLY
+    """
+    agent = write(tmp_path, source)
+    (agent / f"{name}.py").write_text("REPLY = 'of the project'")
+    happened, _ = await run(agent, "one")
+    assert happened[-1].content == {"role": "model", "parts": [{"text": "of the project"}]}
+
+
+@pytest.mark.usefixtures("bare_python")
+async def test_what_evaltui_does_not_have_is_not_found_under_its_public_name(tmp_path):
+    source = """
+        from evaltui import events
+        import evaltui.events as again
+
+        assert events is again
+        try:
+            import evaltui.no_such_module
+        except ModuleNotFoundError as error:
+            message = str(error)
+
+        def root_agent(prompt, session):
+            return message
+    """
+    happened, _ = await run(write(tmp_path, source), "one")
+    assert happened[-1].content == {
+        "role": "model",
+        "parts": [{"text": "No module named 'evaltui.no_such_module'"}],
+    }

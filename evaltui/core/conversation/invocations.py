@@ -13,10 +13,10 @@ from typing import Any
 
 from google.genai import types
 
-from evaltui.core.conversation.plain_models import invocation_model
-from evaltui.core.model.eval_set import AgentDetails, AppDetails, Invocation
-from evaltui.core.model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final
-from evaltui.core.trace.spans import instruction_text
+from ..model.eval_set import AgentDetails, AppDetails, Invocation
+from ..model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final
+from ..trace.spans import instruction_text
+from .plain_models import invocation_model
 
 
 def app_details_by_turn(events: Iterable[Event]) -> dict[int | None, AppDetails]:

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from google.genai import types
 from pydantic import BaseModel
 
-from evaltui.core.model.eval_set import Invocation, InvocationEvent, InvocationEvents
-from evaltui.core.model.events import Json
+from ..model.eval_set import Invocation, InvocationEvent, InvocationEvents
+from ..model.events import Json
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _Kinds = Mapping[str, type]

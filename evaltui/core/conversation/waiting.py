@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evaltui.core.model.events import Event, Json, Step, split
-from evaltui.text.values import visible
+from ...text.values import visible
+from ..model.events import Event, Json, Step, split
 
 CONFIRMATION = "adk_request_confirmation"
 INPUT = "adk_request_input"

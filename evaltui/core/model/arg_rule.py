@@ -20,9 +20,9 @@ from pydantic import (
     model_validator,
 )
 
-from evaltui.core.model.problems import JsonPath, format_path
-from evaltui.core.model.regexes import check_regex
-from evaltui.text.values import did_you_mean, in_words
+from ...text.values import did_you_mean, in_words
+from .problems import JsonPath, format_path
+from .regexes import check_regex
 
 # All arguments of a call together.
 ALL_ARGS = "*"

@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, S
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from evaltui.core.model.arg_rule import ArgRule
-from evaltui.core.model.modes import ToolMode, TurnMode
+from .arg_rule import ArgRule
+from .modes import ToolMode, TurnMode
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
 # What Jinja would take as its own: expressions, statements, comments.

@@ -23,8 +23,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from evaltui.core.model.events import describe_response
-from evaltui.core.model.modes import PREBUILT_PERSONAS
+from .events import describe_response
+from .modes import PREBUILT_PERSONAS
 
 _BOTH_SPELLINGS = ConfigDict(
     alias_generator=to_camel,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple, get_args
 
-from evaltui.text.values import show_value, visible
+from ...text.values import show_value, visible
 
 VERSION = 1
 _LONGEST_RESPONSE = 400

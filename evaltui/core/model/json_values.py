@@ -6,8 +6,8 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from evaltui.core.model.problems import JsonPath
-from evaltui.text.values import in_words
+from ...text.values import in_words
+from .problems import JsonPath
 
 # What stands where a value is missing; None is a value.
 ABSENT: Any = object()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from evaltui.text.values import nearest, visible
+from ...text.values import nearest, visible
 
 JsonPath = tuple[str | int, ...]
 

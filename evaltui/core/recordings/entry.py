@@ -16,9 +16,9 @@ from datetime import UTC, date, datetime
 from functools import lru_cache
 from typing import Any
 
-from evaltui.core.model.events import Json
-from evaltui.core.secrets import Secrets
-from evaltui.text.values import cut
+from ...text.values import cut
+from ..model.events import Json
+from ..secrets import Secrets
 
 # Parts of a request's config that say how it is sent, not what is asked. Headers, and with them keys, are in
 # there too: nobody may look.

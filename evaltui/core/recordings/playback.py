@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import ABSENT, side_by_side
-from evaltui.core.recordings.entry import (
+from ...text.figures import plural
+from ...text.values import cut, show_change, show_value, visible
+from ..model.events import Json
+from ..model.json_values import ABSENT, side_by_side
+from .entry import (
     JUDGE_OF,
     Entry,
     Fingerprints,
@@ -20,8 +22,6 @@ from evaltui.core.recordings.entry import (
     describe,
     request_of,
 )
-from evaltui.text.figures import plural
-from evaltui.text.values import cut, show_change, show_value, visible
 
 _SHOWN = 60
 _MOST_SETTINGS = 3

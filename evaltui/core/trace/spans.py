@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from evaltui.core.model.events import Event, Json
+from ..model.events import Event, Json
 
 SpanKind = Literal["turn", "agent", "model", "tool", "text", "transfer", "state", "error", "console"]
 SPAN_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
-from evaltui.core.model.events import Json
-from evaltui.runner.protocol import LineBuffer, Message, encode, encode_event
+from ...core.model.events import Json
+from ..protocol import LineBuffer, Message, encode, encode_event
 
 # Out of the way of programs that close or count low descriptors.
 _CHANNEL_FD = 230

@@ -1,6 +1,6 @@
 """The process between evaltui and a host: when either of them ends, it ends all that the agent has started.
 
-Started as `python -P -u -m evaltui.runner.child.guard FD`, FD being the channel of the host, its child.
+Run by `bootstrap` with FD, FD being the channel of the host, its child.
 Standard input is its lifeline, a socket: any byte asks where the host hangs, the end of it asks to end the
 host, and the host's exit code (negative for a signal) is written to it at last. However the parent ends, the
 lifeline ends with it.
@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from typing import NoReturn
 
-from evaltui.runner.orphans import descendants, kill_descendants, kill_marked
+from ..orphans import descendants, kill_descendants, kill_marked
 
 # Seconds: for what the agent does at SIGTERM, and for the kernel to end what was killed.
 _GRACE = 0.1
@@ -36,7 +36,7 @@ def main() -> NoReturn:
         os.close(lifeline)
         os.close(null)
         os.setsid()
-        from evaltui.runner.child.host import main as serve
+        from .host import main as serve
 
         serve()
     os.close(int(sys.argv[1]))

@@ -1,6 +1,6 @@
 """The child process: imports the agent, drives it, and reports on a channel of its own.
 
-Started by its guard, or as `python -P -u -m evaltui.runner.child.host FD`. Standard output and error belong
+Started by its guard, or by `bootstrap` with FD. Standard output and error belong
 to the agent; only what goes over the socket FD is protocol. A further argument is the first message.
 """
 
@@ -23,10 +23,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evaltui.core.conversation.waiting import WaitingCalls, responses_in
-from evaltui.core.model.events import Event, Json, Step
-from evaltui.runner.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
-from evaltui.runner.child.adapters.base import (
+from ...core.conversation.waiting import WaitingCalls, responses_in
+from ...core.model.events import Event, Json, Step
+from ...text.figures import counted, show_size
+from ..call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
+from ..errors import describe_error, own_modules
+from ..protocol import Message, places_of
+from .adapters.base import (
     AgentAdapter,
     AgentLoadError,
     AgentSession,
@@ -35,12 +38,9 @@ from evaltui.runner.child.adapters.base import (
     addressed,
     recording,
 )
-from evaltui.runner.child.channel import Channel
-from evaltui.runner.child.loading import import_agent, make_adapter
-from evaltui.runner.child.preloading import BroughtIn, Environment, Preloaded
-from evaltui.runner.errors import describe_error, own_modules
-from evaltui.runner.protocol import Message, places_of
-from evaltui.text.figures import counted, show_size
+from .channel import Channel
+from .loading import import_agent, make_adapter
+from .preloading import BroughtIn, Environment, Preloaded
 
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
 _MOST_EVENTS = 100_000
@@ -340,17 +340,17 @@ class _Host:
         return {}
 
     async def _import(self, request: Message) -> Message:
-        from evaltui.runner.child.adapters.custom_metric import import_function
+        from .adapters.custom_metric import import_function
 
         return await import_function(request)
 
     async def _score(self, request: Message) -> Message:
-        from evaltui.runner.child.adapters.custom_metric import score
+        from .adapters.custom_metric import score
 
         return await score(request)
 
     async def _ask(self, request: Message) -> Message:
-        from evaltui.runner.child.model_client import ask
+        from .model_client import ask
 
         folder = Path(request["agent_folder"])
         reply = await ask(request["judge"], request["prompt"], request["config"], folder)
@@ -369,8 +369,8 @@ async def _simulate(
     given: Json, reporter: Reporter, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
 ) -> None:
     # It needs the models, which an agent that is a callable may do without.
-    from evaltui.core.simulated_users import SimulatedUser
-    from evaltui.runner.child.simulating import Simulation
+    from ...core.simulated_users import SimulatedUser
+    from .simulating import Simulation
 
     user = SimulatedUser.from_json(given)
     await Simulation(user, reporter, heard, say, Path(given["agent_folder"])).converse()

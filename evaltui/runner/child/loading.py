@@ -22,9 +22,9 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from evaltui.files.folders import agent_folder, env_file
-from evaltui.runner.child.adapters.base import AgentAdapter, AgentLoadError
-from evaltui.runner.errors import is_own_code
+from ...files.folders import agent_folder, env_file
+from ..errors import is_own_code
+from .adapters.base import AgentAdapter, AgentLoadError
 
 INSTALL_ADK = (
     "this agent needs google-adk, which is not installed for this Python: "
@@ -154,7 +154,7 @@ def _import(name: str, file: Path) -> ModuleType:
 
 def _from_yaml(path: Path) -> Any:
     try:
-        from evaltui.runner.child.adapters.adk import agent_from_yaml
+        from .adapters.adk import agent_from_yaml
     except ModuleNotFoundError as error:
         raise AgentLoadError(INSTALL_ADK) from error
     return agent_from_yaml(path)
@@ -182,17 +182,17 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
         found = found[0] if isinstance(found, tuple) else found
     framework = _framework(found)
     if framework == "adk":
-        from evaltui.runner.child.adapters.adk import AdkAdapter
+        from .adapters.adk import AdkAdapter
 
         return AdkAdapter(found, agent_name)
     if agent_name is not None:
         raise AgentLoadError(f"--agent {agent_name}: only google-adk agents have sub-agents")
     if framework == "native":
-        from evaltui.runner.child.adapters.native import NativeAdapter
+        from .adapters.native import NativeAdapter
 
         return NativeAdapter(found)
     if callable(found):
-        from evaltui.runner.child.adapters.function import FunctionAdapter
+        from .adapters.function import FunctionAdapter
 
         return FunctionAdapter(found, getattr(found, "__name__", type(found).__name__))
     raise AgentLoadError(
@@ -206,7 +206,7 @@ def _framework(found: Any) -> str:
     homes = {base.__module__ for base in type(found).__mro__}
     if any(home == "google.adk" or home.startswith("google.adk.") for home in homes):
         return "adk"
-    return "native" if "evaltui.runner.child.native.agent" in homes else "other"
+    return "native" if f"{__package__}.native.agent" in homes else "other"
 
 
 class FunctionNotFoundError(ImportError):

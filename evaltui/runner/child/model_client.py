@@ -6,10 +6,10 @@ import inspect
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from evaltui.core.model.events import Json
-from evaltui.runner.child.loading import find_function
-from evaltui.runner.child.threads import in_thread
-from evaltui.runner.protocol import Reply
+from ...core.model.events import Json
+from ..protocol import Reply
+from .loading import find_function
+from .threads import in_thread
 
 # More than are ever asked at once, since a function that hangs keeps its thread.
 _threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="ask")
@@ -27,7 +27,7 @@ async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path) -
     if colon:
         return await _ask_function(module, function, prompt, agent_folder)
     # A function may do without google-genai, which takes its time to be imported.
-    from evaltui.runner.child.native.asking import ask_gemini
+    from .native.asking import ask_gemini
 
     return await ask_gemini(name, prompt, config, agent_folder)
 

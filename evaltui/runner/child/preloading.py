@@ -18,10 +18,11 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NoReturn
 
-from evaltui.runner.child.loading import load_env_file, own_folders
-from evaltui.runner.errors import is_own_code
-from evaltui.runner.orphans import kill_descendants
-from evaltui.runner.protocol import Message
+from ..bootstrap import command
+from ..errors import is_own_code
+from ..orphans import kill_descendants
+from ..protocol import Message
+from .loading import load_env_file, own_folders
 
 # What a host brought in, in order: the name of a library's module; `module:class` for one of its pydantic
 # models that could be used by the end; or the name and the value of a variable that the agent's own code set
@@ -143,16 +144,8 @@ class Preloaded:
         if self._folder is not None:
             os.chdir(self._folder)
         os.set_inheritable(channel, True)
-        command = [
-            sys.executable,
-            "-P",
-            "-u",
-            "-m",
-            "evaltui.runner.child.host",
-            str(channel),
-            json.dumps(load),
-        ]
-        os.execve(sys.executable, command, self._environ)
+        again = command(sys.executable, "host", str(channel), json.dumps(load))
+        os.execve(sys.executable, again, self._environ)
 
 
 def _bring_in(step: str) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.model.events import SIMULATED_USER, Event, Json
-from evaltui.core.recordings.entry import JsonRequest
-from evaltui.core.simulated_users import (
+from ...core.model.events import SIMULATED_USER, Event, Json
+from ...core.recordings.entry import JsonRequest
+from ...core.simulated_users import (
     SimulatedUser,
     SimulatedUserError,
     Stop,
@@ -18,12 +18,12 @@ from evaltui.core.simulated_users import (
     prompt_id,
     stopped_in_words,
 )
-from evaltui.runner.call_recorder import ModelExchange, NotRecordedError, current_call_recorder
-from evaltui.runner.child.adapters.base import Reporter
-from evaltui.runner.child.model_client import ask
-from evaltui.runner.errors import message_of
-from evaltui.runner.protocol import Reply
-from evaltui.text.figures import counted
+from ...text.figures import counted
+from ..call_recorder import ModelExchange, NotRecordedError, current_call_recorder
+from ..errors import message_of
+from ..protocol import Reply
+from .adapters.base import Reporter
+from .model_client import ask
 
 Say = Callable[[int, Json], Awaitable[None]]
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
+from evaltui.runner.bootstrap import command
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, is_own_code
 from evaltui.runner.orphans import MARK, kill_marked
 from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
@@ -79,7 +80,7 @@ class Host:
         self._socket.setblocking(False)
         self._lifeline, held = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-u", "-m", "evaltui.runner.child.guard", str(theirs.fileno())],
+            command(sys.executable, "guard", str(theirs.fileno())),
             stdin=held.fileno(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

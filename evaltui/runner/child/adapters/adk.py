@@ -25,19 +25,19 @@ from google.adk.workflow import BaseNode
 from google.genai import types
 from opentelemetry import _logs, metrics, trace
 
-from evaltui.core.model.events import Json, Step
-from evaltui.runner.child.adapters.adk_agents import (
+from ....core.model.events import Json, Step
+from .adk_agents import (
     Toolsets,
     agents_below,
     close_quietly,
     find_agent,
     model_name,
 )
-from evaltui.runner.child.adapters.adk_events import events_of, state_json
-from evaltui.runner.child.adapters.adk_missing import fail_fast_without_a2a
-from evaltui.runner.child.adapters.adk_models import watch_models
-from evaltui.runner.child.adapters.adk_tools import ToolWatch, record_tools, report, watch_nested_runs
-from evaltui.runner.child.adapters.base import (
+from .adk_events import events_of, state_json
+from .adk_missing import fail_fast_without_a2a
+from .adk_models import watch_models
+from .adk_tools import ToolWatch, record_tools, report, watch_nested_runs
+from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
     AgentInfo,

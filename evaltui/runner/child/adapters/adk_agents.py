@@ -14,9 +14,9 @@ from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.workflow import BaseNode
 
-from evaltui.core.model.events import Json
-from evaltui.runner.child.adapters.base import AgentLoadError, ToolInfo, plain_json
-from evaltui.runner.errors import message_of
+from ....core.model.events import Json
+from ...errors import message_of
+from .base import AgentLoadError, ToolInfo, plain_json
 
 
 def find_agent(root: BaseNode, name: str) -> BaseNode:

@@ -11,10 +11,10 @@ from google.adk.events.event import Event
 from google.genai import types
 from pydantic_core import to_jsonable_python
 
-from evaltui.core.conversation.waiting import CONFIRMATION
-from evaltui.core.model.events import Json, Step, is_made_id
-from evaltui.core.model.problems import JsonPath, format_path
-from evaltui.runner.child.adapters.base import call_of, content_of, plain_json
+from ....core.conversation.waiting import CONFIRMATION
+from ....core.model.events import Json, Step, is_made_id
+from ....core.model.problems import JsonPath, format_path
+from .base import call_of, content_of, plain_json
 
 
 def step_of(event: Event) -> Step:

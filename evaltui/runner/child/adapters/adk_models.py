@@ -24,11 +24,11 @@ from google.genai import types
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from evaltui.core.model.events import Json
-from evaltui.core.recordings.entry import UNASKED_CONFIG, JsonRequest
-from evaltui.runner.call_recorder import ModelExchange, current_call_recorder
-from evaltui.runner.child.adapters.base import Reporter, current_reporter, plain_json
-from evaltui.runner.errors import message_of
+from ....core.model.events import Json
+from ....core.recordings.entry import UNASKED_CONFIG, JsonRequest
+from ...call_recorder import ModelExchange, current_call_recorder
+from ...errors import message_of
+from .base import Reporter, current_reporter, plain_json
 
 _Ask = Callable[[], AsyncIterator[LlmResponse]]
 

@@ -21,10 +21,10 @@ from google.adk.runners import Runner
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.tool_context import ToolContext
 
-from evaltui.core.model.events import Json, split
-from evaltui.runner.call_recorder import ToolOutcome, current_call_recorder
-from evaltui.runner.child.adapters.adk_events import step_of
-from evaltui.runner.child.adapters.base import Reporter, current_reporter, nested_in
+from ....core.model.events import Json, split
+from ...call_recorder import ToolOutcome, current_call_recorder
+from .adk_events import step_of
+from .base import Reporter, current_reporter, nested_in
 
 # Seconds that each call took, by call id, until its result is reported.
 _spent: WeakKeyDictionary[Reporter, dict[str, float]] = WeakKeyDictionary()

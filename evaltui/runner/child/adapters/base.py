@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
 
-from evaltui.core.conversation.waiting import CallPlace, NotWaitingError, WaitingCalls
-from evaltui.core.model.events import Event, Json, Kind, Step, is_made_id, split
-from evaltui.core.model.problems import JsonPath, format_path
+from ....core.conversation.waiting import CallPlace, NotWaitingError, WaitingCalls
+from ....core.model.events import Event, Json, Kind, Step, is_made_id, split
+from ....core.model.problems import JsonPath, format_path
 
 DEFAULT_APP_NAME = "evaltui"
 DEFAULT_USER_ID = "test_user_id"

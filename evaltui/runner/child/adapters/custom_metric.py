@@ -14,9 +14,9 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from evaltui.core.model.events import Json
-from evaltui.runner.child.loading import find_function
-from evaltui.runner.errors import describe_error, own_modules
+from ....core.model.events import Json
+from ...errors import describe_error, own_modules
+from ..loading import find_function
 
 
 class _Types(NamedTuple):
@@ -126,7 +126,7 @@ def _types(module: ModuleType | None) -> _Types:
     module uses those."""
     used = [] if module is None else list(_homes(vars(module).values()))
     uses_adk = any(home.startswith("google.adk") for home in used)
-    uses_ours = any(home == "evaltui" or home.startswith("evaltui.") for home in used)
+    uses_ours = any(home.partition(".")[0] == __name__.partition(".")[0] for home in used)
     if uses_adk or (not uses_ours and _is_adk_installed()):
         from google.adk.evaluation.eval_case import ConversationScenario as AdkScenario
         from google.adk.evaluation.eval_case import Invocation as AdkInvocation
@@ -134,8 +134,8 @@ def _types(module: ModuleType | None) -> _Types:
         from google.adk.evaluation.eval_metrics import EvalMetric as AdkMetric
 
         return _Types(AdkMetric, AdkCriterion, AdkInvocation, AdkScenario)
-    from evaltui.core.model.config import BaseCriterion, EvalMetric
-    from evaltui.core.model.eval_set import ConversationScenario, Invocation
+    from ....core.model.config import BaseCriterion, EvalMetric
+    from ....core.model.eval_set import ConversationScenario, Invocation
 
     return _Types(EvalMetric, BaseCriterion, Invocation, ConversationScenario)
 

@@ -17,8 +17,9 @@ from contextvars import Context, copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.events import Event, Json, Step, text
-from evaltui.runner.child.adapters.base import (
+from ....core.model.events import Event, Json, Step, text
+from ..threads import in_thread
+from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
     AgentInfo,
@@ -36,7 +37,6 @@ from evaltui.runner.child.adapters.base import (
     state_delta,
     step_numbers,
 )
-from evaltui.runner.child.threads import in_thread
 
 if TYPE_CHECKING:
     from google.genai import types

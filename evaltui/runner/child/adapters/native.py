@@ -12,9 +12,11 @@ from functools import partial
 
 from google.genai import types
 
-from evaltui.core.model.events import Json, Step, split
-from evaltui.runner.call_recorder import current_call_recorder
-from evaltui.runner.child.adapters.base import (
+from ....core.model.events import Json, Step, split
+from ...call_recorder import current_call_recorder
+from ..native.agent import Agent, ToolContext
+from ..native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
+from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
     AgentInfo,
@@ -34,9 +36,7 @@ from evaltui.runner.child.adapters.base import (
     state_delta,
     step_numbers,
 )
-from evaltui.runner.child.adapters.native_recording import answer, call_tool, model_exchange
-from evaltui.runner.child.native.agent import Agent, ToolContext
-from evaltui.runner.child.native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
+from .native_recording import answer, call_tool, model_exchange
 
 MAX_MODEL_CALLS = 50
 

@@ -11,13 +11,13 @@ from typing import Any
 from google.genai import types
 from pydantic import BaseModel
 
-from evaltui.core.model.events import Json
-from evaltui.core.recordings.entry import JsonRequest
-from evaltui.runner.call_recorder import ModelExchange, ToolOutcome, current_call_recorder
-from evaltui.runner.child.adapters.base import copy_state, plain_json, removed_keys, state_delta
-from evaltui.runner.child.native.agent import Tool, ToolContext
-from evaltui.runner.child.native.models import Model, ModelRequest, ModelResponse
-from evaltui.runner.child.native.scripted import ScriptedModel
+from ....core.model.events import Json
+from ....core.recordings.entry import JsonRequest
+from ...call_recorder import ModelExchange, ToolOutcome, current_call_recorder
+from ..native.agent import Tool, ToolContext
+from ..native.models import Model, ModelRequest, ModelResponse
+from ..native.scripted import ScriptedModel
+from .base import copy_state, plain_json, removed_keys, state_delta
 
 _OnText = Callable[[str], None]
 

@@ -14,9 +14,9 @@ from google.genai import types
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from evaltui.core.model.events import Json
-from evaltui.runner.child.native.models import Model
-from evaltui.runner.child.threads import in_thread
+from ....core.model.events import Json
+from ..threads import in_thread
+from .models import Model
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from google.genai import types
 
-from evaltui.core.model.events import Json
-from evaltui.runner.child.loading import load_env_file
-from evaltui.runner.child.native.gemini_errors import ModelError
-from evaltui.runner.child.native.models import GeminiModel, ModelRequest, ModelResponse
-from evaltui.runner.protocol import Reply
+from ....core.model.events import Json
+from ...protocol import Reply
+from ..loading import load_env_file
+from .gemini_errors import ModelError
+from .models import GeminiModel, ModelRequest, ModelResponse
 
 _TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from google.genai.errors import APIError, UnknownApiResponseError
 
-from evaltui.core.model.events import Json
-from evaltui.text.figures import show_duration
+from ....core.model.events import Json
+from ....text.figures import show_duration
 
 # Seconds. Who asks for more is not waited for: the user decides.
 LONGEST_WAIT = 60.0

@@ -19,7 +19,8 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from evaltui.runner.child.native.gemini_errors import (
+from ....text.figures import show_duration
+from .gemini_errors import (
     KNOWN_ERRORS,
     LONGEST_WAIT,
     ModelError,
@@ -29,7 +30,6 @@ from evaltui.runner.child.native.gemini_errors import (
     describe,
     may_pass,
 )
-from evaltui.text.figures import show_duration
 
 ATTEMPTS = 5
 FIRST_WAIT = 1.0

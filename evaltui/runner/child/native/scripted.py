@@ -9,9 +9,9 @@ from typing import Any
 
 from google.genai import types
 
-from evaltui.core.model.eval_set import answer_text
-from evaltui.core.model.events import Json
-from evaltui.runner.child.native.models import ModelRequest, ModelResponse
+from ....core.model.eval_set import answer_text
+from ....core.model.events import Json
+from .models import ModelRequest, ModelResponse
 
 
 @dataclass(frozen=True)
