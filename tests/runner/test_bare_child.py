@@ -60,7 +60,7 @@ ALLOWED = {
         "protocol",
         "recorded_errors",
     },
-    "evaltui.text": {"values"},
+    "evaltui.text": {"figures", "values"},
 }
 
 
