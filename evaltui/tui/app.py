@@ -21,6 +21,7 @@ from evaltui.files.folders import agents_in, may_be_agent
 from evaltui.files.settings import config_file, last_theme, remember_agent
 from evaltui.files.templates import create_demo
 from evaltui.files.workspace import SelectionError, select, set_files
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
@@ -37,7 +38,6 @@ WRONG_USE = 2
 _HERE = Path(__file__).parent
 # Seconds.
 _AT_ONCE = 0.1
-_STARTER_CREATED = "Starter created: 3 cases. r runs the case, w watches"
 
 
 class WorkbenchApp(KeysInOrder[int]):
@@ -198,7 +198,7 @@ def open_workbench(
     if chosen.note:
         workbench.say(chosen.note)
     if opening.starter:
-        workbench.say(_STARTER_CREATED)
+        workbench.say(f"Starter created: 3 cases   {key_of('run')} run case   {key_of('watch')} watch")
     with suppress(OSError):
         remember_agent(agent_dir)
     app = WorkbenchApp(workbench, set_name, watch=watch)

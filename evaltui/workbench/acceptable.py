@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.text.keys import key_of
 from evaltui.text.outcomes import RUNNING
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.results import answer_differs, calls_in, differences_of
@@ -137,9 +138,9 @@ def refuses_case(editing: Editing, case: CaseId) -> str | None:
         return "Case is running"
     scored = editing.outcomes.get(case)
     if scored is None:
-        return "Not run   r  Run case"
+        return f"Not run   {key_of('run')}  Run case"
     if scored.shown.error is not None:
-        return "Incomplete: run ended with an error   r  Run case"
+        return f"Incomplete: run ended with an error   {key_of('run')}  Run case"
     if all(at.kind == "judgement" for at in differences_of(scored.shown)):
         return "No difference in calls, response or state"
     return None

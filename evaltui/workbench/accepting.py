@@ -21,6 +21,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
 from evaltui.files.eval_set_file import check_new_cases
 from evaltui.text.figures import some_of
+from evaltui.text.keys import key_of
 from evaltui.workbench.acceptable import Choice, refuses_case
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
@@ -135,7 +136,7 @@ def accept(editing: Editing, proposal: Proposal) -> bool:
         return False
     if len(proposal.choice.cases) > 1:
         editing.navigation.marking.clear()
-    editing.say(f"{proposal.choice.label.replace('accept', 'Accepted', 1)}   u undo")
+    editing.say(f"{proposal.choice.label.replace('accept', 'Accepted', 1)}   {key_of('undo')} undo")
     return True
 
 
@@ -219,7 +220,9 @@ def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Inv
         return accepting.edits
     turn = choice.turn
     if turn >= min(len(actual), len(result.turns)):
-        raise EditError(f"Turn {turn + 1} was not reached in {case.scored.run.name}   r  Run case")
+        raise EditError(
+            f"Turn {turn + 1} was not reached in {case.scored.run.name}   {key_of('run')}  Run case"
+        )
     rows, invocation = result.turns[turn].calls, actual[turn]
     match choice.what:
         case "argument":
@@ -249,7 +252,7 @@ def _remarks(
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
     began = actual[0].creation_timestamp if actual else 0.0
     if changed := [name for name, when in sorted(written.items()) if began and when > began]:
-        yield f"{some_of(changed, _MOST_NAMES)} changed after {run}   r  Run case"
+        yield f"{some_of(changed, _MOST_NAMES)} changed after {run}   {key_of('run')}  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {len(result.repeats)} runs passed"
@@ -261,6 +264,7 @@ def _remarks(
             continue
         message = "\n".join(one.text for one in editor.turn(turn).user.texts if one.text)
         if message != answer_text(actual[turn].user_content.parts):
-            yield f"{which}the user message of turn {turn + 1} changed after {run}   r  Run case"
+            what = f"{which}the user message of turn {turn + 1}"
+            yield f"{what} changed after {run}   {key_of('run')}  Run case"
     if case.scored.config.evaltui.thoughts == "score" and choice.what in ("answer", "turn", "case"):
         yield "thoughts are scored, but not accepted as expected text"

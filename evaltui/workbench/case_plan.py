@@ -16,6 +16,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.eval_set_file import check_new_cases
+from evaltui.text.keys import key_of
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import Selection
@@ -162,9 +163,11 @@ def numbers_of(eval_set: SetEditor, path: Path, wanted: Sequence[str]) -> list[i
     looked_for = set(wanted)
     numbers = [number for number, eval_id in enumerate(eval_set.eval_ids) if eval_id in looked_for]
     if len(numbers) > len(looked_for):
-        raise EditError(f"{path.name} has several cases with this id   f2  Rename case")
+        raise EditError(f"{path.name} has several cases with this id   {key_of('rename')}  Rename case")
     if len(numbers) < len(looked_for):
-        raise EditError(f"{path.name} changed on disk; some of these cases are missing   f5  Reload")
+        raise EditError(
+            f"{path.name} changed on disk; some of these cases are missing   {key_of('reload')}  Reload"
+        )
     return numbers
 
 

@@ -19,6 +19,7 @@ from evaltui.files.configs import UnreadableConfig
 from evaltui.files.open_file import FileConflict, OpenFile
 from evaltui.files.saving import Source
 from evaltui.text.figures import some_of
+from evaltui.text.keys import key_of
 from evaltui.workbench.background import Background
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
@@ -101,7 +102,7 @@ class Editing:
         if eval_set.format is None:
             return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}"
         if eval_set.format != "eval set":
-            return f"{eval_set.path.name} has an old format   M  Convert"
+            return f"{eval_set.path.name} has an old format   {key_of('convert')}  Convert"
         return None
 
     # Doing, and back

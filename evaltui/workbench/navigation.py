@@ -10,6 +10,7 @@ from pathlib import Path
 from evaltui.core.editing.set import SetEditor
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.text.keys import key_of
 from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.filtering import Filtered, Scores, scores_of
 from evaltui.workbench.open_sets import OpenSets
@@ -152,7 +153,7 @@ class Navigation:
         within = self._kept().keys() if self.filtered.filter else order.keys()
         failing = sorted(self._outcomes.results.attention & within, key=order.__getitem__)
         if not failing:
-            self._say("All failing cases are filtered out   esc clear filter")
+            self._say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
             return
         current = self.selection.case
         if current is not None:

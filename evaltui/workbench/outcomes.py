@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.open_sets import OpenSets
@@ -329,7 +330,7 @@ class Outcomes:
         """Why no previous run can be shown now, as a sentence."""
         run = self._run()
         is_running = run is not None and not run.over
-        return "Run in progress (ctrl+c cancels)" if is_running else None
+        return f"Run in progress ({key_of('cancel_run')} cancels)" if is_running else None
 
     async def open_run(self, path: Path, title: str) -> bool:
         """Shows what came of a previous run instead of the last results; False where it cannot be read."""

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError
+from evaltui.text.keys import key_of
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CANCELLING, NOTHING_TO_CANCEL, Repeated, Run, Stage
+from evaltui.workbench.state import CANCELLING, Repeated, Run, Stage, nothing_to_cancel
 
 if TYPE_CHECKING:
     from evaltui.runner.parent.pool import StartedHost
@@ -94,7 +95,7 @@ class RunController:
         if not self._sets.is_read:
             return "Loading eval sets…"
         if self.current is not None and self.is_running:
-            return "Run in progress (ctrl+c cancels)"
+            return f"Run in progress ({key_of('cancel_run')} cancels)"
         if not any(eval_set.cases for eval_set in self._sets.listed):
             return "No case to run"
         return None
@@ -321,7 +322,7 @@ class RunController:
         A second time its processes are ended by force, which else happens by itself within seconds.
         """
         if self.current is None or self._task is None or not self.is_running:
-            self._say(NOTHING_TO_CANCEL)
+            self._say(nothing_to_cancel())
             return
         if self.current.stage is Stage.CANCELLING:
             self._forcing = asyncio.create_task(self._kill(self.current))

@@ -21,6 +21,7 @@ from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.eval_sets import SUFFIXES, migrated_text, read_eval_set, set_name
 from evaltui.files.folders import agent_folder
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.workbench.case_plan import (
     Plan,
     by_file,
@@ -92,7 +93,7 @@ def new_set(editing: Editing, wanted: str) -> bool:
     text = eval_sets.new_set_text(wanted, time.time())
     if not editing.new_file(_set_path(editing, wanted), text):
         return False
-    editing.say(f"Created {wanted}   o  Add case")
+    editing.say(f"Created {wanted}   {key_of('new_case')}  Add case")
     return True
 
 
@@ -113,7 +114,7 @@ def new_case(editing: Editing) -> bool:
         done = editing.do(f"add {wanted}", path, lambda one: one.add_case(index, wanted), after=after)
         if done:
             editing.navigation.show(after)
-            editing.say(f"Added {wanted}   f2  Rename case")
+            editing.say(f"Added {wanted}   {key_of('rename')}  Rename case")
         return done
     return False
 
@@ -208,7 +209,7 @@ def delete(editing: Editing) -> None:
 
         def done() -> None:
             editing.navigation.marking.clear()
-            editing.say(f"Deleted {_named(cases)}   u undo")
+            editing.say(f"Deleted {_named(cases)}   {key_of('undo')} undo")
 
         plan.do(f"delete {_named(cases)}", _beside(editing, cases), done)
 
@@ -243,7 +244,7 @@ def copy(editing: Editing, *, cut: bool = False) -> None:
         marking = editing.navigation.marking
         marking.clipboard = CaseClipboard(cases, cut, sources)
         marking.clear()
-        editing.say(f"{'Cut' if cut else 'Copied'} {_named(cases)}   P paste")
+        editing.say(f"{'Cut' if cut else 'Copied'} {_named(cases)}   {key_of('paste_case')} paste")
 
 
 def paste(editing: Editing) -> None:
@@ -309,7 +310,7 @@ def _paste_cut(editing: Editing, clipboard: CaseClipboard, path: Path, index: in
     def done() -> None:
         editing.navigation.marking.clipboard = None
         editing.navigation.show(Selection(*last))
-        editing.say(f"Moved {named}   u undo")
+        editing.say(f"Moved {named}   {key_of('undo')} undo")
 
     plan.do(f"move {named}", Selection(*last), done, moved)
 
@@ -318,7 +319,7 @@ def _chosen_and_seen(editing: Editing) -> tuple[CaseId, ...]:
     """As `chosen`. Raises EditError where nobody can see which case that is."""
     cases = chosen(editing)
     if not editing.navigation.marking.marked and editing.navigation.is_hidden(editing.navigation.selection):
-        raise EditError("The selected case is filtered out   esc clear filter")
+        raise EditError(f"The selected case is filtered out   {key_of('step_back')} clear filter")
     return cases
 
 

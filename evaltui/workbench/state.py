@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
+from evaltui.text.keys import key_of
 from evaltui.workbench.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -140,8 +141,12 @@ class CaseOutcome:
         return self.stored.model()
 
 
-NOTHING_TO_CANCEL = "Nothing to cancel; q quits"
 CANCELLING = "Cancelling… (force-stop in 3 s)"
+
+
+def nothing_to_cancel() -> str:
+    """Says so, and how to leave."""
+    return f"Nothing to cancel; {key_of('quit')} quits"
 
 
 class Stage(StrEnum):

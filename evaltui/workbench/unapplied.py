@@ -52,7 +52,7 @@ class Unapplied:
             return None
 
     def __str__(self) -> str:
-        return f"{' '.join(self.text.split())[:60]} ({self.problem or 'enter apply'})"
+        return f"{' '.join(self.text.split())[:60]} ({self.problem or 'apply it in the case'})"
 
 
 class UnappliedTexts:

@@ -12,6 +12,7 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status
 from evaltui.core.model.problems import format_path
 from evaltui.text.figures import counted, plural, show_duration, show_number, show_score
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.syntax import JSON
@@ -277,7 +278,12 @@ def _write_printed(page: Page, shown: CaseShown) -> None:
     for line in printed[:_MOST_PRINTED] if is_open else ():
         page.block([(visible(line.text), "error" if line.source == "stderr" else "")], 4)
     if is_open and len(printed) > _MOST_PRINTED:
-        page.row((f"    and {len(printed) - _MOST_PRINTED:,} more lines   6 Console", "muted"))
+        page.row(
+            (
+                f"    and {len(printed) - _MOST_PRINTED:,} more lines   {key_of('show_console')} Console",
+                "muted",
+            )
+        )
 
 
 def _write_errors(page: Page, result: CaseResult) -> None:

@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from evaltui.core.model.outcome import StateDiff
 from evaltui.text.figures import counted, show_duration, show_size
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.markdown import markdown
@@ -178,7 +179,7 @@ def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
     for line in lines[:_MOST_RESULT_LINES]:
         yield [("  ", ""), *line]
     if len(lines) > _MOST_RESULT_LINES:
-        yield [("  … enter shows all of it", "muted")]
+        yield [(f"  …   {key_of('open_details')} show all", "muted")]
 
 
 def _hung(line: Line, room: int) -> list[Line]:
@@ -198,7 +199,12 @@ def _changes(row: Row, room: int) -> Iterator[Line]:
             shown += [*before, (" → ", "muted")]
         yield cut_line([*shown, *(after if change.actual is not None else [("removed", "")])], room)
     if len(row.changes) > _MOST_CHANGES:
-        yield [(f"state  … {len(row.changes) - _MOST_CHANGES} more keys: enter shows them", "muted")]
+        yield [
+            (
+                f"state  … {len(row.changes) - _MOST_CHANGES} more keys   {key_of('open_details')} show",
+                "muted",
+            )
+        ]
 
 
 def _difference(text: str, room: int) -> Iterator[Line]:
@@ -349,7 +355,7 @@ def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
         return
     page.text([("No messages yet", "bold")])
     page.blank()
-    page.text([("Write a message below, enter sends it.", "")])
+    page.text([(f"Write a message below   {key_of('send')} send", "")])
     page.blank()
     if transcript is not None:
         _write_start(page, transcript)

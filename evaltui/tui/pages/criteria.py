@@ -10,6 +10,7 @@ from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.text.figures import counted, score_figures, show_score
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import glyph
 from evaltui.text.plots import bar, histogram
@@ -131,7 +132,7 @@ def _write_meaning(page: Page, row: Row | Group, *, in_short: bool) -> None:
             page.text([(visible(text), "")])
             if dangling:
                 page.text([(visible(dangling), "")], [("! ", "warning")])
-                page.row(("delete", "bold accent"), (" remove", "muted"))
+                page.row((key_of("remove_criterion"), "bold accent"), (" remove", "muted"))
 
 
 def _write_metric(page: Page, row: MetricRow, *, in_short: bool) -> None:
@@ -240,13 +241,19 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
     elif flips.unknown:
         page.row(("  — ", "warning"), (f"{counted(flips.unknown, 'case')} without a run log", "muted"))
     elif not flips.scored:
-        page.row(("  —  No results yet   ", "muted"), ("esc", "bold accent"), (" then ", "muted"), *_RUN)
+        page.row(
+            ("  —  No results yet   ", "muted"),
+            (key_of("close_criteria"), "bold accent"),
+            (" then ", "muted"),
+            *_run_all(),
+        )
     elif not flips.cases:
         page.row(("  No case flips", "muted"))
     return places
 
 
-_RUN: Line = [("R", "bold accent"), (" run all", "muted")]
+def _run_all() -> Line:
+    return [(key_of("run_all"), "bold accent"), (" run all", "muted")]
 
 
 def _counts(flips: Flips) -> Line:
@@ -275,7 +282,12 @@ def _write_change(page: Page, effect: Effect) -> None:
     """What saving writes, folded to the lines that change."""
     if effect.added:
         write_section(
-            page, [("space", "bold accent"), (" adds to ", "muted"), (visible(effect.name), "bold")]
+            page,
+            [
+                (key_of("add_criterion"), "bold accent"),
+                (" adds to ", "muted"),
+                (visible(effect.name), "bold"),
+            ],
         )
         write_line_changes(page, effect.added)
     if not effect.change:

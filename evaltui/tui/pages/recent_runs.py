@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from evaltui.text.figures import show_moment, show_rate
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import COUNTED, ROLES
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
@@ -24,7 +25,13 @@ _WITH_COLUMNS = 6
 def recent_lines(runs: Sequence[RunRow], width: int, height: int, now: datetime) -> tuple[list[Line], int]:
     """The lines, and the number of the first one that is a run; `runs` are the newest first."""
     if not runs:
-        return [[("No runs yet", "muted"), ("   R", "bold accent"), (" runs all cases", "muted")]], 1
+        return [
+            [
+                ("No runs yet", "muted"),
+                (f"   {key_of('run_all')}", "bold accent"),
+                (" runs all cases", "muted"),
+            ]
+        ], 1
     plot = _plot(runs, width, height)
     lines = [*plot, *([[]] if height > _WITH_COLUMNS + 1 else [])]
     shown = runs[: max(1, height - len(lines))]

@@ -10,6 +10,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call, CaseResult
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
 from evaltui.text.plots import sparkline, stacked_bar
@@ -168,7 +169,12 @@ def write_failing(page: Page, failures: Sequence[FailedCase]) -> None:
         left: Line = [("  ", ""), glyph(failed.result.status), (f" {prefix}", "muted")]
         page.ends([*left, (visible(failed.case.eval_id), "")], [(visible(why(failed.result)), "muted")])
     if len(failures) > _MOST_FAILURES:
-        page.row((f"    and {len(failures) - _MOST_FAILURES} more   f next failing", "muted"))
+        page.row(
+            (
+                f"    and {len(failures) - _MOST_FAILURES} more   {key_of('next_failing')} next failing",
+                "muted",
+            )
+        )
 
 
 # What a case is at

@@ -19,6 +19,7 @@ from evaltui.text.figures import (
     show_rate,
     some_of,
 )
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.outcomes import ROLES, RUNNING, glyph
 from evaltui.text.plots import bar, column_plot
@@ -296,7 +297,7 @@ def write_run(page: Page, row: RunRow) -> None:
     done = sum(row.counts.values())
     all_of_them = counted(row.selected, "case")
     how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
-    rest: Line = [("   r", "bold accent"), (" resume", "muted")]
+    rest: Line = [(f"   {key_of('resume_run')}", "bold accent"), (" resume", "muted")]
     page.labelled(
         "cases",
         [

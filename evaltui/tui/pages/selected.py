@@ -11,6 +11,7 @@ from evaltui.core.model.problems import Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
 from evaltui.text.values import visible
@@ -75,8 +76,9 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
     page.text(
         [
             (
-                "In the list of cases (1), o writes a case in a new set and O makes a set. f5 finds what "
-                "was saved there as NAME.evalset.json or NAME.test.json, and --set FILE opens one.",
+                f"{key_of('show_cases')} goes to the list of cases, {key_of('new_case')} adds a case there, "
+                f"{key_of('new_set')} a set. {key_of('reload')} finds new files NAME.evalset.json and "
+                "NAME.test.json; --set FILE opens one.",
                 "",
             )
         ]

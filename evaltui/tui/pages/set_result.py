@@ -16,6 +16,7 @@ from evaltui.core.model.outcome import CaseResult, MetricResult
 from evaltui.core.model.problems import Problem
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, counts, glyph
 from evaltui.text.plots import bar, stacked_bar
@@ -133,7 +134,9 @@ def _write_failing(page: Page, failing: Sequence[Scored]) -> None:
         line += [("  ", ""), (summary(one.result), "muted")]
         _write_case(page, one, names, line, [])
     if len(failing) > _MOST_LISTED:
-        page.row((f"    and {len(failing) - _MOST_LISTED} more   f next failing", "muted"))
+        page.row(
+            (f"    and {len(failing) - _MOST_LISTED} more   {key_of('next_failing')} next failing", "muted")
+        )
 
 
 def _write_case(page: Page, one: Scored, names: int, line: Line, right: Line) -> None:

@@ -13,14 +13,13 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import frame_place, root_place, source_lines
 from evaltui.files.workspace import Workspace
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.syntax import code
 from evaltui.text.values import cut, visible
 from evaltui.tui.pages.status import FRAMEWORKS
 from evaltui.tui.pages.writer import Page, write_error
-from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.first_minute import api_key, missing_package
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 _MOST_TOOLS = 20
@@ -48,7 +47,7 @@ class Offer(NamedTuple):
 _STEPS = (
     Offer("chat_from_here", "Chat with the agent", "Ask what a user would ask", "1"),
     Offer("save_as_case", "Save as case", "Its calls become expected", "2"),
-    Offer("run", "Run the case", "w repeats it on every save", "3"),
+    Offer("run", "Run the case", "Watch mode repeats it on every save", "3"),
 )
 _OTHER_WAYS = (
     Offer("new_case", "An empty case", "Write it by hand"),
@@ -84,7 +83,7 @@ def _write_offers(page: Page, title: str, offers: Sequence[Offer]) -> list[Choic
     choices = []
     for offer in offers:
         choices.append(Choice(len(page.lines), offer.action))
-        key = key_name(BY_ID[offer.action].keys[0])
+        key = key_of(offer.action)
         head: Line = [(f"  {offer.number:2}", "faint"), (pad(key, 8), "bold accent")]
         page.row(*head, (pad(offer.title, _TITLE), "bold"), (f"{offer.remark}", "muted"))
     return choices

@@ -12,6 +12,7 @@ from evaltui.core.compare.judged import Finding, was_judged
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import MetricResult
 from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
@@ -214,7 +215,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         scored = self._scored
         judged = [metric for metric in scored.shown.metrics if was_judged(metric)] if scored else []
         if not judged:
-            hint = "n goes to a difference, enter shows all of it"
+            hint = f"No difference selected   {key_of('next_difference')} next difference"
             self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
             return
         title: Line = [("What the judge found", "bold")]

@@ -10,6 +10,7 @@ from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.spans import Span, request_of
 from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.figures import counted, show_duration
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import visible
@@ -116,9 +117,9 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return "No case selected"
         if trace is None:
             status = self._workbench.outcomes.status(case)
-            return "Not run   r  Run case" if status == NOT_RUN else "reading the log …"
+            return f"Not run   {key_of('run')}  Run case" if status == NOT_RUN else "reading the log …"
         if trace.events and not self._outline.rows:
-            return "No match   / search   esc clear"
+            return f"No match   {key_of('filter')} search   {key_of('clear_filter')} clear"
         if trace.left_out:
             return f"… and {trace.left_out:,} more events, which only the log of the run has"
         if trace.live:

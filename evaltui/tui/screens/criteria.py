@@ -16,6 +16,7 @@ from textual.worker import Worker
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.text.figures import some_of
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, ask, bindings
@@ -112,7 +113,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         """The title of the details where there are no borders."""
         focused = self.details.has_focus
         name = (f" {row_title(self.rows.current)} ", "chip" if focused else "bold")
-        return rule([name], [("tab", "bold accent")], width, heavy=focused)
+        return rule([name], [(key_of("next_pane"), "bold accent")], width, heavy=focused)
 
     def _draw_borders(self) -> None:
         unsaved = ("●", "warning") if self._workbench.editing.is_dirty(self.criteria.path) else None
@@ -122,7 +123,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         focused = self.details.has_focus
         self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
         title = Tab(_DETAILS, "", row_title(self.rows.current), None, active=True)
-        keys: Line = [("enter", "bold accent"), (" go to case", "muted")] if focused else []
+        keys: Line = [(key_of("edit_criterion"), "bold accent"), (" go to case", "muted")] if focused else []
         self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
         self.set_class(focused, "-details")
         self.query("OneLine").refresh()
@@ -328,9 +329,9 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             if row.is_open != (direction > 0):
                 self.rows.fold(row.subject)
         elif isinstance(row, MetricRow) and not row.asked:
-            self._workbench.say(f"{row.name} is not in use   space add")
+            self._workbench.say(f"{row.name} is not in use   {key_of('add_criterion')} add")
         elif isinstance(row, RubricRow) or (isinstance(row, OptionRow) and row.option.kind == "text"):
-            self._workbench.say("Text   enter edit")
+            self._workbench.say(f"Text   {key_of('edit_criterion')} edit")
         elif row is not None:
             self.criteria.move(row, direction, far=far)
 
@@ -345,7 +346,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         elif isinstance(row, OptionRow) and row.option.kind == "rubrics":
             self.action_add_criterion()
         elif isinstance(row, ReferenceRow):
-            self._workbench.say("Edited in the case   delete remove")
+            self._workbench.say(f"Edited in the case   {key_of('remove_criterion')} remove")
         else:
             self.action_higher()
 

@@ -18,6 +18,7 @@ from textual.widgets import Input, Static
 
 from evaltui.files.eval_sets import migrated_text
 from evaltui.text.glyphs import text_for_terminal
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
@@ -117,8 +118,8 @@ class DetailsTitle(OneLine):
         self.refresh()
 
     def line(self, width: int) -> Line:
-        hints: Line = [("tab  ", "muted")] if len(self._names) > 1 else []
-        right = [*self._tabs(), *hints, ("esc closes", "muted")]
+        hints: Line = [(f"{key_of('next_page')} next   ", "muted")] if len(self._names) > 1 else []
+        right = [*self._tabs(), *hints, (f"{key_of('close_details')} close", "muted")]
         if cells(self._title_line) + cells(right) + _AROUND > width:
             right = self._tabs()
         return rule(self._title_line, right, width, heavy=True)

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from evaltui.text.glyphs import text_for_terminal
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import LEAST_WITH_MARGINS, DialogScreen, bindings
@@ -176,7 +177,7 @@ class RepeatScreen(QuestionScreen[Repeated]):
         self._cost = cost
 
     def compose(self) -> ComposeResult:
-        with Dialog("* Repeat", [(visible(self._about), "muted")], id="repeat"):
+        with Dialog(f"{key_of('run_repeatedly')} Repeat", [(visible(self._about), "muted")], id="repeat"):
             with Horizontal(classes="field"):
                 yield FormLabel("runs")
                 yield QuestionInput(self._runs)

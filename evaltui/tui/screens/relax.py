@@ -15,6 +15,7 @@ from evaltui.core.compare.rules import match_in_words
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
@@ -241,4 +242,8 @@ class RelaxScreen(FormScreen):
             others = [one for one in self._proposals if one.match != match]
             self._offer([Proposal(match, match_in_words(match)), *others])
 
-        ask(self, PromptScreen("e Edit", value, match_problem, hint, "rule as JSON"), edited)
+        ask(
+            self,
+            PromptScreen(f"{key_of('form_edit')} Edit", value, match_problem, hint, "rule as JSON"),
+            edited,
+        )

@@ -21,6 +21,7 @@ from evaltui.files.workspace import SelectionError
 from evaltui.runs.history import name_run, open_run
 from evaltui.runs.listing import RunRow
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
@@ -214,7 +215,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         marked = self.workbench.outcomes.base_run
         base = marked if marked in paths else before[0] if before else None
         if base is None:
-            self.workbench.say("No earlier run; space sets a base")
+            self.workbench.say(f"No earlier run   {key_of('mark_base')} set as base")
         elif base == row.path:
             self.workbench.say("This is the base; select another run")
         else:
@@ -234,7 +235,11 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             return None if text.strip() else "Name is empty"
 
         hint = "For `evaltui compare` and `--baseline`; each name belongs to one run"
-        ask(self, PromptScreen("f2 Name", row.name, check, hint, row.title), partial(self._give_name, row))
+        ask(
+            self,
+            PromptScreen(f"{key_of('name_run')} Name", row.name, check, hint, row.title),
+            partial(self._give_name, row),
+        )
 
     def action_resume_run(self) -> None:
         if (row := self._readable_run()) is None:
@@ -315,7 +320,11 @@ class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         paths = self._runs.paths
         if not paths:
-            text = "Loading runs…" if paths is None else "No runs yet   esc back   r run case"
+            text = (
+                "Loading runs…"
+                if paths is None
+                else f"No runs yet   {key_of('close_runs')} back   {key_of('run')} run case"
+            )
             return [("  ", ""), (text, "muted")]
         path, here = paths[number], number == self.cursor
         marker = ("▌" if here else " ", "bold accent")

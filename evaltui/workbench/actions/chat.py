@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from evaltui.workbench.actions.action import Action, Scope, action
-from evaltui.workbench.state import NOTHING_TO_CANCEL
+from evaltui.workbench.state import nothing_to_cancel
 from evaltui.workbench.workbench import Workbench
 
 
@@ -40,7 +40,7 @@ def _cancel(workbench: Workbench) -> None:
 
 
 def _nothing_to_cancel(workbench: Workbench) -> str | None:
-    return None if workbench.chat.busy or workbench.runs.is_running else NOTHING_TO_CANCEL
+    return None if workbench.chat.busy or workbench.runs.is_running else nothing_to_cancel()
 
 
 _BOTH = (Scope.CHAT, Scope.MESSAGE)

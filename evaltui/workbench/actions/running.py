@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from evaltui.text.keys import key_of
 from evaltui.workbench.actions.action import Action, Scope, action, not_read
-from evaltui.workbench.state import NOTHING_TO_CANCEL
+from evaltui.workbench.state import nothing_to_cancel
 from evaltui.workbench.workbench import Workbench
 
 
@@ -26,7 +27,7 @@ _NOT_IN_CHAT = (Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOL
 
 
 def _nothing_to_cancel(workbench: Workbench) -> str | None:
-    return None if workbench.runs.is_running else NOTHING_TO_CANCEL
+    return None if workbench.runs.is_running else nothing_to_cancel()
 
 
 def _nothing_to_clear(workbench: Workbench) -> str | None:
@@ -73,7 +74,7 @@ def _no_checks(workbench: Workbench) -> str | None:
 
 
 def _still_running(workbench: Workbench) -> str | None:
-    return "Run in progress (ctrl+c cancels)" if workbench.runs.is_running else None
+    return f"Run in progress ({key_of('cancel_run')} cancels)" if workbench.runs.is_running else None
 
 
 RUNNING = (

@@ -13,6 +13,7 @@ from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.runner.errors import AgentBrokenError
+from evaltui.text.keys import key_of
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
 from evaltui.workbench.chat.current_session import CurrentSession, info_of
@@ -31,7 +32,6 @@ NEW = "new chat"
 NO_RUN = 0
 
 LOADING = "Chat is still loading"
-_ANSWERING = "Turn in progress (ctrl+c cancels)"
 
 
 class ChatController:
@@ -230,7 +230,7 @@ class ChatController:
     # Why not, as sentences; None where it can be done
 
     def refuses_to_send(self) -> str | None:
-        return _ANSWERING if self.answering else None
+        return f"Turn in progress ({key_of('cancel_turn')} cancels)" if self.answering else None
 
     def refuses_to_rewind(self) -> str | None:
         if self.loading:

@@ -27,6 +27,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.configs import find_config
 from evaltui.files.folders import app_name
+from evaltui.text.keys import key_of
 from evaltui.workbench import set_editing
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_plan import refusing
@@ -152,7 +153,7 @@ def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
             editing.say(
                 f"{choices.eval_id} {reason}"
                 if reason
-                else f"Added {choices.eval_id} to {path.name}   ctrl+s save"
+                else f"Added {choices.eval_id} to {path.name}   {key_of('save')} save"
             )
         return done
     return False

@@ -222,10 +222,10 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     def action_toggle_result(self) -> None:
         row = self._current
         if row is None or row.kind != "call" or not row.events:
-            self._workbench.say("space shows the result of a call: go to one")
+            self._workbench.say("No call selected")
             return
         if row.result is None:
-            self._workbench.say("there is no result of this call yet")
+            self._workbench.say("No response to this call yet")
             return
         if self._is_unfolded(row):
             self._unfolded.remove(row.events[0])

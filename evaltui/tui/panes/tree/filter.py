@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FilterLine
@@ -66,4 +67,4 @@ class FilterRow(Horizontal):
 
 class FilterKey(OneLine):
     def line(self, width: int) -> Line:
-        return [("/", "bold accent")]
+        return [(key_of("filter"), "bold accent")]

@@ -8,6 +8,7 @@ from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, cells, cut, fit
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
 from evaltui.text.plots import stacked_bar
@@ -38,15 +39,15 @@ class TreeLines:
         if self._workbench.navigation.filtered.filter:
             text = visible(self._workbench.navigation.filtered.text)
             no_match: Line = [(f"No match for {text}", "muted")]
-            clear: Line = [("esc", "bold accent"), (" clear filter", "muted")]
+            clear: Line = [(key_of("clear_filter"), "bold accent"), (" clear filter", "muted")]
             one_line: Line = [*no_match, ("   ", ""), *clear]
             return [one_line] if cells(one_line) <= width else [cut(no_match, width), clear]
         return [
             [("No eval sets yet", "bold")],
             [],
-            [("o   ", "bold accent"), ("New case", "")],
-            [("O   ", "bold accent"), ("New eval set", "")],
-            [("f5  ", "bold accent"), ("Search again", "")],
+            [(f"{key_of('new_case'):4}", "bold accent"), ("New case", "")],
+            [(f"{key_of('new_set'):4}", "bold accent"), ("New eval set", "")],
+            [(f"{key_of('reload'):4}", "bold accent"), ("Search again", "")],
             [],
             [("Searched for", "muted")],
             [("  *.evalset.json", "key")],
