@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,7 @@ class AgentState:
         """Why the last import failed; None where it did not."""
         self.code_version = 0
         """How often the agent's files have changed since the workbench was opened."""
+        self._changes: list[tuple[str, ...]] = []
         self._changed = changed
         self._is_running = is_running
         self._learning: asyncio.Task[None] | None = None
@@ -67,9 +69,14 @@ class AgentState:
         self.error = error
         self._changed()
 
-    def code_changed(self) -> None:
-        """Counts a change of the agent's files: results from before are stale."""
+    def code_changed(self, names: Iterable[str]) -> None:
+        """Counts a change of these files of the agent: results from before are stale."""
         self.code_version += 1
+        self._changes.append(tuple(names))
+
+    def files_changed_since(self, version: int) -> tuple[str, ...]:
+        """Names of the files that have changed since a version of the code."""
+        return tuple(dict.fromkeys(chain.from_iterable(self._changes[max(0, version) :])))
 
     def start_host(self) -> StartedHost:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""

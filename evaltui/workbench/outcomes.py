@@ -186,11 +186,14 @@ class Outcomes:
         return bool(self.changed_since(case))
 
     def changed_since(self, case: CaseId) -> tuple[str, ...]:
-        """What has been changed since the case's last result: `the agent`, `the case`, `the config`."""
+        """What has been changed since the case's last result: files of the agent, `case`, `config`."""
         scored = self.results.get(case)
         if scored is None:
             return ()
-        return (("the agent",) if scored.code != self._agent.code_version else ()) + scored.outdated
+        if scored.code == self._agent.code_version:
+            return scored.outdated
+        files = dict.fromkeys([*scored.changed_files, *self._agent.files_changed_since(scored.code)])
+        return (*(files or ("agent",)), *scored.outdated)
 
     def trace(self, case: CaseId) -> Trace | None:
         """What happened in a case in its last run, in the repeat that is shown; live while it runs.

@@ -176,12 +176,14 @@ def last_outcomes(
             ]
             if not found:
                 continue
-            changed = not run.header.files or bool(files_changed_since(log, run.header.files, agent_dir))
+            before = run.header.files
+            changed = tuple(files_changed_since(log, before, agent_dir)) if before else ()
         except (OSError, ValueError):
             continue
         header = run.header
         title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
-        reading = _Reading(run, workspace, open_set, -1 if changed else code, RunRef(log=log, title=title))
+        version = -1 if changed or not before else code
+        reading = _Reading(run, workspace, open_set, version, RunRef(log=log, title=title), changed)
         for start in range(0, len(found), _AT_ONCE):
             some = (reading.read(case, logged) for case, logged in found[start : start + _AT_ONCE])
             outcomes = [outcome for outcome in some if outcome is not None]
@@ -195,13 +197,15 @@ def _place(workspace: Workspace, run: StoredRun, logged: LoggedCase) -> CaseId |
 
 @dataclass(frozen=True)
 class _Reading:
-    """A run whose results are read; `ref` is how it is shown, `code` the version of the agent's code."""
+    """A run whose results are read; `ref` is how it is shown, `code` the version of the agent's code, and
+    `changed_files` are those of the agent that were changed since."""
 
     run: StoredRun
     workspace: Workspace
     open_set: Callable[[Path], EvalSetFile]
     code: int
     ref: RunRef
+    changed_files: tuple[str, ...]
 
     def read(self, case: CaseId, logged: LoggedCase) -> LastOutcome | None:
         """None for a case that cannot be shown or read."""
@@ -224,6 +228,7 @@ class _Reading:
             ModelCalls(known=False),
             self.code,
             pass_if=pass_if,
+            changed_files=self.changed_files,
             outdated=tuple(self._changed(logged, stored, config.config)),
         )
         return LastOutcome(case, scored, log, logged)
@@ -232,7 +237,7 @@ class _Reading:
         """What was another one when the case was run, besides the agent."""
         expects = logged.summary.expects
         if expects and expects != case_fingerprint(stored.model()):
-            yield "the case"
+            yield "case"
         sets = self.run.header.sets
         began_with = next((one for one in sets if one.path == logged.id.path), None)
         if began_with is None or began_with.config is None:
@@ -240,6 +245,6 @@ class _Reading:
         now = config.model_dump(mode="json", exclude_defaults=True)
         ids = logged.summary.eval_set_id, logged.id.eval_id
         if began_with.config != now and config_of(began_with.config, *ids) != config_of(now, *ids):
-            yield "the config"
+            yield "config"
         elif self.run.header.data.get("adk_verdicts"):
-            yield "the way of scoring"
+            yield "scoring"

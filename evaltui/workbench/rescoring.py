@@ -130,7 +130,7 @@ async def score_again(
     if by_secrets.status is result.status:
         return new
     # Without them, one key is like another: it may have been the wrong one.
-    return replace(new, result=scored.result, outdated=("the case",))
+    return replace(new, result=scored.result, outdated=("case",))
 
 
 def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:

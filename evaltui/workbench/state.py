@@ -111,6 +111,8 @@ class CaseOutcome:
     """The policy that was asked for with the run."""
     judged_as: tuple[StoredCase, EvalConfig] | None = None
     """What judges saw, once the case has been scored again."""
+    changed_files: tuple[str, ...] = ()
+    """The files of the agent that were changed between that run and the start of the workbench."""
     outdated: tuple[str, ...] = ()
     """What besides the agent was another one in that sitting: `the case`, `the config`."""
 

@@ -180,8 +180,8 @@ class Watch:
         run = self._runs.current
         if run is not None:
             written = await asyncio.to_thread(write_times, self._agent.dir)
-            if max(written.values(), default=0.0) > run.at:
-                self._agent.code_changed()
+            if names := [name for name, at in written.items() if at > run.at]:
+                self._agent.code_changed(names)
 
     def _on_imported(self, started: StartedHost, info: Json) -> None:
         # Those from elsewhere are watched as well.
@@ -209,7 +209,7 @@ class Watch:
         self._due.cases |= due
         if code:
             self._due.files |= dict.fromkeys(code)
-            self._agent.code_changed()
+            self._agent.code_changed(code)
             self._code_changed()
         before = self._reaction
         if before is not None:

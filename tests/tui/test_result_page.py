@@ -204,6 +204,33 @@ def test_of_a_thousand_calls_that_differ_only_the_rows_that_are_seen_are_made(mo
     assert 'query  "' in draw(page.lines[last.last - 1], color=False)
 
 
+REPORT = "# Rooms\n\n- the **kitchen** is cold\n- the bedroom is warm\n\nSet both to `19`."
+OTHER = "## Weather\n\n1. rain\n2. wind, from the *west*\n\n| day | high |\n|---|---|\n| Mon | 12 |"
+
+
+@pytest.mark.parametrize("width", [78, 116])
+def test_long_markdown_is_drawn_as_such_on_both_sides(width):
+    page = page_of(outcome([turn("go", REPORT)], [turn("go", OTHER)]), width)
+    text = "\n".join(lines_of(page))
+    for shown in ("Rooms", "• the kitchen is cold", "Weather", "1. rain", "Mon  12"):
+        assert shown in text
+    assert "**kitchen**" not in text
+    assert "| day |" not in text
+    roles = {part.strip(): role for line in page.lines for part, role in line}
+    assert "bold" in roles["kitchen"]
+    assert "accent" in roles["Weather"]
+
+
+def test_words_that_changed_are_tinted_within_markdown():
+    page = page_of(
+        outcome([turn("go", REPORT)], [turn("go", REPORT.replace("cold", "warm"))]), 116, height=60
+    )
+    tinted = {part.strip(): role for line in page.lines for part, role in line if "-hi" in role}
+    assert {text: role.split()[0] for text, role in tinted.items()} == {"cold": "exp-hi", "warm": "act-hi"}
+    heading = [role for line in page.lines for part, role in line if part.startswith("# Rooms")]
+    assert heading == ["bold accent"] * 2
+
+
 # Before there is a result
 
 

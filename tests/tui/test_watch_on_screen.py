@@ -34,7 +34,7 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
         shown = screen_text(app)
         assert "previous results kept; retries on save" in shown
         assert re.search(r"✗ agrees +stale", shown)
-        assert "stale: agent changed after run 1" in shown
+        assert "stale: agent.py changed after run 1" in shown
         (agent / "agent.py").write_text(AGENT.format("yes"))
         await until(pilot, lambda: "Run 2 finished: 1 passed" in screen_text(app))
         await until(pilot, lambda: " s after the save" in screen_text(app))

@@ -82,20 +82,20 @@ async def test_the_last_outcomes_are_there_and_f_goes_to_those_that_failed(
     ]
 
 
-@pytest.mark.parametrize("changed", ["the agent", "the case", "the config"])
+@pytest.mark.parametrize("changed", ["agent.py", "case", "config"])
 async def test_what_was_changed_since_is_stale(changed, echo, ran, open_workbench):
     match changed:
-        case "the agent":
+        case "agent.py":
             agent = echo.parent / "agent.py"
             agent.write_text(agent.read_text() + "# more\n")
-        case "the case":
+        case "case":
             data = json.loads(echo.read_text())
             data["eval_cases"][1]["conversation"][0]["final_response"]["parts"][0]["text"] = "hello"
             echo.write_text(json.dumps(data))
-        case "the config":
+        case "config":
             (echo.parent / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
     workbench = await open_workbench()
-    good = () if changed == "the case" else (changed,)
+    good = () if changed == "case" else (changed,)
     assert outcomes(workbench) == {"good": ("PASSED", good), "bad": ("FAILED", (changed,))}
     workbench.runs.run_cases("again", {CaseId(echo.name, "bad")})
     await workbench.runs.finished()
@@ -108,7 +108,7 @@ async def test_a_rule_for_another_case_changes_nothing(echo, ran, open_workbench
     text = json.dumps(config | {"evaltui": {"turns": [mark]}})
     (echo.parent / "test_config.json").write_text(text)
     workbench = await open_workbench()
-    assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("FAILED", ("the config",))}
+    assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("FAILED", ("config",))}
 
 
 async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_workbench, write_set):

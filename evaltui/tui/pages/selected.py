@@ -11,6 +11,7 @@ from evaltui.core.model.problems import Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
+from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
@@ -250,7 +251,7 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return [("queued", "bold"), (f"   result of {scored.run.name}", "muted")]
     if changed := workbench.outcomes.changed_since(case):
         key = key_name(keys_of(BY_ID["run"], workbench)[0])
-        what = " and ".join(one.removeprefix("the ") for one in changed)
+        what = some_of([visible(one) for one in changed])
         stale = f"stale: {what} changed after {scored.run.name}"
         return [(stale, "warning"), ("   ", ""), (key, "bold accent"), (" run again", "muted")]
     if scored.run.title and case_changed(scored):

@@ -9,7 +9,8 @@ from evaltui.core.compare.diff import calls_of
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, TurnResult
 from evaltui.text.figures import score_figures, show_duration, show_score
-from evaltui.text.lines import Line, Span, cells, wrap
+from evaltui.text.lines import Line, Span, cells, with_role, wrap
+from evaltui.text.markdown import markdown
 from evaltui.text.outcomes import GLYPHS, glyph
 from evaltui.text.syntax import code
 from evaltui.text.values import visible, visible_block
@@ -169,29 +170,31 @@ def write_response(page: Page, turn: TurnResult, number: int, op: str, score: st
 def _write_same(page: Page, text: str, note: str, *, expected: bool) -> None:
     """A response that is as `expected`, or that has no counterpart."""
     room = (column_width(page) if page.width >= BESIDE else page.width - MARGIN - 2) - len(note) - 2
-    lines = [wrapped for line in _prose(text) for wrapped in (wrap(line, max(8, room)) if line else [[]])]
-    for number, line in enumerate(lines):
+    for number, line in enumerate(_prose(text, max(8, room))):
         op, here = ("same" if expected else "", note) if number == 0 else ("", "")
         write_row(page, Row(op, line if expected else None, line, here))
 
 
-def _prose(text: str) -> Sequence[Line]:
+def _prose(text: str, room: int) -> list[Line]:
     """Several lines are taken for Markdown."""
     shown = _shown(text)
-    return code(shown, "markdown") if "\n" in shown else [[(shown, "")]]
+    return markdown(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
 
 
 def _write_beside(page: Page, expected: str, actual: str, op: str, score: str) -> None:
     room = column_width(page) - 1
+    room_right = room - cells([(score, "")]) - 2
     parts = words(expected, actual)
     common = much_in_common(parts) and bool(actual)
     if common:
         kept = ([one for one in parts if one[0] != other] for other in ("added", "removed"))
-        sides = [_marked(page, some, "exp-hi") for some in kept]
+        left, right = (
+            wrap(_marked(page, some, "exp-hi"), width)
+            for some, width in zip(kept, (room, room_right), strict=True)
+        )
     else:
-        sides = [[(_shown(text), "")] for text in (expected, actual)]
-    left = wrap(sides[0], room)
-    right = wrap(sides[1], room - cells([(score, "")]) - 2) if actual else [[("no response", "error")]]
+        left, right = _prose(expected, room), _prose(actual, room_right)
+    right = right if actual else [[("no response", "error")]]
     for number, (one, other) in enumerate(zip_longest(left, right)):
         first = number == 0
         note, mark = (score, op) if first else ("", "")
@@ -205,17 +208,19 @@ def _write_below(page: Page, expected: str, actual: str, op: str, score: str) ->
         for number, line in enumerate(wrap(_marked(page, parts, "exp-hi strike"), room - len(score) - 2)):
             write_row(page, Row(op if number == 0 else "", None, line, score if number == 0 else ""))
         return
-    for number, line in enumerate(wrap([(_shown(expected), "")], room - 10)):
+    for number, line in enumerate(_prose(expected, room - 10)):
         note = "expected" if number == 0 else ""
         write_row(page, Row("missing" if number == 0 else "", line, None, note, differs=True))
     note = score if actual else "no response"
-    for number, line in enumerate(wrap([(_shown(actual), "")], room - len(note) - 2)):
+    for number, line in enumerate(_prose(actual, room - len(note) - 2) or [[]]):
         mark = "extra" if number == 0 else ""
         write_row(page, Row(mark, None, line, note if number == 0 else "", differs=True))
 
 
 def _marked(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> list[Span]:
-    """The words of one text, or of both where all parts are given; what changed is tinted, or in marks."""
+    """The words of one text, or of both where all parts are given; what changed is tinted, or in marks.
+
+    Several lines have the colours of Markdown."""
     roles = {"same": "", "removed": removed, "added": "act-hi"}
     spans: list[Span] = []
     touching = False
@@ -231,7 +236,23 @@ def _marked(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> li
             (f"{start}{_shown(only)}{end}", roles[op]),
             (_shown(after), ""),
         ]
-    return spans
+    return _in_markdown(spans)
+
+
+def _in_markdown(spans: list[Span]) -> list[Span]:
+    """A text of several lines with the colours of Markdown under its own roles."""
+    text = "".join(part for part, _ in spans)
+    if "\n" not in text.strip():
+        return spans
+    coloured = [span for line in code(text, "markdown") for span in (*line, ("\n", ""))][:-1]
+    if "".join(part for part, _ in coloured) != text:
+        return spans
+    place = 0
+    for part, role in spans:
+        if role and part:
+            coloured = with_role(role, coloured, place, place + len(part))
+        place += len(part)
+    return coloured
 
 
 def _shown(text: str) -> str:
