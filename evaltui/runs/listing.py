@@ -124,6 +124,14 @@ def read_row(
     return row if row.number or row.is_of_adk else replace(row, number=place)
 
 
+def newest_run(agent_dir: Path) -> RunRow | None:
+    """The newest log of an agent; None without one."""
+    logs = run_logs(agent_dir)
+    if not logs:
+        return None
+    return read_row(logs[-1], names_by_run(agent_dir).get(run_id(logs[-1]), ()), place=len(logs))
+
+
 def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
     run = read_adk_result(path)
     statuses = [case.status for case in run.cases]

@@ -79,7 +79,7 @@ _LEAST_CASES, _LEAST_BESIDE = 20, 50
 _CASE = 62
 _LEAST_DOCK, _MOST_DOCK = 13, 20
 # The size from which on there are runs below the cases, and their rows without a dock.
-_RUNS_FROM, _FEW_RUNS = (120, 32), 8
+_RUNS_FROM, _FEW_RUNS, _LEAST_RUNS = (120, 32), 8, 5
 
 
 class Place(NamedTuple):
@@ -115,6 +115,9 @@ class Layout:
     """Whether the pane with the focus has the whole screen."""
     undecided: bool = True
     """Whether nothing was chosen beside the cases yet."""
+    cases_rows: int = 0
+    """Rows that all cases need, unfolded or not, with those of their frame: the runs below take no more than
+    what is left."""
     at_start: bool = False
     """Whether there is no case, and the start pane stands for those about cases."""
 
@@ -190,7 +193,8 @@ class Layout:
         if rows and self.has_dock(size):
             # As high as the dock beside it, which may be hidden.
             rows = self._dock_rows(size)
-        if not rows:
+        rows = min(rows, region.height - self.cases_rows)
+        if rows < _LEAST_RUNS:
             return [self._place(("cases", RUNS) if self.focus == RUNS else ("cases",), region)]
         cases, runs = region.split_horizontal(-rows)
         return [self._place(("cases",), cases), self._place((RUNS,), runs)]

@@ -7,15 +7,31 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
 from evaltui.files.agent_files import files_of
 from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.listing import RunRow, changed_between, names_by_run, newest_first, read_row, stored_runs
 from evaltui.runs.log import run_logs
+from evaltui.text.keys import key_of
 
 # At a time, so that what is looked at now does not wait for what was looked at before.
 _MOST_AT_ONCE = 8
+
+
+class Side(NamedTuple):
+    """A run that is compared."""
+
+    path: Path
+    title: str
+
+
+class Sides(NamedTuple):
+    """Two runs that are compared."""
+
+    base: Side
+    candidate: Side
 
 
 class KeptRuns:
@@ -30,6 +46,8 @@ class KeptRuns:
         self._before: Mapping[Path, Path] = {}
         self._files: Mapping[str, str] = {}
         self._rows: dict[Path, RunRow] = {}
+        # What they were before the list was read again.
+        self._rows_before: dict[Path, RunRow] = {}
         self._wanted: dict[Path, None] = {}
         self._reading: asyncio.Task[None] | None = None
 
@@ -37,7 +55,7 @@ class KeptRuns:
         """Look which runs there are, the newest first; what is known of those that are over stays."""
         paths, self._names, self._files = await asyncio.to_thread(self._look)
         # Names and the agent's files may have changed.
-        self._rows.clear()
+        self._rows_before, self._rows = {**self._rows_before, **self._rows}, {}
         self._list(paths)
         # Which files google-adk has left is told by what is in them, and they may be large.
         self._list(await asyncio.to_thread(stored_runs, self._agent_dir))
@@ -51,7 +69,7 @@ class KeptRuns:
         known = self._rows.get(path)
         if known is None:
             self._want(path)
-        return known
+        return known or self._rows_before.get(path)
 
     def _want(self, path: Path) -> None:
         # The last one wished for is looked at now.
@@ -67,8 +85,24 @@ class KeptRuns:
 
     def changed_in(self, path: Path) -> tuple[str, ...]:
         """What is different in a run from the one before it, as far as that is known by now."""
-        row, before = self._rows.get(path), self.previous(path)
+        row, before = self.row(path), self.previous(path)
         return changed_between(before, row) if row and before else ()
+
+    def sides_of(self, path: Path, marked: Path | None) -> Sides | str:
+        """A run and what it is compared with: the marked base, else the run before it; or why there is
+        none."""
+        row, paths = self.row(path), self.paths or ()
+        base = marked if marked in paths else self._before.get(path)
+        if row is None:
+            return "Reading the run…"
+        if row.problem:
+            return f"Run log unreadable: {row.problem}"
+        if base is None:
+            return f"No earlier run   {key_of('mark_base')} set as base"
+        if base == path:
+            return "This is the base; select another run"
+        known = self.row(base)
+        return Sides(Side(base, known.title if known else base.name), Side(path, row.title))
 
     def read_again(self) -> None:
         """Looks how far the runs are that go on."""

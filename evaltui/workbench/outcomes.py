@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runs.history import CaseHistory, CasePoint, History
+    from evaltui.runs.listing import RunRow
     from evaltui.workbench.past_runs import PastRun
 
 
@@ -130,6 +131,8 @@ class Outcomes:
         """The run that is shown instead of the last results; None where those are."""
         self.base_run: Path | None = None
         """The log or result file of the run that others are compared with, as the user has chosen it."""
+        self.last_run: RunRow | None = None
+        """The newest run of earlier sittings; None without one, and while it is being read."""
         self.version = 0
         """Another one whenever results have come or gone."""
         self._before: dict[CaseId, str] = {}
@@ -313,11 +316,13 @@ class Outcomes:
 
     async def restore(self) -> None:
         """Shows the last result that earlier sittings have of each case, where this one has none yet."""
+        from evaltui.runs.listing import newest_run
         from evaltui.workbench.past_runs import last_outcomes
 
         sets = self._sets
         if sets.workspace is None:
             return
+        self.last_run = await asyncio.to_thread(newest_run, self._agent.dir)
         found = last_outcomes(self._agent.dir, sets.workspace, sets.open, self._agent.code_version)
         while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
             results, traces = self._latest or (self.results, self.traces)
@@ -328,6 +333,11 @@ class Outcomes:
                     traces.keep_stretch(one.case, one.scored.run, one.log, one.logged)
             self.version += 1
             self._changed()
+
+    def mark_base(self, path: Path) -> None:
+        """Makes a run the base, or none where it is the base."""
+        self.base_run = None if self.base_run == path else path
+        self._changed()
 
     def refuses_to_open(self) -> str | None:
         """Why no previous run can be shown now, as a sentence."""

@@ -1,5 +1,6 @@
 """The runs below the cases: as text at two heights, and opened by key."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,24 +9,30 @@ from pilots import screen_text, turn, until, until_ran, write_cases
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.pages.recent_runs import recent_lines
+from evaltui.tui.pages.recent_runs import RecentRun, recent_lines
+from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.workbench.workbench import Workbench
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
 
 
-def run(seconds, passed, failed, name="", changed=()):
+def run(number, seconds, passed, failed, name="", changed=()):
     counts = {"PASSED": passed, "FAILED": failed}
     started = NOW - timedelta(seconds=seconds)
     names = (name,) if name else ()
-    return RunRow(Path(f"{seconds}.jsonl"), started, names, counts=counts, selected=16, changed=changed)
+    row = RunRow(Path(f"{seconds}.jsonl"), started, number, names, counts=counts, selected=16)
+    return RecentRun(row, changed)
 
 
-RUNS = [run(12, 7, 9, changed=("agent.py",)), run(190, 12, 4), run(660, 16, 0, "baseline")]
+RUNS = [
+    run(18, 12, 7, 9, changed=("agent.py",)),
+    run(17, 190, 12, 4),
+    run(15, 660, 16, 0, "baseline", changed=("tools.py",)),
+]
 
 
-def shown(height):
-    lines, first = recent_lines(RUNS, 36, height, NOW)
+def shown(height, runs=RUNS):
+    lines, first = recent_lines(runs, 36, height, NOW)
     return [draw(line, color=False) for line in lines], first
 
 
@@ -35,7 +42,11 @@ def test_a_plot_of_columns_where_there_is_room():
     assert lines[0].startswith("100%")
     assert lines[0].endswith("44%")
     assert lines[1].endswith("7/16 passed")
-    assert lines[5] == " 12 s ago   ━━━━━━━━  7/16  agent.py"
+    assert lines[5:] == [
+        "18 12 s ago ━━━━━━━━  7/16  agent.py",
+        "17 3 min    ━━━━━━━━ 12/16",
+        "15 11 min   ━━━━━━━━ 16/16  baseline",
+    ]
 
 
 def test_a_sparkline_where_there_is_not():
@@ -43,6 +54,23 @@ def test_a_sparkline_where_there_is_not():
     assert first == 1
     assert lines[0] == "█▆▄                  44% 7/16 passed"
     assert len(lines) == 3
+
+
+def test_a_run_that_goes_on_is_listed_and_is_not_in_the_plot():
+    row, changed = run(19, 7, 3, 1)
+    lines, first = shown(11, [RecentRun(replace(row, ending="going on"), changed), *RUNS])
+    assert lines[first] == "19 ◐ 0:07   ━━━─────  4/16"
+    assert lines[1].endswith("7/16 passed")
+    lines, first = shown(3, [RecentRun(replace(row, ending="going on", counts={}), changed)])
+    assert lines == ["19 ◐ 0:07   ──────── 0/16"]
+
+
+def test_runs_that_cannot_be_read_or_have_no_number():
+    broken = replace(RUNS[0].row, problem="is damaged", counts={})
+    of_adk = replace(RUNS[1].row, path=Path("a.evalset_result.json"), number=None)
+    assert shown(11, [RecentRun(broken)]) == (["18 12 s ago unreadable"], 0)
+    lines, first = shown(11, [RecentRun(broken), RecentRun(of_adk)])
+    assert lines[first:] == [" 18 12 s ago unreadable", "adk 3 min    ━━━━━━━━ 12/16"]
 
 
 async def test_a_run_is_listed_when_it_has_ended_and_opened_by_enter(write_agent):
@@ -56,3 +84,21 @@ async def test_a_run_is_listed_when_it_has_ended_and_opened_by_enter(write_agent
         await until(pilot, lambda: "1/2 passed" in screen_text(app) and "1 run ─╯" in screen_text(app))
         await pilot.press("tab", "enter")
         await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
+
+
+async def test_runs_of_the_pane_are_compared_with_the_one_before_or_a_base(write_agent):
+    folder = write_agent("def root_agent(message, session):\n    return message\n")
+    write_cases(folder, "talk", {"fine": [turn("hello", "hello")]})
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(160, 45)) as pilot:
+        for number in (1, 2):
+            await until(pilot, lambda: app.workbench.sets.listed)
+            app.workbench.runs.run_all()
+            await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+            await until(pilot, lambda number=number: f" {number} 0 s" in screen_text(app) or number > 1)
+        await until(pilot, lambda: "2 runs" in screen_text(app))
+        await pilot.press("tab", "equals_sign")
+        await until(pilot, lambda: isinstance(app.screen, ComparisonScreen) and app.screen.compared)
+        assert "run 1 → run 2" in screen_text(app)
+        await pilot.press("escape", "space", "equals_sign")
+        await until(pilot, lambda: "This is the base; select another run" in screen_text(app))

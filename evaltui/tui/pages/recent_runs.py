@@ -4,52 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.text.figures import show_moment, show_rate
+from evaltui.text.figures import show_elapsed, show_moment, show_rate
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, pad
-from evaltui.text.outcomes import COUNTED, ROLES
+from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
 from evaltui.text.plots import column_plot, sparkline, stacked_bar
 from evaltui.text.values import visible
 
 if TYPE_CHECKING:
     from evaltui.runs.listing import RunRow
 
-# Cells of the figures beside the plot, of a bar, of `16/16`.
-_FIGURES, _BAR, _PASSED = 14, 8, 6
+# Cells of the figures beside the plot, of a moment, of a bar.
+_FIGURES, _WHEN, _BAR = 14, 8, 8
 # From this many rows on, the plot is one of columns.
 _WITH_COLUMNS = 6
 
 
-def recent_lines(runs: Sequence[RunRow], width: int, height: int, now: datetime) -> tuple[list[Line], int]:
+class RecentRun(NamedTuple):
+    """A run, and what is different in it from the one before."""
+
+    row: RunRow
+    changed: Sequence[str] = ()
+
+
+def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: datetime) -> tuple[list[Line], int]:
     """The lines, and the number of the first one that is a run; `runs` are the newest first."""
     if not runs:
-        return [
-            [
-                ("No runs yet", "muted"),
-                (f"   {key_of('run_all')}", "bold accent"),
-                (" runs all cases", "muted"),
-            ]
-        ], 1
-    plot = _plot(runs, width, height)
-    lines = [*plot, *([[]] if height > _WITH_COLUMNS + 1 else [])]
+        none: Line = [("No runs yet", "muted"), (f"   {key_of('run_all')}", "bold accent")]
+        return [[*none, (" runs all cases", "muted")]], 1
+    plot = _plot([run.row for run in runs], width, height)
+    lines = [*plot, *([[]] if plot and height > _WITH_COLUMNS + 1 else [])]
     shown = runs[: max(1, height - len(lines))]
-    moments = [show_moment(run.started, now) for run in shown]
-    column = max(map(len, moments)) + 1
-    return [
-        *lines,
-        *(_run(run, pad(when, column), width) for run, when in zip(shown, moments, strict=True)),
-    ], len(lines)
+    digits = max(2, *(len(_number(run.row)) for run in shown))
+    figures = max(len(_figures(run.row)) for run in shown)
+    below = (_run(run, digits, figures, width, now, is_newest=run is runs[0]) for run in shown)
+    return [*lines, *below], len(lines)
 
 
-def _plot(runs: Sequence[RunRow], width: int, height: int) -> list[Line]:
-    rates = [_passed(run) / max(1, run.selected) for run in reversed(runs)]
+def _plot(rows: Sequence[RunRow], width: int, height: int) -> list[Line]:
+    """Of the runs that are over; nothing before the first one is."""
+    done = [row for row in rows if row.counts and row.ending != "going on"]
+    if not done:
+        return []
+    rates = [_passed(row) / sum(row.counts.values()) for row in reversed(done)]
     # The newest one is the one that is spoken of.
     roles = [*["line"] * (len(rates) - 1), "accent"]
-    newest = runs[0]
     rate: Line = [(show_rate(rates[-1]), "bold accent")]
-    passed: Line = [(f"{_passed(newest)}/{newest.selected} passed", "muted")]
+    passed: Line = [(f"{_figures(done[0])} passed", "muted")]
     if height < _WITH_COLUMNS:
         line = sparkline(rates, [*["muted"] * (len(rates) - 1), "accent"])[-(width - _FIGURES - 6) :]
         return [both_ends(line, [*rate, (" ", ""), *passed], width)]
@@ -58,17 +61,44 @@ def _plot(runs: Sequence[RunRow], width: int, height: int) -> list[Line]:
     return [both_ends(column, right, width) for column, right in zip(columns, beside, strict=True)]
 
 
-def _run(run: RunRow, moment: str, width: int) -> Line:
-    """`12 s ago   ━━━━━━━━   7/16  agent.py`"""
-    when: Line = [(" ", ""), (moment, "")]
-    if run.problem:
-        return [*when, ("cannot be read", "error")]
-    bar = stacked_bar([(run.counts.get(status, 0), ROLES[status]) for status in COUNTED], run.selected, _BAR)
-    left: Line = [*when, *bar, (f"{f'{_passed(run)}/{run.selected}':>{_PASSED}}", "")]
-    changed = run.changed[0] if run.changed else ""
-    note: Line = [(visible(run.name), "accent")] if run.name else [(visible(changed), "muted")]
-    return both_ends(left, note if note[0][0] else [], width, least=len(moment) + _BAR + _PASSED)
+def _run(run: RecentRun, digits: int, figures: int, width: int, now: datetime, *, is_newest: bool) -> Line:
+    """`18 12 s ago ━━━━━━━━ 7/16  agent.py`"""
+    row = run.row
+    left: Line = [(f"{_number(row):>{digits}} ", "bold" if is_newest else "")]
+    if row.problem:
+        return [*left, (pad(_short(row.started, now), _WHEN), "muted"), (" unreadable", "error")]
+    if row.ending == "going on":
+        elapsed = show_elapsed(max(0.0, (now - row.started).total_seconds()))
+        left += [glyph(RUNNING), (f" {elapsed:<{_WHEN - 2}}", "")]
+    else:
+        left.append((pad(_short(row.started, now), _WHEN), "muted"))
+    parts = [(row.counts.get(status, 0), ROLES[status]) for status in COUNTED]
+    left += [(" ", ""), *stacked_bar(parts, row.selected, _BAR), (f" {_figures(row):>{figures}}", "")]
+    note: Line = [(visible(row.name), "accent")] if row.name else []
+    if not row.name and run.changed:
+        note = [(visible(run.changed[0]), "muted")]
+    return both_ends(left, note, width, gap=1, least=digits + _WHEN + _BAR + figures)
 
 
-def _passed(run: RunRow) -> int:
-    return run.counts.get("PASSED", 0)
+def _number(row: RunRow) -> str:
+    return str(row.number) if row.number else "adk" if row.is_of_adk else ""
+
+
+def _short(at: datetime, now: datetime) -> str:
+    """A moment in few cells: `12 s ago`, `27 min`, `14:05`, `22 Nov`."""
+    text = show_moment(at, now)
+    if len(text) <= _WHEN:
+        return text
+    first, second, *rest = text.split()
+    return f"{first} {second}" if rest else second
+
+
+def _figures(row: RunRow) -> str:
+    """`7/16`: passed of all, or done of all while it goes on."""
+    if row.ending == "going on":
+        return f"{sum(row.counts.values())}/{row.selected}"
+    return f"{_passed(row)}/{sum(row.counts.values())}"
+
+
+def _passed(row: RunRow) -> int:
+    return row.counts.get("PASSED", 0)

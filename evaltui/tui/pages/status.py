@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evaltui.text.figures import counted, show_duration, show_elapsed
+from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, WORDS, counts, glyph
 from evaltui.text.plots import stacked_bar
@@ -20,6 +22,7 @@ from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
+    from evaltui.runs.listing import RunRow
 
 FRAMEWORKS = {"adk": "ADK agent", "native": "native agent", "function": "function"}
 _GAP = ("   ", "")
@@ -79,6 +82,8 @@ def run_line(workbench: Workbench, width: int) -> Line:
     if reaction is not None and reaction.run is None and is_over and (run is None or reaction.at > run.at):
         after = _stale(workbench) if reaction.step is ReactionStep.DONE else []
         return [*_followed(reaction, workbench.agent.error), *after]
+    if run is None and workbench.outcomes.last_run is not None:
+        return _kept(workbench.outcomes.last_run)
     if run is None:
         return _no_run_yet(workbench)
     of_save = reaction if reaction is not None and reaction.run == run.number else None
@@ -102,6 +107,19 @@ def _no_run_yet(workbench: Workbench) -> Line:
     key = key_name(keys_of(BY_ID["run_all"], workbench)[0])
     what = "the case" if cases == 1 else f"all {cases} cases"
     return [("No run yet", "muted"), _GAP, (key, "bold accent"), (f" runs {what}", "muted")]
+
+
+def _kept(row: RunRow) -> Line:
+    """`✗ Run 18 of today 14:05: 7 passed, 5 failed in 14.5 s`: the newest run of earlier sittings."""
+    title = f"R{row.title[1:]} of {show_clock(row.started, datetime.now(UTC))}"
+    if row.problem:
+        return [("! ", "error"), (f"{title} is unreadable", "")]
+    done = f"{sum(row.counts.values())} of {row.selected}"
+    if row.ending == "going on":
+        return [("◐ ", "accent"), (f"{title}: running, {done}", "")]
+    if row.ending == "interrupted":
+        return [("– ", "warning"), (f"{title}: interrupted after {done}", "")]
+    return _tally(row.counts, title, row.seconds)
 
 
 def _progress(run: Run, width: int) -> Line:
@@ -134,12 +152,17 @@ def _ended(run: Run, width: int) -> Line:
     if run.stage is Stage.CANCELLED:
         done = f"after {len(run.done)} of {len(run.selected)}; finished results are kept"
         return [("– ", "warning"), (f"Run {run.number} cancelled {done}", "")]
-    worst = next((one for one in ("ERROR", "FAILED", "FLAKY", "NOT_EVALUATED") if run.counts[one]), "PASSED")
-    tally = ", ".join(f"{run.counts[status]} {WORDS[status]}" for status in COUNTED if run.counts[status])
-    mark, role = glyph("FAILED" if worst == "ERROR" and run.counts["FAILED"] else worst)
-    ended = " finished" if width >= 120 else ""
-    what: Line = [(f"{mark} ", role), (f"Run {run.number}{ended}: {tally or 'no cases'}", "")]
-    return [*what, (f" in {show_duration(run.seconds)}", "muted")]
+    return _tally(run.counts, f"Run {run.number}{' finished' if width >= 120 else ''}", run.seconds)
+
+
+def _tally(by_status: Mapping[str, int], title: str, seconds: float | None) -> Line:
+    """`✗ Run 18: 7 passed, 5 failed in 14.5 s`"""
+    found = {status: number for status in COUNTED if (number := by_status.get(status, 0))}
+    worst = next((one for one in ("ERROR", "FAILED", "FLAKY", "NOT_EVALUATED") if one in found), "PASSED")
+    mark, role = glyph("FAILED" if worst == "ERROR" and "FAILED" in found else worst)
+    tally = ", ".join(f"{number} {WORDS[status]}" for status, number in found.items())
+    what: Line = [(f"{mark} ", role), (f"{title}: {tally or 'no cases'}", "")]
+    return [*what, (f" in {show_duration(seconds)}", "muted")] if seconds is not None else what
 
 
 def _unready(workbench: Workbench, run: Run) -> Line:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.tui.action_screen import ActionScreen, bindings
-from evaltui.tui.pages.recent_runs import recent_lines
+from evaltui.tui.pages.recent_runs import RecentRun, recent_lines
 from evaltui.tui.pane import Pane
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.kept_runs import KeptRuns
+from evaltui.workbench.kept_runs import KeptRuns, Sides
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
     from evaltui.runs.listing import RunRow
 
 _MOST = 24
+# Seconds between two looks at the clock.
+_TICK = 1.0
 
 
 class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
@@ -36,6 +40,13 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self.path = path
             self.title = title
 
+    class CompareRuns(Message):
+        """The user wants to see a run beside its base."""
+
+        def __init__(self, sides: Sides) -> None:
+            super().__init__()
+            self.sides = sides
+
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self._runs = KeptRuns(workbench.agent.dir, self._show_loaded)
@@ -46,16 +57,25 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def heading(self) -> Line:
         count = len(self._runs.paths or ())
-        return [(f"{count} runs" if count != 1 else "1 run", "muted")] if count else []
+        return [(counted(count, "run"), "muted")] if count else []
+
+    def on_mount(self) -> None:
+        self.set_interval(_TICK, self._look_again)
 
     def follow(self) -> None:
-        """Looks again which runs there are, once one has ended."""
+        """Looks again which runs there are, once one has begun or ended."""
         run = self._workbench.runs.current
-        ended = (run.number, run.over) if run is not None else True
-        if ended != self._loaded_for and (run is None or run.over):
-            self._loaded_for = ended
+        known = (run.number, run.log, run.over) if run is not None else True
+        if known != self._loaded_for:
+            self._loaded_for = known
             self.run_worker(self._runs.load(), group="recent runs", exclusive=True)
         self._show()
+
+    def _look_again(self) -> None:
+        """Moments pass, and runs of other processes go on."""
+        if self._shown and self.display:
+            self._runs.read_again()
+            self._show()
 
     def _show_loaded(self) -> None:
         self._show()
@@ -65,13 +85,22 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _show(self) -> None:
         rows = [self._runs.row(path) for path in (self._runs.paths or ())[:_MOST]]
-        self._shown = [row for row in rows if row is not None and row.ending != "going on"]
-        size = self.size
+        self._shown = [self._of_now(row) for row in rows if row is not None]
+        runs = [RecentRun(row, self._runs.changed_in(row.path)) for row in self._shown]
+        before = self._lines
         self._lines, self._first = recent_lines(
-            self._shown, self.line_width - 1, size.height, datetime.now(UTC)
+            runs, self.line_width - 1, self.size.height, datetime.now(UTC)
         )
-        self.lines_changed(len(self._lines))
-        self.cursor = max(self._first, min(self.cursor, self.line_count - 1))
+        if self._lines != before or self.line_count != len(self._lines):
+            self.lines_changed(len(self._lines))
+            self.cursor = max(self._first, min(self.cursor, self.line_count - 1))
+
+    def _of_now(self, row: RunRow) -> RunRow:
+        """The run that goes on here is known better than its log says."""
+        run = self._workbench.runs.current
+        if run is None or run.over or run.log != row.path:
+            return row
+        return replace(row, counts=dict(run.counts), selected=len(run.selected))
 
     def on_resize(self) -> None:
         self._show()
@@ -81,7 +110,8 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         current = number == self.cursor and self.has_focus and number >= self._first
-        return [("▌", "bold accent") if current else (" ", ""), *self._lines[number]]
+        is_base = (run := self._run_at(number)) is not None and run.path == self._base
+        return [("▌" if current else "●" if is_base else " ", "bold accent"), *self._lines[number]]
 
     def row_role(self, number: int) -> str:
         return super().row_role(number) if self.has_focus and number >= self._first else ""
@@ -89,10 +119,31 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def move_to(self, number: int) -> None:
         super().move_to(max(self._first, number))
 
+    @property
+    def _base(self) -> Path | None:
+        return self._workbench.outcomes.base_run
+
+    def _run_at(self, number: int) -> RunRow | None:
+        place = number - self._first
+        return self._shown[place] if 0 <= place < len(self._shown) else None
+
     def open_current(self) -> None:
-        if 0 <= self.cursor - self._first < len(self._shown):
-            run = self._shown[self.cursor - self._first]
+        if (run := self._run_at(self.cursor)) is not None:
             self.post_message(self.OpenRun(run.path, run.title))
 
     def action_open_recent_run(self) -> None:
         self.open_current()
+
+    def action_mark_base(self) -> None:
+        if (run := self._run_at(self.cursor)) is not None:
+            self._workbench.outcomes.mark_base(run.path)
+            self.refresh()
+
+    def action_compare_runs(self) -> None:
+        if (run := self._run_at(self.cursor)) is None:
+            return
+        sides = self._runs.sides_of(run.path, self._base)
+        if isinstance(sides, str):
+            self._workbench.say(sides)
+        else:
+            self.post_message(self.CompareRuns(sides))

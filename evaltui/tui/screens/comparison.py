@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from textual import events, on
 from textual.widget import Widget
@@ -38,6 +37,7 @@ from evaltui.workbench.kept_runs import (
     Compared,
     ComparedRow,
     KindTitle,
+    Sides,
     compare_kept,
     rows_of,
 )
@@ -51,13 +51,6 @@ _WIDEST = 240
 _PAUSE = 0.15
 
 
-class Side(NamedTuple):
-    """A run that is compared."""
-
-    path: Path
-    title: str
-
-
 class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inherit_bindings=False):
     """Returns the run and the case that the user wants to see."""
 
@@ -65,10 +58,9 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     AUTO_FOCUS = "#comparison-rows"
     tab, scope = COMPARE, Scope.COMPARISON
 
-    def __init__(self, workbench: Workbench, base: Side, candidate: Side) -> None:
+    def __init__(self, workbench: Workbench, sides: Sides) -> None:
         super().__init__(workbench)
-        self._base = base
-        self._candidate = candidate
+        self._base, self._candidate = sides
         self.compared: Compared | None = None
         self._reasons: Reasons | None = None
         self._problem = ""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # Seconds until the cases that were drawn first are on the screen.
 _SEEN = 0.05
+# Rows of the frame around the cases and of their filter.
+_AROUND_CASES = 4
 # Cells that the cases become wider or narrower at a time.
 _STEP = 2
 
@@ -92,7 +94,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             once(self, _SEEN, self.complete)
         before = self._layout.at_start
         self._layout.start(is_first_minute(self.workbench.sets))
-        if self._layout.at_start != before:
+        rows = sum(len(eval_set.cases) + 2 for eval_set in self.workbench.sets.listed) + _AROUND_CASES
+        if self._layout.at_start != before or rows != self._layout.cases_rows:
+            self._layout.cases_rows = rows
             self._arrange()
         if self._layout.undecided and self.workbench.outcomes.get(self.workbench.navigation.selection.case):
             self._layout.bring_up("result")
@@ -365,6 +369,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def on_recent_runs_open_run(self, message: RecentRuns.OpenRun) -> None:
         opening = self.workbench.outcomes.open_run(message.path, message.title)
         self.run_worker(opening, group="runs", exclusive=True)
+
+    def on_recent_runs_compare_runs(self, message: RecentRuns.CompareRuns) -> None:
+        self.compare_runs(message.sides)
 
     async def on_start_view_in_cases(self, message: StartView.InCases) -> None:
         self.go_to("cases")

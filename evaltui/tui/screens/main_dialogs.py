@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.files.journal import Recovered
     from evaltui.tui.screens.runs import Wanted
+    from evaltui.workbench.kept_runs import Sides
 
 
 _ORDERS = (
@@ -201,6 +202,15 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
 
         ask(self, RunsScreen(self.workbench), show)
+
+    def compare_runs(self, sides: Sides) -> None:
+        from evaltui.tui.screens.comparison import ComparisonScreen
+        from evaltui.tui.screens.runs import Wanted
+
+        def show(chosen: tuple[Path, str, CaseId, str]) -> None:
+            self.run_worker(self._show_run(Wanted(*chosen)), group="runs", exclusive=True)
+
+        ask(self, ComparisonScreen(self.workbench, sides), show)
 
     async def _show_run(self, wanted: Wanted) -> None:
         workbench = self.workbench

@@ -37,7 +37,7 @@ from evaltui.tui.pages.runs import (
     write_side,
 )
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.comparison import ComparisonScreen, Side
+from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.framed import RUNS, FramedScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.lines import CursorLines, DrawnLine, PageLines
@@ -201,31 +201,23 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def action_mark_base(self) -> None:
         if (row := self._readable_run()) is not None:
-            outcomes = self.workbench.outcomes
-            outcomes.base_run = None if outcomes.base_run == row.path else row.path
+            self.workbench.outcomes.mark_base(row.path)
             self.rows.refresh()
             self.draw_around()
 
     def action_compare_runs(self) -> None:
-        if (row := self._readable_run()) is None:
+        if (path := self.rows.current) is None:
+            self.workbench.say("No runs yet")
             return
-        paths = list(self._runs.paths or ())
-        # The newest run is the first one.
-        before = paths[paths.index(row.path) + 1 :]
-        marked = self.workbench.outcomes.base_run
-        base = marked if marked in paths else before[0] if before else None
-        if base is None:
-            self.workbench.say(f"No earlier run   {key_of('mark_base')} set as base")
-        elif base == row.path:
-            self.workbench.say("This is the base; select another run")
-        else:
-            known = self._runs.row(base)
-            sides = Side(base, known.title if known else base.name), Side(row.path, row.title)
+        sides = self._runs.sides_of(path, self.workbench.outcomes.base_run)
+        if isinstance(sides, str):
+            self.workbench.say(sides)
+            return
 
-            def show(chosen: tuple[Path, str, CaseId, str]) -> None:
-                self.dismiss(Wanted(*chosen))
+        def show(chosen: tuple[Path, str, CaseId, str]) -> None:
+            self.dismiss(Wanted(*chosen))
 
-            ask(self, ComparisonScreen(self.workbench, *sides), show)
+        ask(self, ComparisonScreen(self.workbench, sides), show)
 
     def action_name_run(self) -> None:
         if (row := self._readable_run()) is None:

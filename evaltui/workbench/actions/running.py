@@ -225,15 +225,24 @@ RUNS: tuple[Action, ...] = (
         footer="runs",
     ),
     _in_runs("open_run", "Open run", "Show the results of this run", "enter", rank=0, footer="open"),
-    _in_runs(
+    action(
         "compare_runs",
         "Compare runs",
         "Compare this run with the base, or with the previous run",
         "equals_sign",
+        where=(Scope.RUNS, Scope.RECENT_RUNS),
         rank=1,
         footer="compare",
     ),
-    _in_runs("mark_base", "Set as base", "Compare other runs with this one", "space", rank=2, footer="base"),
+    action(
+        "mark_base",
+        "Set as base",
+        "Compare other runs with this one",
+        "space",
+        where=(Scope.RUNS, Scope.RECENT_RUNS),
+        rank=2,
+        footer="base",
+    ),
     _in_runs(
         "name_run",
         "Name run…",
