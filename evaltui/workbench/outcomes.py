@@ -16,7 +16,7 @@ from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
-from evaltui.workbench.results import Results
+from evaltui.workbench.results import Results, needs_attention
 from evaltui.workbench.state import CaseOutcome, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
@@ -135,6 +135,8 @@ class Outcomes:
         """The newest run of earlier sittings; None without one, and while it is being read."""
         self.version = 0
         """Another one whenever results have come or gone."""
+        self.newly_failing: set[CaseId] = set()
+        """Cases that fail since their last run and did not before, until they have been shown."""
         self._before: dict[CaseId, str] = {}
         self._agent = agent
         self._sets = sets
@@ -233,6 +235,7 @@ class Outcomes:
 
     def run_begins(self, cases: Collection[CaseId]) -> None:
         """Counts these cases as not run until they have new results, or the run ends."""
+        self.newly_failing.clear()
         self.results.count_without(cases)
 
     def run_ends(self) -> None:
@@ -243,6 +246,8 @@ class Outcomes:
         """Notes the result that a run has for a case; the caller notifies."""
         if (earlier := self.results.get(case)) is not None:
             self._before[case] = earlier.result.status
+            if needs_attention(scored.result) and not needs_attention(earlier.result):
+                self.newly_failing.add(case)
         self.results.put(case, scored)
         self.results.count_again(case)
         self.version += 1

@@ -259,12 +259,19 @@ def test_a_running_case_fills_in_beside_what_is_expected():
     lines = lines_of(page)
     assert lines[0].startswith(" ◐ RUNNING   Turn 2 of 3  streaming")
     assert "timeout 30 s" in lines[2]
-    assert around(lines, "  Turn 2 ◐", 1) == ["Turn 2 ◐ And the kitchen 1/2 calls so far"]
+    assert around(lines, "▸ Turn 1 =", 1) == ["▸ Turn 1 = Set the bedroom 1/1 calls 0.10 s"]
+    assert around(lines, "▾ Turn 2 ◐", 1) == ["▾ Turn 2 ◐ And the kitchen 1/2 calls so far"]
     assert any(line.split() == ["ask", "=", "ask"] for line in lines)
     assert any(line.endswith("The kitchen▋") for line in lines)
     assert around(lines, "  Turn 3 ○", 1) == ["Turn 3 ○ Thanks queued"]
     assert lines[-1].startswith("  ◐ other  turn 1 of 1   waiting for gemini-2.5-flash")
     assert page.differences == []
+    whole = [*events, event("text", 1, 0.9, {"text": "The kitchen is set."})]
+    page = Page(116, 180)
+    live = LiveCase(case, whole, Run(19, "all"), 30.0, "", None, (), is_judged=True)
+    write_live(page, live)
+    assert lines_of(page)[0] == " ◐ RUNNING   Turn 2 of 3  waiting for judge"
+    assert any(line.endswith(" The kitchen is set.▋") for line in lines_of(page))
 
 
 def test_a_case_that_was_not_run_shows_what_is_expected():

@@ -121,7 +121,7 @@ def set_page(width, found, before=None, cases=("good", "bad", "slow", "new")):
     stored = tuple(StoredCase.of_data({"eval_id": name, "conversation": []}) for name in cases)
     eval_set = EvalSetFile(Path(PATH), PATH, "home", "home", "evals", "eval set", stored)
     page = Page(width, 180)
-    write_set_results(page, eval_set, (), Known(found, before), "s")
+    write_set_results(page, eval_set, (), Known(found, before))
     return page
 
 

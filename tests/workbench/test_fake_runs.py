@@ -130,3 +130,21 @@ async def test_a_count_while_ten_thousand_cases_run_again_looks_at_none_of_them(
     run.stage = Stage.CANCELLED
     outcomes.run_ends()
     assert outcomes.results.counts() == {"FAILED": 1, "PASSED": len(cases) - 1}
+
+
+async def test_a_case_that_passed_and_fails_now_is_newly_failing(begin):
+    fakes = FakeRuns()
+    workbench = await begin(fakes)
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert not workbench.outcomes.newly_failing
+    fakes.act = says("no")
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    newly = workbench.outcomes.newly_failing
+    assert newly == set(workbench.sets.every_case())
+    assert {workbench.outcomes.status_before(case) for case in newly} == {"PASSED"}
+    assert workbench.runs.current.failures == list(workbench.sets.every_case())
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert not workbench.outcomes.newly_failing

@@ -12,8 +12,8 @@ from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call, CallDiff
 from evaltui.text.figures import UNKNOWN, show_duration
-from evaltui.text.lines import Line, wrap
-from evaltui.text.outcomes import GLYPHS, NOT_RUN, RUNNING, glyph
+from evaltui.text.lines import Line, Span
+from evaltui.text.outcomes import CALL_MARKS, NOT_RUN, RUNNING, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.pages.calls import BESIDE, Row, argument_lines, column_width, write_row
@@ -28,9 +28,9 @@ from evaltui.tui.pages.running import (
     write_figures,
     write_in_flight,
 )
-from evaltui.tui.pages.turns import write_heads
+from evaltui.tui.pages.turns import prose, write_heads
 from evaltui.tui.pages.verdict import chip
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.writer import NOT_FOLDED, Folding, Page
 from evaltui.workbench.state import CaseOutcome, Run
 
 # What the trace shows in full.
@@ -51,6 +51,9 @@ class LiveCase:
     place: str
     previous: CaseOutcome | None
     in_flight: Sequence[InFlight]
+    folding: Folding = NOT_FOLDED
+    is_judged: bool = False
+    """Whether the agent is done and a judge is asked."""
 
 
 def write_live(page: Page, live: LiveCase) -> None:
@@ -61,7 +64,8 @@ def write_live(page: Page, live: LiveCase) -> None:
     if live.previous is not None:
         previous = [("previous result: ", "muted"), glyph(live.previous.result.status)]
         previous.append((f" {live.previous.run.name}", "muted"))
-    page.ends([*head, *waiting(live.events, live.run.seconds)], previous)
+    waits: Line = [("waiting for ", "muted"), ("judge", "")] if live.is_judged else []
+    page.ends([*head, *(waits or waiting(live.events, live.run.seconds))], previous)
     page.blank()
     write_figures(page, _figures(live, turn, count, page.width))
     made = _by_turn(live.events)
@@ -117,26 +121,52 @@ def _figures(live: LiveCase, turn: int, count: int, width: int) -> list[Figure]:
 def _write_turn(
     page: Page, live: LiveCase, number: int, events: Sequence[Event], *, is_current: bool
 ) -> None:
-    page.blank()
-    page.turns[number] = len(page.lines)
-    turns = live.case.conversation or ()
+    turns, key = live.case.conversation or (), f"turn {number}"
     expected = calls_of(turns[number].intermediate_data) if number < len(turns) else ()
     made = calls_in(events)
+    diffs = align_calls(expected, made)
+    is_open = bool(events) and live.folding.is_open(key, usual=is_current)
+    page.part(is_open=is_open or is_current)
+    page.turns[number] = len(page.lines)
     said = _said(live.case, number) or next(_texts(events, "user"), "")
-    status = RUNNING if is_current else NOT_RUN if not events else ""
-    mark = glyph(status) if status else (GLYPHS["INFORMATIONAL"], "muted")
-    head: Line = [("  ", ""), (f"Turn {number + 1} ", "bold"), mark]
-    facts = "queued" if not events else f"{len(made)}/{len(expected)} calls{' so far' if is_current else ''}"
-    page.ends([*head, (f"  {said}", "" if is_current else "muted")], [(facts, "muted")])
-    if not events:
+    head: Line = [("▾ " if is_open else "▸ " if events else "  ", "faint"), (f"Turn {number + 1} ", "bold")]
+    head += [_mark(diffs, events, is_current=is_current), (f"  {said}", "" if is_current else "muted")]
+    facts = [f"{len(made)}/{len(expected)} calls{' so far' if is_current else ''}"] if events else ["queued"]
+    if events and not is_current:
+        facts.append(show_duration(events[-1].t - events[0].t))
+    if events:
+        page.fold(key, head, [("   ".join(facts), "muted")])
+    else:
+        page.ends(head, [(facts[0], "muted")])
+    if not is_open:
         return
     if is_current:
         write_heads(page, ("expected", live.place), ("actual", f"run {live.run.number}, live"))
-    for diff in align_calls(expected, made)[:_MOST_CALLS]:
+    for diff in diffs[:_MOST_CALLS]:
         _write_call(page, diff, is_current=is_current)
     text = scored_text(turns[number], thoughts=False) if number < len(turns) else None
-    streamed = "".join(_texts(events, "text"))
+    streamed = _streamed(events)
     _write_response(page, text or "", streamed + (_CURSOR if is_current and streamed else ""))
+
+
+def _mark(diffs: Sequence[CallDiff], events: Sequence[Event], *, is_current: bool) -> Span:
+    """Of a turn that is over, whether its calls are as expected: the verdict comes later."""
+    if is_current or not events:
+        return glyph(RUNNING if is_current else NOT_RUN)
+    mark, role, _ = CALL_MARKS["same" if all(diff.op == "same" for diff in diffs) else "changed"]
+    return mark, role
+
+
+def _streamed(events: Sequence[Event]) -> str:
+    """The last text of a turn, or as much of it as has come."""
+    whole, pieces = "", ""
+    for event in events:
+        text = "".join(_texts((event,), "text"))
+        if event.data.get("partial"):
+            pieces += text
+        elif text or event.data.get("text_is_void"):
+            whole, pieces = text or whole, ""
+    return pieces or whole
 
 
 def _write_call(page: Page, diff: CallDiff, *, is_current: bool) -> None:
@@ -161,15 +191,14 @@ def _write_both(page: Page, op: str, expected: Call | None, actual: Call | None)
 def _write_response(page: Page, expected: str, actual: str | None) -> None:
     beside = page.width >= BESIDE
     room = column_width(page) if beside else page.width - 4
-    sides = [
-        wrap([(visible_block(text[-_LONGEST_TEXT:]), role)], room) if text else []
-        for text, role in ((expected, "" if beside or not actual else "muted"), (actual or "", ""))
-    ]
+    left, right = (
+        prose(visible_block(text[-_LONGEST_TEXT:]), room) if text else [] for text in (expected, actual)
+    )
     if beside:
-        for one, other in zip_longest(*sides):
+        for one, other in zip_longest(left, right):
             write_row(page, Row("", one, other))
     else:
-        for line in sides[1] or sides[0]:
+        for line in right or left:
             write_row(page, Row("", line))
 
 

@@ -18,8 +18,6 @@ from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
 from evaltui.text.values import visible
 from evaltui.tui.pages.start import write_broken
 from evaltui.tui.pages.writer import Folding, Page, write_problems
-from evaltui.workbench.actions import BY_ID, keys_of
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
@@ -200,8 +198,7 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
 def _write_set_results(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
     from evaltui.tui.pages.set_result import write_set_results
 
-    key = key_name(keys_of(BY_ID["run_set"], workbench)[0])
-    write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes, key)
+    write_set_results(page, eval_set, workbench.sets.errors(eval_set), workbench.outcomes)
 
 
 def _write_broken_agent(page: Page, workbench: Workbench) -> None:
@@ -209,7 +206,7 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
         return
     write_broken(page, workbench.agent.dir, workbench.agent.error)
     page.blank()
-    key = key_name(keys_of(BY_ID["open_source"], workbench)[0])
+    key = key_of("open_source")
     page.row(
         (f"  {key}", "bold accent"),
         ("  Open source", ""),
@@ -221,7 +218,7 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
 def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
     scored = workbench.outcomes.get(case)
     if workbench.outcomes.status(case) == RUNNING:
-        _write_running(page, workbench, case)
+        _write_running(page, workbench, case, view)
     elif scored is not None:
         from evaltui.tui.pages.case_result import CaseShown, write_case_result
 
@@ -250,7 +247,7 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
     if workbench.outcomes.is_waiting(case):
         return [("queued", "bold"), (f"   result of {scored.run.name}", "muted")]
     if changed := workbench.outcomes.changed_since(case):
-        key = key_name(keys_of(BY_ID["run"], workbench)[0])
+        key = key_of("run")
         what = some_of([visible(one) for one in changed])
         stale = f"stale: {what} changed after {scored.run.name}"
         return [(stale, "warning"), ("   ", ""), (key, "bold accent"), (" run again", "muted")]
@@ -283,7 +280,7 @@ def _write_not_run(page: Page, workbench: Workbench, case: CaseId, view: View) -
     if workbench.outcomes.is_waiting(case):
         page.row(chip(NOT_RUN), ("   queued", "muted"))
     else:
-        key = key_name(keys_of(BY_ID["run"], workbench)[0])
+        key = key_of("run")
         page.row(chip(NOT_RUN), ("   ", ""), (key, "bold accent"), ("  Run case", ""))
     if (stored := _stored(workbench, case)) is not None:
         write_expected(page, stored.model())
@@ -300,7 +297,7 @@ def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
     return opened.case(case.eval_id) if opened and opened.eval_set else None
 
 
-def _write_running(page: Page, workbench: Workbench, case: CaseId) -> None:
+def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
     from evaltui.runner.parent.supervisor import CASE_TIMEOUT
     from evaltui.tui.pages.live import LiveCase, write_live
 
@@ -316,6 +313,8 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId) -> None:
         _place(workbench, case),
         workbench.outcomes.get(case),
         _in_flight(workbench, run),
+        view.folding,
+        case in run.judging,
     )
     write_live(page, live)
 

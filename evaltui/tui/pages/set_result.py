@@ -49,9 +49,9 @@ class Scored(NamedTuple):
 
 
 def write_set_results(
-    page: Page, eval_set: EvalSetFile, errors: Sequence[Problem], outcomes: Outcomes, run_key: str
+    page: Page, eval_set: EvalSetFile, errors: Sequence[Problem], outcomes: Outcomes
 ) -> None:
-    """How the cases of a set came out. `run_key` is the key that runs them."""
+    """How the cases of a set came out."""
     if errors:
         page.text([(f"this file cannot be run: {visible(str(errors[0]))}", "")], [("! error  ", "error")])
         return
@@ -62,7 +62,7 @@ def write_set_results(
     ]
     if not scored:
         cases = counted(len(eval_set.cases), "case")
-        page.row(chip(NOT_RUN), (f"   {cases}   ", ""), (run_key, "bold accent"), ("  Run set", ""))
+        page.row(chip(NOT_RUN), (f"   {cases}   ", ""), (key_of("run_set"), "bold accent"), ("  Run set", ""))
         return
     _write_head(page, scored, len(eval_set.cases))
     page.blank()

@@ -170,13 +170,13 @@ def write_response(page: Page, turn: TurnResult, number: int, op: str, score: st
 def _write_same(page: Page, text: str, note: str, *, expected: bool) -> None:
     """A response that is as `expected`, or that has no counterpart."""
     room = (column_width(page) if page.width >= BESIDE else page.width - MARGIN - 2) - len(note) - 2
-    for number, line in enumerate(_prose(text, max(8, room))):
+    for number, line in enumerate(prose(text, max(8, room))):
         op, here = ("same" if expected else "", note) if number == 0 else ("", "")
         write_row(page, Row(op, line if expected else None, line, here))
 
 
-def _prose(text: str, room: int) -> list[Line]:
-    """Several lines are taken for Markdown."""
+def prose(text: str, room: int) -> list[Line]:
+    """The lines of a text in so many cells; several are taken for Markdown."""
     shown = _shown(text)
     return markdown(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
 
@@ -193,7 +193,7 @@ def _write_beside(page: Page, expected: str, actual: str, op: str, score: str) -
             for some, width in zip(kept, (room, room_right), strict=True)
         )
     else:
-        left, right = _prose(expected, room), _prose(actual, room_right)
+        left, right = prose(expected, room), prose(actual, room_right)
     right = right if actual else [[("no response", "error")]]
     for number, (one, other) in enumerate(zip_longest(left, right)):
         first = number == 0
@@ -208,11 +208,11 @@ def _write_below(page: Page, expected: str, actual: str, op: str, score: str) ->
         for number, line in enumerate(wrap(_marked(page, parts, "exp-hi strike"), room - len(score) - 2)):
             write_row(page, Row(op if number == 0 else "", None, line, score if number == 0 else ""))
         return
-    for number, line in enumerate(_prose(expected, room - 10)):
+    for number, line in enumerate(prose(expected, room - 10)):
         note = "expected" if number == 0 else ""
         write_row(page, Row("missing" if number == 0 else "", line, None, note, differs=True))
     note = score if actual else "no response"
-    for number, line in enumerate(_prose(actual, room - len(note) - 2) or [[]]):
+    for number, line in enumerate(prose(actual, room - len(note) - 2) or [[]]):
         mark = "extra" if number == 0 else ""
         write_row(page, Row(mark, None, line, note if number == 0 else "", differs=True))
 

@@ -122,7 +122,10 @@ class TreeLines:
         return self._workbench.navigation.selection.case == case
 
     def _progress(self, case_id: CaseId, case: StoredCase) -> str:
-        """`turn 2 of 3`, as far as its events have come."""
+        """`turn 2 of 3`, as far as its events have come; `judging`."""
+        run = self._workbench.runs.current
+        if run is not None and case_id in run.judging:
+            return "judging"
         trace = self._workbench.outcomes.trace(case_id)
         if trace is None or not trace.events:
             return "starting"

@@ -15,6 +15,7 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.tree.lines import TreeLines
+from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
@@ -27,6 +28,9 @@ from evaltui.workbench.workbench import Workbench
 
 # A case of more turns than this is unfolded by the user alone.
 _MOST_TURNS = 12
+
+# Seconds that a case is tinted which fails since the last run.
+_FLASH = 0.6
 
 
 class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
@@ -56,6 +60,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         self._shown_workspace: object = None
         self._shown_kept: object = None
         self._shown_order: object = None
+        self._flashes = False
         self._lines = TreeLines(workbench)
 
     @property
@@ -96,6 +101,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._rebuild()
         elif self._selection_at(self.cursor) != self._workbench.navigation.selection:
             self._go_to_selection()
+        self._flash()
         self.refresh()
 
     def _order(self) -> object:
@@ -115,6 +121,18 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         if eval_set is None or number is None or case in self._folded_cases:
             return None
         return case if (eval_set.cases[number].outline.turns or 0) <= _MOST_TURNS else None
+
+    def _flash(self) -> None:
+        """Tints the cases that fail since the last run, once and for a moment."""
+        newly = self._workbench.outcomes.newly_failing
+        if newly and not self._flashes:
+            self._flashes = True
+            once(self, _FLASH, self._end_flash)
+
+    def _end_flash(self) -> None:
+        self._flashes = False
+        self._workbench.outcomes.newly_failing.clear()
+        self.refresh()
 
     def _rebuild(self) -> None:
         if self._marking:
@@ -172,8 +190,12 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     # Drawing
 
     def row_role(self, number: int) -> str:
-        has_row = number < self._rows.count and not self._rows.is_gap(number)
-        return super().row_role(number) if has_row else ""
+        if number >= self._rows.count or self._rows.is_gap(number):
+            return ""
+        selection = self._rows.selection(number)
+        if selection.turn is None and selection.case in self._workbench.outcomes.newly_failing:
+            return "act"
+        return super().row_role(number)
 
     def line(self, number: int) -> Line:
         if not self._rows.count:
