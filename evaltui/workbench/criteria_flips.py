@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.criteria import Criteria
+from evaltui.workbench.criteria_rows import MetricRow, Row
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.rescoring import actual_of, score_again
 from evaltui.workbench.results import needs_attention
@@ -47,6 +50,29 @@ class Flips:
     """Cases that are being scored."""
     unknown: int = 0
     """Cases without a run log, which cannot be scored again."""
+    problem: str = ""
+    """Why nothing can be compared, as a sentence; "" where it can."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What the unsaved changes of a config do, and what it says of a row."""
+
+    name: str
+    """The file's."""
+    flips: Flips
+    still_failing: tuple[tuple[CaseId, CaseResult], ...] = ()
+    """Cases that pass the current metric now, and fail by another."""
+    change: tuple[LineChange, ...] = ()
+    """Lines of the file."""
+    written: object = None
+    """What the config says of the current row; None for nothing."""
+    added: tuple[LineChange, ...] = ()
+    """Lines that adding the current metric would change."""
+    sets: Mapping[str, str] = field(default_factory=dict)
+    """Names of the sets by their path, where the config is that of several."""
+    twins: frozenset[str] = frozenset()
+    """Ids of cases that more than one set has."""
 
 
 class _BySaved(NamedTuple):
@@ -72,11 +98,15 @@ class FlipSearch:
         self._criteria = criteria
         self._by_saved: dict[CaseId, _BySaved] = {}
 
-    def now(self) -> Flips | None:
-        """As far as is known; None where a config cannot be read, on disk or as it is edited."""
+    def now(self) -> Flips:
+        """As far as is known."""
+        if self._criteria.unreadable():
+            return Flips(problem="Config is unreadable; results stay as they were")
         saved, edited = self._criteria.saved_config(), self._criteria.config()
-        if saved is None or edited is None:
-            return None
+        if edited is None:
+            return Flips(problem="Config has errors; results stay as they were")
+        if saved is None:
+            return Flips(problem="Config on disk has errors; outcomes cannot be compared")
         flips: list[Flip] = []
         known = waiting = unknown = 0
         same = saved is edited or saved == edited
@@ -96,6 +126,35 @@ class FlipSearch:
                     flips.append(Flip(case, before.result, scored.result))
         flips.sort(key=lambda flip: not flip.passes)
         return Flips(tuple(flips), known, waiting, unknown)
+
+    def effect(self, flips: Flips, row: Row | None) -> Effect:
+        """Everything that the page of a row shows."""
+        criteria, sets = self._criteria, self._criteria.sets
+        metric = row if isinstance(row, MetricRow) else None
+        can_be_added = metric is not None and not metric.asked and metric.gates and not metric.why_not
+        labels = Counter(one.eval_set_id for one in sets)
+        cases = Counter(case.eval_id for one in sets for case in one.cases)
+        return Effect(
+            name=criteria.path.name,
+            flips=flips,
+            still_failing=self._still_failing(flips, metric) if metric else (),
+            change=criteria.change(),
+            written=criteria.written(row) if row else None,
+            added=criteria.addition(metric) if can_be_added and metric else (),
+            sets={
+                one.case_path: one.eval_set_id if labels[one.eval_set_id] == 1 else one.case_path
+                for one in sets
+                if len(sets) > 1
+            },
+            twins=frozenset(eval_id for eval_id, count in cases.items() if count > 1),
+        )
+
+    def _still_failing(self, flips: Flips, metric: MetricRow) -> tuple[tuple[CaseId, CaseResult], ...]:
+        flipped = {flip.case for flip in flips.cases}
+        found = ((case, self._outcomes.get(case)) for case in metric.trial.now_pass if case not in flipped)
+        return tuple(
+            (case, scored.result) for case, scored in found if scored and needs_attention(scored.result)
+        )
 
     async def score_by_saved(self) -> None:
         """Scores what is not known yet by the criteria on disk; no agent and no model is asked."""

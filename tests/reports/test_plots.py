@@ -3,7 +3,7 @@
 import pytest
 
 from evaltui.text.lines import cells, draw
-from evaltui.text.plots import bar, column_plot, sparkline, stacked_bar, waterfall_bar
+from evaltui.text.plots import bar, column_plot, histogram, sparkline, stacked_bar, waterfall_bar
 
 
 def text(line):
@@ -62,3 +62,33 @@ def test_waterfall_in_steps_of_half_a_cell(begin, end, drawn):
     line = waterfall_bar(begin, end, 1, 16, "model")
     assert text(line) == drawn
     assert waterfall_bar(0, 1, 0, 16, "model")[0] == ("╸", "model")
+
+
+def test_a_histogram_has_what_passes_on_one_side_of_the_threshold():
+    lines = histogram([0.79, 0.8, 0.8, 1.0], (0.0, 1.0), 0.8, 23, 2)
+    assert [draw(line, color=False) for line in lines] == [
+        "2                 │██",
+        "                ██│████",
+        "  ────────────────┴────",
+        "  0              0.8  1",
+    ]
+    assert [role for _, role in lines[1]] == ["muted", "error", "bold", "success"]
+
+
+@pytest.mark.parametrize("threshold", [-3.0, 0.0, 0.01, 0.5, 0.99, 1.0, 7.0])
+@pytest.mark.parametrize("lower", [False, True])
+def test_every_score_is_on_its_side(threshold, lower):
+    for score in (0.0, 0.3, 0.5, 0.99, 1.0):
+        line = histogram([score], (0.0, 1.0), threshold, 40, 1, lower_is_better=lower)[0]
+        passes = score <= threshold if lower else score >= threshold
+        left, _, right = text(line)[2:].partition("│")
+        assert ("█" in right) is (passes != lower)
+        assert ("█" in left) is (passes == lower)
+        assert ("██", "success" if passes else "error") in [(part.strip(), role) for part, role in line]
+
+
+def test_a_histogram_without_threshold_or_room():
+    lines = histogram([3, 12, 40, 40], (0.0, 50.0), None, 13, 1)
+    assert [draw(line, color=False) for line in lines] == ["2 ▄▄▄▄    ██", "  ──────────", "  0       50"]
+    assert {role for _, role in lines[0]} <= {"muted", ""}
+    assert text(histogram([1.0], (0.0, 0.0), 1.0, 1, 1)[0]) == "1   │██"

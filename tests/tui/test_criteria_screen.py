@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from fake_runs import FakeRuns, says
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
@@ -36,10 +37,17 @@ async def opened(app, pilot, *, run=False):
     if run:
         await pilot.press("R")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
-    screen = CriteriaScreen(app.workbench, app.workbench.navigation.file)
-    app.push_screen(screen)
-    await until(pilot, lambda: app.screen is screen and screen.query(CriteriaRows) and screen.rows.current)
-    return screen
+    await until(pilot, lambda: app.workbench.navigation.file is not None)
+    await pilot.press("m")
+    await until(
+        pilot,
+        lambda: (
+            isinstance(app.screen, CriteriaScreen)
+            and app.screen.query(CriteriaRows)
+            and app.screen.rows.current
+        ),
+    )
+    return app.screen
 
 
 def config_of(app, parrot):
@@ -167,6 +175,77 @@ async def test_a_slider_is_set_and_saved_by_mouse(parrot):
         footer = screen_lines(app)[-1]
         await pilot.click(offset=(footer.index("save"), NARROW[1] - 1))
         await until(pilot, lambda: not app.workbench.editing.unsaved())
+
+
+async def test_a_slider_is_dragged_and_what_is_below_it_may_move(parrot):
+    both = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
+    (parrot / "test_config.json").write_text(json.dumps(both), encoding="utf-8")
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        screen = await opened(app, pilot)
+        line = line_with(app, "response_match_score")
+        left = screen_lines(app)[line].index("━")
+        await pilot.mouse_down(offset=(left + 6, line))
+        await until(pilot, lambda: screen.rows.current.name == "response_match_score")
+        await pilot.hover(offset=(left + 2, line + 3))
+        await until(pilot, lambda: config_of(app, parrot)["criteria"]["response_match_score"] < 0.2)
+        await pilot.hover(offset=(left - 9, line))
+        await pilot.mouse_up(offset=(left - 9, line))
+        await until(pilot, lambda: config_of(app, parrot)["criteria"]["response_match_score"] == 0)
+        assert screen.rows.current.name == "response_match_score"
+        assert config_of(app, parrot)["criteria"]["tool_trajectory_avg_score"] == 1.0
+        await pilot.press("u")
+        await until(pilot, lambda: not app.workbench.editing.unsaved())
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE])
+async def test_tab_goes_to_the_cases_that_flip_and_enter_to_one(parrot, size):
+    app = WorkbenchApp(Workbench(parrot, run_service=FakeRuns(says("good morning"))))
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(app, pilot, run=True)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
+        await pilot.press(*"0.4", "enter")
+        await until(pilot, lambda: "✗ → ✓ 1" in screen_text(app))
+        await pilot.press("tab")
+        await until(pilot, lambda: screen.details.has_focus)
+        assert "▌ ✗ → ✓  half" in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.rows.has_focus)
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: app.screen is not screen)
+        assert app.workbench.navigation.selection.eval_id == "half"
+
+
+async def test_a_change_on_disk_is_shown_while_it_is_open(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=NARROW) as pilot:
+        screen = await opened(app, pilot)
+        await pilot.press("left")
+        await until(pilot, lambda: "0.79 ●" in screen_lines(app)[FIRST])
+        changed = {"criteria": {"response_match_score": 0.8, "safety_v1": 0.5}, "own": 1}
+        (parrot / "test_config.json").write_text(json.dumps(changed), encoding="utf-8")
+        app.workbench.editing.look_outside()
+        await until(pilot, lambda: "safety_v1" in screen_text(app))
+        assert "0.79 ●" in screen_lines(app)[FIRST]
+        assert screen.rows.current.name == "response_match_score"
+
+
+async def test_what_is_wrong_is_said_above_the_rows(parrot):
+    wrong = {"criteria": {"response_match_scor": 0.5, "tool_trajectory_avg_score": 7}}
+    (parrot / "test_config.json").write_text(json.dumps(wrong), encoding="utf-8")
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await opened(app, pilot)
+        text = screen_text(app)
+        assert "! criteria.response_match_scor: unknown metric response_match_scor." in text
+        assert "Did you mean response_match_score?" in text
+        assert "Config has errors; results stay as they were" in text
+        await pilot.press("down", "left")
+        await until(pilot, lambda: config_of(app, parrot)["criteria"]["tool_trajectory_avg_score"] == 1)
+        await pilot.press("up", "delete")
+        await until(pilot, lambda: "Config has errors" not in screen_text(app))
+        assert screen.rows.current.name == "tool_trajectory_avg_score"
 
 
 async def test_marks_that_dangle_are_removed(parrot):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from textwrap import dedent
 
-from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult
 from evaltui.text.figures import counted, score_figures, show_score
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends
@@ -19,8 +17,8 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.criteria_lines import Group, range_text, threshold_text
 from evaltui.tui.pages.effects import write_section
 from evaltui.tui.pages.file_versions import write_line_changes
-from evaltui.tui.pages.writer import Page, write_json
-from evaltui.workbench.criteria_flips import Flip, Flips
+from evaltui.tui.pages.writer import Page, write_code
+from evaltui.workbench.criteria_flips import Effect, Flip, Flips
 from evaltui.workbench.criteria_rows import (
     MetricRow,
     OptionRow,
@@ -35,26 +33,8 @@ _MOST_CASES = 200
 # Rows of the histogram, and those of the pane from which on it is tall.
 _LOW, _TALL, _FROM = 4, 8, 36
 _BAR = 10
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What the unsaved changes of a config do."""
-
-    name: str
-    """The file's."""
-    flips: Flips | None = None
-    """None where the config has errors."""
-    still_failing: Sequence[tuple[CaseId, CaseResult]] = ()
-    """Cases that pass the current metric now, and fail by another."""
-    change: tuple[LineChange, ...] = ()
-    """Lines of the file."""
-    written: object = None
-    """What the config says of the current row; None for nothing."""
-    added: tuple[LineChange, ...] = ()
-    """Lines that adding the current metric would change."""
-    sets: Mapping[str, str] | None = None
-    """The ids of the sets by their path, where the config is that of several."""
+# From here on the set of a case is named.
+_WITH_SETS = 56
 
 
 def write_row(
@@ -201,7 +181,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
             low, high = row.interval
             at = None if row.threshold is None else (row.threshold - low) / (high - low)
             figures += bar((score - low) / (high - low), _BAR, glyph(status)[1], at)
-        left: Line = [("  ", ""), glyph(status), (" ", ""), *_named(case, effect)]
+        left: Line = [("  ", ""), glyph(status), (" ", ""), *_named(page, case, effect)]
         page.lines.append(both_ends(left, figures, page.width))
     if (more := len(row.trial.cases) - _MOST_CASES) > 0:
         page.row((f"  and {more} more", "muted"))
@@ -211,9 +191,9 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
 def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
     """The cases with another outcome, each on a line, and those that are not known."""
     flips = effect.flips
-    if flips is None:
+    if flips.problem:
         write_section(page, [("Outcomes", "bold"), ("  —", "muted")])
-        page.text([("Config has errors; results stay as they were", "")], [("! ", "error")])
+        page.text([(flips.problem, "")], [("! ", "error")])
         return {}
     if not effect.change:
         return {}
@@ -224,14 +204,14 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
         reason = "" if flip.passes else why(flip.after)
         page.lines.append(
             both_ends(
-                [("  ", ""), *_sides(flip), ("  ", ""), *_named(flip.case, effect)],
+                [("  ", ""), *_sides(flip), ("  ", ""), *_named(page, flip.case, effect)],
                 [(visible(reason), "muted")] if reason else [],
                 page.width,
             )
         )
     for case, result in effect.still_failing[:_MOST_CASES]:
         places[len(page.lines)] = case
-        left: Line = [("  ", ""), glyph(result.status), ("      ", ""), *_named(case, effect)]
+        left: Line = [("  ", ""), glyph(result.status), ("      ", ""), *_named(page, case, effect)]
         page.lines.append(both_ends(left, [(f"still fails: {visible(why(result))}", "muted")], page.width))
     more = max(0, len(flips.cases) - _MOST_CASES) + max(0, len(effect.still_failing) - _MOST_CASES)
     if more:
@@ -269,13 +249,13 @@ def _sides(flip: Flip) -> Line:
     return [glyph(flip.before.status), (" → ", "muted"), glyph(flip.after.status)]
 
 
-def _named(case: CaseId, effect: Effect) -> Line:
-    owner = (effect.sets or {}).get(case.path)
-    return (
-        [(f"{visible(owner)} › ", "muted"), (visible(case.eval_id), "bold")]
-        if owner
-        else [(visible(case.eval_id), "bold")]
-    )
+def _named(page: Page, case: CaseId, effect: Effect) -> Line:
+    """`lights › movie_mode`; the set only where there is room, or another set has such a case."""
+    name = (visible(case.eval_id), "bold")
+    owner = effect.sets.get(case.path)
+    if owner is None or (page.width < _WITH_SETS and case.eval_id not in effect.twins):
+        return [name]
+    return [(f"{visible(owner)} › ", "muted"), name]
 
 
 def _write_change(page: Page, effect: Effect) -> None:
@@ -293,7 +273,9 @@ def _write_change(page: Page, effect: Effect) -> None:
     if not effect.change:
         if effect.written is not None:
             write_section(page, [(visible(effect.name), "bold")])
-            write_json(page, effect.written)
+            written = json.dumps(effect.written, indent=2, ensure_ascii=False, default=repr)
+            # The braces around it say nothing.
+            write_code(page, dedent("\n".join(written.split("\n")[1:-1])), "json")
         return
     gone = sum(line.op == "-" for line in effect.change)
     come = len(effect.change) - gone

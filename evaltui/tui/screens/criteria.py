@@ -14,14 +14,13 @@ from textual.geometry import Size
 from textual.worker import Worker
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult
 from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, ask, bindings
 from evaltui.tui.layout import MEDIUM
-from evaltui.tui.pages.criteria import Effect, row_title, write_row
+from evaltui.tui.pages.criteria import row_title, write_row
 from evaltui.tui.pages.criteria_lines import Group, range_text
 from evaltui.tui.pages.writer import Page, write_code
 from evaltui.tui.pane import PaneFrame, Tab
@@ -35,7 +34,6 @@ from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_flips import Flips, FlipSearch
 from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
 from evaltui.workbench.criteria_values import text_of
-from evaltui.workbench.results import needs_attention
 from evaltui.workbench.workbench import Workbench
 
 # From here on the page of the current row is beside the list.
@@ -61,7 +59,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             workbench.sets, workbench.outcomes, workbench.editing, set_path, workbench.say
         )
         self._search = FlipSearch(workbench.agent, workbench.outcomes, self.criteria)
-        self._flips: Flips | None = None
+        self._flips = Flips()
         self._scoring: Worker[None] | None = None
         self._followed: tuple[object, object, object] = (None, None, None)
 
@@ -113,7 +111,10 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         """The title of the details where there are no borders."""
         focused = self.details.has_focus
         name = (f" {row_title(self.rows.current)} ", "chip" if focused else "bold")
-        return rule([name], [(key_of("next_pane"), "bold accent")], width, heavy=focused)
+        keys: Line = [(key_of("next_pane"), "bold accent")]
+        if focused:
+            keys = [(key_of("edit_criterion"), "bold accent"), (" go to case", "muted")]
+        return rule([name], keys, width, heavy=focused)
 
     def _draw_borders(self) -> None:
         unsaved = ("●", "warning") if self._workbench.editing.is_dirty(self.criteria.path) else None
@@ -132,35 +133,9 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         if self.criteria.unreadable():
             write_code(page, self.criteria.text(), "json", 0)
             return {}
-        return write_row(page, self.rows.current, self.rows.metric, self._effect(), height)
-
-    def _effect(self) -> Effect:
-        sets = self.criteria.sets
-        names = {one.case_path: one.eval_set_id for one in sets} if len(sets) > 1 else None
-        flips, row = self._flips, self.rows.current
-        can_be_added = isinstance(row, MetricRow) and not row.asked and row.gates and not row.why_not
-        return Effect(
-            self.criteria.path.name,
-            flips,
-            self._still_failing(flips),
-            self.criteria.change(),
-            None if row is None or isinstance(row, Group) else self.criteria.written(row),
-            self.criteria.addition(row) if can_be_added and isinstance(row, MetricRow) else (),
-            names,
-        )
-
-    def _still_failing(self, flips: Flips | None) -> list[tuple[CaseId, CaseResult]]:
-        """Cases that pass the current metric by its new threshold, and fail all the same."""
         row = self.rows.current
-        if flips is None or not isinstance(row, MetricRow):
-            return []
-        flipped = {flip.case for flip in flips.cases}
-        found = [(case, self._workbench.outcomes.get(case)) for case in row.trial.now_pass]
-        return [
-            (case, scored.result)
-            for case, scored in found
-            if scored is not None and case not in flipped and needs_attention(scored.result)
-        ]
+        effect = self._search.effect(self._flips, None if isinstance(row, Group) else row)
+        return write_row(page, row, self.rows.metric, effect, height)
 
     def follow(self) -> None:
         """Shows the config and the results as they are now."""
@@ -170,13 +145,13 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self._draw_around()
 
     def _look_for_flips(self) -> None:
-        self._flips = None if self.criteria.unreadable() else self._search.now()
+        self._flips = self._search.now()
         if self._waits and (self._scoring is None or self._scoring.is_finished):
             self._scoring = self.run_worker(self._score())
 
     @property
     def _waits(self) -> bool:
-        return self.is_here and self._flips is not None and self._flips.waiting > 0
+        return self.is_here and self._flips.waiting > 0
 
     async def _score(self) -> None:
         """Follows what is being scored, and scores what nobody else does."""

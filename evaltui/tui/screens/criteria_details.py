@@ -46,7 +46,7 @@ class CriteriaDetails(LineView, can_focus=True, inherit_bindings=False):
         for line, case in sorted(self._write(self._page, self.size.height).items()):
             self._places[line] = case, seen[case]
             seen[case] += 1
-        if self._at not in self._places.values():
+        if not self.has_focus or self._at not in self._places.values():
             self._at = next(iter(self._places.values()), None)
         self.lines_changed(len(self._page.lines))
 

@@ -50,7 +50,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     BINDINGS = moves()
 
     class Slid(Message):
-        """The user clicked into a slider."""
+        """The user clicked into a slider, or drags it."""
 
         def __init__(self, row: MetricRow, threshold: float) -> None:
             super().__init__()
@@ -67,6 +67,8 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._columns = Columns(0, 0, mean=False, unused=0)
         # The metric whose options are shown.
         self._owner = ""
+        # Whether the pointer is over a slider, and whether the mouse went down there.
+        self._over_slider = self._slides = False
         self._toggled: set[str] = set()
         # The groups that are open as there is room for them; None until that is known.
         self._fitting: frozenset[str] | None = None
@@ -263,6 +265,9 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         # Textual would hand the click to the class above once more.
         event.prevent_default()
         number = self.scroll_offset.y + event.y
+        if self._slides:
+            self._slides = False
+            return
         if event.chain == self.clicks_to_open:
             # The first click may have moved what is below the pointer.
             self.open_current()
@@ -272,16 +277,47 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.move_to(number)
         if isinstance(row, Group):
             self.fold(row.subject)
-        elif isinstance(row, MetricRow) and (threshold := self._slid_to(row, event.x)) is not None:
-            self.post_message(self.Slid(row, threshold))
 
-    def _slid_to(self, row: MetricRow, x: int) -> float | None:
-        """The threshold at a cell of the slider of a row; None beside it."""
-        cell = x - _MARKER - self._columns.name - 2
-        if not row.asked or row.interval is None or not 0 <= cell < self._columns.slider:
+    # Sliders
+
+    @property
+    def allow_select(self) -> bool:
+        """Dragging a slider selects no text."""
+        return super().allow_select and not self._over_slider
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        row = self._row_of_slider(event)
+        self._slides = row is not None
+        if row is not None:
+            self.capture_mouse()
+            self.go_to(row)
+            self._slide(event)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._over_slider = self._row_of_slider(event) is not None
+        if self.app.mouse_captured is self:
+            self._slide(event)
+
+    def on_mouse_up(self) -> None:
+        self.release_mouse()
+
+    def _row_of_slider(self, event: events.MouseEvent) -> MetricRow | None:
+        number = self.scroll_offset.y + event.y
+        row = self._shown[number].row if 0 <= number < len(self._shown) else None
+        if not isinstance(row, MetricRow) or not row.asked or row.interval is None:
             return None
-        low, high = row.interval
-        return round(low + cell / (self._columns.slider - 1) * (high - low), 2)
+        return row if 0 <= self._cell(event) < self._columns.slider else None
+
+    def _cell(self, event: events.MouseEvent) -> int:
+        """The cell of the column of sliders."""
+        return event.x - _MARKER - self._columns.name - 2
+
+    def _slide(self, event: events.MouseEvent) -> None:
+        row, last = self.current, self._columns.slider - 1
+        if isinstance(row, MetricRow) and row.interval is not None:
+            low, high = row.interval
+            share = min(max(self._cell(event), 0), last) / last
+            self.post_message(self.Slid(row, round(low + share * (high - low), 2)))
 
 
 def _owner(row: AnyRow) -> str:
