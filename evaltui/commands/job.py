@@ -220,7 +220,7 @@ class Job:
         interrupted = executed.status is None
         if interrupted:
             count, done = self._selected.plan.case_count, len(self._results)
-            self._notes.append(f"interrupted: {done} of {count} cases finished")
+            self._notes.append(f"interrupted: {done} of {counted(count, 'case')} finished")
         report = self._report(self._selected, executed, time.monotonic() - began)
         report = self._without_secrets(report, executed)
         all_written = write_reports(report, self._ending.targets)

@@ -30,7 +30,7 @@ from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.log import run_logs
-from evaltui.text.figures import counted, show_duration
+from evaltui.text.figures import counted, show_duration, show_local
 from evaltui.text.lines import Line, Span, cut, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
@@ -72,7 +72,7 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
         yield [("! ", "error"), (f"{visible(row.id)}  cannot be read", "")]
         yield [(f"    {visible(row.problem)}", "muted")]
         return
-    began = f" {visible(row.id)}  {row.started.astimezone():%Y-%m-%d %H:%M}  "
+    began = f" {visible(row.id)}  {show_local(row.started)}  "
     if row.is_of_adk:
         yield cut([_mark(row), (f"{began}google-adk", "")], cells)
         yield cut([("    ", ""), *_counts(row)], cells)

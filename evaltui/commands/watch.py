@@ -98,7 +98,7 @@ class _Lines:
         )
         if sys.stdin.isatty():
             asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._entered)
-        workbench.watch.run("what is selected", keys)
+        workbench.watch.run("the selection", keys)
         await self._ended.wait()
         return self._code
 

@@ -186,8 +186,8 @@ def unclear_config(set_path: Path) -> Problem | None:
         return None
     names = " and ".join(one.name for one in found)
     message = (
-        f"it is not clear which config scores {set_path.name}: {names}; choose one with "
-        f"--config, or create a {CONFIG_NAME} beside the set"
+        f"several configs for {set_path.name}: {names}. Choose one with --config, "
+        f"or create {CONFIG_NAME} beside the set"
     )
     return Problem.error((), message, file=str(found[0].parent))
 

@@ -32,7 +32,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.text.figures import UNKNOWN, show_number, show_score, show_scores
+from evaltui.text.figures import UNKNOWN, counted, show_number, show_score, show_scores
 from evaltui.text.lines import Line, Span, cells, cut, pad, wrap_behind
 from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
 from evaltui.text.values import show_change, show_value, type_change, visible, visible_block, visible_lines
@@ -386,5 +386,5 @@ def _error(error: ErrorInfo, width: int) -> list[Line]:
         trace.pop()
     left_out = len(trace) - _MAX_TRACEBACK_LINES
     if left_out > 0:
-        trace = [f"… {left_out} lines above are in the JSON report", *trace[left_out:]]
+        trace = [f"… {counted(left_out, 'line')} above in the JSON report", *trace[left_out:]]
     return [*block, *([("    ", ""), (line, "muted")] for line in trace)]

@@ -283,7 +283,7 @@ class CallRecorder:
 
 def _whose(agent: str) -> str:
     if agent.startswith(JUDGE_OF):
-        return f"what the {agent} is asked"
+        return f"the request of the {agent}"
     return f"the model call of {agent}" if agent else "a model call"
 
 

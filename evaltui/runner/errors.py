@@ -14,6 +14,7 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..core.model.events import Json
+from ..text.figures import counted
 
 if TYPE_CHECKING:
     from ..core.model.outcome import ErrorInfo
@@ -75,7 +76,8 @@ def message_of(error: BaseException) -> str:
 def cut_text(text: str, longest: int) -> str:
     """A text of at most about so many characters, fit for UTF-8."""
     if len(text) > longest:
-        text = f"{text[: longest // 2]}\n… {len(text) - longest:,} characters …\n{text[-longest // 2 :]}"
+        left_out = counted(len(text) - longest, "character")
+        text = f"{text[: longest // 2]}\n… {left_out} …\n{text[-longest // 2 :]}"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -62,7 +62,7 @@ class AdkRun:
 def run_from_adk(data: Any) -> AdkRun:
     """Entries of one case are its repeats. Raises ValueError for what is no `EvalSetResult`."""
     if not isinstance(data, dict) or not isinstance(_get(data, "eval_case_results"), list):
-        raise ValueError("it has no list eval_case_results")
+        raise ValueError("`eval_case_results` is missing")
     eval_set_id = str(_get(data, "eval_set_id") or "")
     repeats: dict[tuple[str, str], list[RepeatResult]] = {}
     for entry in _objects(_get(data, "eval_case_results")):

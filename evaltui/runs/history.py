@@ -20,6 +20,7 @@ from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
 from evaltui.runs.log import RUNS, SUFFIX, RunHeader, latest_run, run_logs, runs_folder
+from evaltui.text.figures import counted
 from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def find_run(agent_dir: Path, ref: str) -> Path:
     found = [one for one in known if ref and one.startswith(ref)]
     if len(found) > 1:
         first, second, *_ = found
-        raise SelectionError(f"{ref!r} matches {len(found)} runs: {first}, {second}, …")
+        raise SelectionError(f"{ref!r} matches {counted(len(found), 'run')}: {first}, {second}, …")
     if not found:
         raise SelectionError(
             f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *known]) or '.'} "

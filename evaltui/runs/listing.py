@@ -16,6 +16,7 @@ from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import run_id, run_names
 from evaltui.runs.log import LoggedSet, is_being_written, run_logs
 from evaltui.runs.log_reader import StoredRun, read_agent, read_run
+from evaltui.text.figures import show_local
 
 RunEnding = Literal["over", "interrupted", "going on"]
 
@@ -84,7 +85,7 @@ def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
 
 def run_title(number: int | None, started: datetime, name: str = "") -> str:
     """`run 18`, with a name `run 18 baseline`; by its moment where it has no number."""
-    known = f"run {number}" if number else f"run of {started.astimezone():%Y-%m-%d %H:%M}"
+    known = f"run {number}" if number else f"run of {show_local(started)}"
     return f"{known} {name}" if name else known
 
 

@@ -324,7 +324,7 @@ def lines_of_cases(path: Path) -> Iterator[CaseLine]:
                 with _damage(path, "a line"):
                     case = header.id_of(data.get("path"), eval_set_id, data["case"])
                     if data.get("kind") == "repeat_result" and not isinstance(data.get("result"), dict):
-                        raise ValueError("it has no result")
+                        raise ValueError("without a result")
                 yield CaseLine(case, eval_set_id, _repeat_number(path, data), data)
 
 

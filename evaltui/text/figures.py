@@ -36,6 +36,11 @@ def show_score(score: float | None) -> str:
     return UNKNOWN if score is None else f"{score:.2f}"
 
 
+def show_threshold(threshold: float) -> str:
+    """`0.80`; three decimals where it has as many."""
+    return f"{threshold:.3f}".removesuffix("0")
+
+
 def score_figures(score: float, threshold: float | None) -> tuple[str, str]:
     """`0.62` and `0.80`, "" for no threshold. Where rounding would make two of them equal that are not, they
     have three decimals, and the score is shown at least 0.001 on its side of the threshold."""
@@ -70,6 +75,11 @@ def show_rate(rate: float) -> str:
     """`44%`; 100% and 0% only where it is all or none."""
     percent = round(rate * 100)
     return f"{max(percent, 1) if rate > 0 else 0}%" if percent < 100 else "100%" if rate >= 1 else "99%"
+
+
+def show_growth(before: float, after: float) -> str:
+    """`+29%`; `before` is not 0."""
+    return f"{(after - before) / before:+.0%}"
 
 
 def show_duration(seconds: float | None) -> str:
@@ -111,6 +121,11 @@ def show_clock(at: datetime, now: datetime) -> str:
     if local.date() == today.date():
         return f"today {local:%H:%M}"
     return f"{local.day} {local:%b %H:%M}" if local.year == today.year else f"{local.day} {local:%b %Y}"
+
+
+def show_local(at: datetime) -> str:
+    """`2026-11-20 14:03` by the user's clock, for what is copied, sorted or searched."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M}"
 
 
 def show_size(count: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, Span, with_role
 from evaltui.text.values import MAX_VALUE, show_change, show_value, visible
 
@@ -120,9 +121,9 @@ def _code(text: str, name: str) -> Sequence[Line]:
     lines = _plain(shown) if name not in _LEXERS or len(text) > MOST_CHARACTERS else _colored(shown, name)
     left_out = text.count("\n") + 1 - len(lines)
     if left_out > 0:
-        lines.append([(f"… {left_out:,} more lines", "muted")])
+        lines.append([(f"… {counted(left_out, 'more line')}", "muted")])
     elif len(shown) < len(text):
-        lines.append([(f"… {len(text) - len(shown):,} more characters", "muted")])
+        lines.append([(f"… {counted(len(text) - len(shown), 'more character')}", "muted")])
     return lines
 
 

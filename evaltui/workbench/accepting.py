@@ -20,7 +20,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
 from evaltui.files.eval_set_file import check_new_cases
-from evaltui.text.figures import some_of
+from evaltui.text.figures import counted, some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.acceptable import Choice, refuses_case
 from evaltui.workbench.background import Progress, in_thread
@@ -191,7 +191,7 @@ def _propose(
     for change in changes:
         check_new_cases(change.after, change.before.cases)
     if left_out:
-        remarks.append(f"{len(left_out)} of {len(choice.cases)} cases left out: {left_out[0]}")
+        remarks.append(f"{len(left_out)} of {counted(len(choice.cases), 'case')} left out: {left_out[0]}")
     return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))
 
 
@@ -255,7 +255,7 @@ def _remarks(
         yield f"{some_of(changed, _MOST_NAMES)} changed after {run}   {key_of('run')}  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
-        passed = f"{result.passed_repeats} of {len(result.repeats)} runs passed"
+        passed = f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed"
         yield f"{which}{passed}; accepting run {number}"
     turns = range(editor.turn_count) if choice.what == "case" else [choice.turn]
     for turn in turns if choice.what != "state" else ():

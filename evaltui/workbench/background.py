@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from evaltui.text.figures import show_number
+
 _T = TypeVar("_T")
 
 # Seconds after which is said what is being done.
@@ -31,7 +33,9 @@ class Progress:
 
     def __str__(self) -> str:
         """How many of several are done, after what is being done; empty where that says nothing."""
-        return f" {self.done:,} of {self.total:,}" if self.done and self.total > 1 else ""
+        return (
+            f" {show_number(self.done)} of {show_number(self.total)}" if self.done and self.total > 1 else ""
+        )
 
     def step(self) -> None:
         """Counts one more case. Raises CancelledError where nobody waits any more."""

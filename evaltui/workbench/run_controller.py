@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError
+from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.navigation import Navigation
@@ -147,7 +148,9 @@ class RunController:
             self._say(reason)
             return
         self._last = title, chosen, repeated
-        self.start(f"{title}, {repeated.runs} runs" if repeated else title, chosen, repeated=repeated)
+        self.start(
+            f"{title}, {counted(repeated.runs, 'run')}" if repeated else title, chosen, repeated=repeated
+        )
         self._say("")
 
     async def resume(self, path: Path) -> bool:

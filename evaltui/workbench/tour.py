@@ -106,7 +106,7 @@ STEPS: tuple[TourStep, ...] = (
     TourStep("Save the chat as a case", ("ctrl+t", "enter"), _made_case),
     TourStep("Run your case: it passes", ("r",), _own_case_passes),
 )
-END = "That is the loop: chat, save, run, compare, accept or relax. evaltui new DIR starts yours."
+END = "The loop: chat, save, run, compare, accept or relax. evaltui new DIR starts yours."
 
 
 class Tour:

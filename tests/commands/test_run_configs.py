@@ -61,7 +61,7 @@ def test_nothing_is_run_where_it_is_not_clear(tmp_path, capsys):
     for name in ("a_config.json", "b_config.json"):
         write(tmp_path / "tests" / name, criteria(response_match_score=1))
     assert call("run", agent) == 2
-    assert "a_config.json and b_config.json;" in capsys.readouterr().err
+    assert "a_config.json and b_config.json." in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ async def test_where_it_is_not_clear_the_criteria_say_so(tmp_path):
     await workbench.open()
     (entry,) = workbench.sets.listed
     assert (
-        "a_config.json and b_config.json;"
+        "a_config.json and b_config.json."
         in Criteria(
             workbench.sets, workbench.outcomes, workbench.editing, entry.path, workbench.say
         ).unreadable()

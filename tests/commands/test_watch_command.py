@@ -98,7 +98,7 @@ def test_a_save_is_followed_by_its_verdict_until_it_is_interrupted(agent, start)
     said = watch.until("1 stale")
     assert "agent.py changed: runs 1 case, unknown number of live calls" in said
     assert "✓ agrees" in said
-    assert " s after the save" in said
+    assert "s after the save" in said
     text = (agent / "talk.evalset.json").read_text()
     (agent / "talk.evalset.json").write_text(text.replace('"text": "yes"', '"text": "yes, yes"'))
     assert "talk.evalset.json changed: 1 rescored without the agent" in watch.until("agrees")

@@ -414,4 +414,4 @@ def test_two_configs_that_are_new_on_both_sides_merge():
 
 def test_what_is_wrong_with_a_config_is_said_of_a_config():
     conflict = merge(config(CONFIG_BASE), config({}), "[]", CONFIG)
-    assert conflict == Conflict(reason="theirs is not a config: it is not an object")
+    assert conflict == Conflict(reason="theirs is not a config: not an object")

@@ -65,7 +65,7 @@ def test_every_case_that_changed_has_a_line():
     assert lines(compare(BASE, CANDIDATE)) == [
         "compared with the first (7 cases, 6 pass)",
         "  between them  agent: prompts.py",
-        "  broken   movie_mode  ✓ → ✗  tool_trajectory_avg_score 1.00 → 0.50; 100 → 180 tokens",
+        "  broken   movie_mode  ✓ → ✗  tool_trajectory_avg_score 1.00 → 0.50; tokens 100 → 180",
         "  fixed    kitchen     ✗ → ✓  2 s → 4 s",
         "  flaky    wavers      ✓ 5/5 → ≈ 3/5",
         "  changed  edited      ✓ → ✗  case changed",
@@ -73,7 +73,7 @@ def test_every_case_that_changed_has_a_line():
         "  gone     old         ✓",
         "  score    hello       ✓ → ✓  response_match_score 0.95 → 0.82",
         "  1 broken, 1 fixed, 1 flaky, 1 expectation changed, 1 new, 1 gone, 2 unchanged",
-        "  time 3 s → 5.1 s (+70%), 400 → 490 tokens (+22%), of the cases in both",
+        "  time 3 s → 5.1 s (+70%), tokens 400 → 490 (+22%), of the cases in both",
     ]
 
 

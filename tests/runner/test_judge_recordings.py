@@ -164,8 +164,8 @@ async def test_what_is_missing_is_asked_in_auto_and_named_in_a_replay(study):
     missing = await study.judge("replay", Host(), question(), question(), question("other"))
     assert missing[0] == "~a"
     assert missing[1] == (
-        "NotRecordedError: what the judge of m is asked in turn 1 is not in recordings/x.jsonl: recorded once"
-        ", now requested once more. --record auto requests the missing ones (unasked)"
+        "NotRecordedError: the request of the judge of m in turn 1 is not in recordings/x.jsonl: "
+        "recorded once, now requested once more. --record auto requests the missing ones (unasked)"
     )
     assert 'content 1 is "user: other", was "user: so?"' in missing[2]
     assert await study.judge("auto", Host("b"), question(), question()) == ["~a", "b"]

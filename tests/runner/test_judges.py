@@ -254,7 +254,7 @@ async def test_what_is_not_recorded_is_named_in_a_replay(path):
     assert missing.statuses == ["ERROR"]
     assert missing.metric.error.type == "NotRecordedError"
     assert (
-        f"what the judge of {METRIC} is asked in turn 1 is not in recordings/shapes.jsonl: no judge "
+        f"the request of the judge of {METRIC} in turn 1 is not in recordings/shapes.jsonl: no judge "
         "response recorded for this repeat. --record auto requests the missing ones"
     ) in missing.metric.reason
     assert missing.calls.judge_live == 0

@@ -1,9 +1,12 @@
 """The page of a case has everything that the case says."""
 
+from datetime import UTC, datetime
+
 from pilots import write_case
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.text.figures import show_local
 from evaltui.tui.pages.writer import Page
 
 FULL = {
@@ -100,7 +103,7 @@ def test_a_case_is_shown_with_everything_in_it():
     lines, page = shown(FULL, EvalConfig.model_validate(CONFIG))
     assert lines == [
         "  id           everything",
-        "  created      2025-10-09 08:53 UTC",
+        f"  created      {show_local(datetime.fromtimestamp(1_760_000_000, UTC))}",
         "  session      app  house",
         "               user  ann",
         "               id  new session per run",

@@ -78,8 +78,8 @@ def test_open_it_has_a_row_for_each_run_and_what_changed_in_it():
 @pytest.mark.parametrize(
     ("points", "said"),
     [
-        ([point(1, F)], "never"),
-        ([point(1, F), point(2, F)], "not in the last 2 runs"),
+        ([point(1, F)], "never in 1 run"),
+        ([point(1, F), point(2, F)], "never in 2 runs"),
         ([point(1, P), point(2, F)], "run 1"),
         ([], "never"),
     ],

@@ -37,7 +37,7 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
         assert "stale: agent.py changed after run 1" in shown
         (agent / "agent.py").write_text(AGENT.format("yes"))
         await until(pilot, lambda: "Run 2 finished: 1 passed" in screen_text(app))
-        await until(pilot, lambda: " s after the save" in screen_text(app))
+        await until(pilot, lambda: "s after the save" in screen_text(app))
         shown = screen_text(app)
         assert "✓ agrees" in shown
         assert not re.search(r"agrees +stale", shown)

@@ -268,7 +268,7 @@ async def test_of_several_runs_it_is_said_which_one_is_accepted(write_agent, wri
     assert workbench.outcomes.status(CaseId(path.name, "one")) == "FLAKY"
     proposal = await propose(workbench.editing, chosen(workbench, "Whole case"))
     (remark,) = proposal.remarks
-    assert remark.startswith("1 of 2 runs passed; accepting run ")
+    assert remark.startswith("1 of 2 repeats passed; accepting run ")
     assert "goodbye" in changed(proposal)[-1]
 
 

@@ -58,7 +58,7 @@ def test_a_state_that_is_not_known_does_not_differ():
 def test_an_agent_that_calls_without_end_is_not_compared():
     calls = [heat(number) for number in range(MOST_CALLS + 1)]
     found = difference(turn(*calls, state={"a": 1}), turn(state={"a": 2}))
-    assert found.sentence == "501 calls are too many to be compared"
+    assert found.sentence == "501 calls: too many to compare"
     assert [diff.path for diff in found.state] == ["a"]
 
 

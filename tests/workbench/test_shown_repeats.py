@@ -125,7 +125,7 @@ async def test_what_is_accepted_is_what_the_shown_run_did(coin, until):
     )
     made = await propose(coin.editing, choices_in_result(coin.editing)[0])
     assert made.problem == ""
-    assert f"2 of 5 runs passed; accepting run {other + 1}" in made.remarks
+    assert f"2 of 5 repeats passed; accepting run {other + 1}" in made.remarks
 
 
 async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):

@@ -109,7 +109,8 @@ def _details(change: CaseChange) -> Iterator[str]:
 
 
 def _tokens(before: float | None, after: float | None) -> str:
-    return f"{show_number(before and round(before))} → {show_number(after and round(after))} tokens"
+    figures = (show_number(count and round(count)) for count in (before, after))
+    return f"tokens {' → '.join(figures)}"
 
 
 def _much_more(before: float | None, after: float | None, least: float) -> bool:

@@ -64,13 +64,14 @@ def sentence(result: CaseResult | RepeatResult) -> str:
     """
     if result.status is Status.PASSED:
         passed = sum(metric.status is Status.PASSED for metric in result.metrics)
-        all_passed = f"{passed}/{passed} metrics passed" if passed > 1 else ""
+        all_passed = f"{passed}/{counted(passed, 'metric')} passed" if passed > 1 else ""
         return "; ".join(filter(None, (all_passed, summary(result))))
     shown, more = first_reasons(result)
     text = _by_turn([(reason.turn, draw(reason.text, color=False)) for reason in shown], more, result)
     if not isinstance(result, CaseResult) or len(result.repeats) < 2:
         return text
-    return f"{result.passed_repeats}/{len(result.repeats)} repeats passed, policy {result.policy}: {text}"
+    repeats = f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed"
+    return f"{repeats}, policy {result.policy}: {text}"
 
 
 def summary(result: CaseResult | RepeatResult) -> str:

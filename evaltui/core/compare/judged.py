@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from evaltui.core.model.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Status, Vote
-from evaltui.text.figures import show_number, show_scores
+from evaltui.text.figures import counted, show_number, show_scores
 from evaltui.text.lines import Line, Span, cells
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible, visible_block
@@ -103,13 +103,13 @@ class Finding:
     @property
     def votes_in_words(self) -> str:
         """`4 of 5 votes`: those that say so, of those that gave a verdict; "" where that says nothing."""
-        counted = [vote for vote in self.judgement.votes if vote.score is not None]
-        if self.rated or len(self.judgement.votes) < 2 or not counted:
+        valid = [vote for vote in self.judgement.votes if vote.score is not None]
+        if self.rated or len(self.judgement.votes) < 2 or not valid:
             return ""
-        same = sum(self.favours(vote.score) is self.good for vote in counted)
-        lost = len(self.judgement.votes) - len(counted)
-        tie = ", a tie" if 2 * same == len(counted) else ""
-        return f"{same} of {len(counted)} votes{tie}{f', {lost} without a verdict' if lost else ''}"
+        same = sum(self.favours(vote.score) is self.good for vote in valid)
+        lost = len(self.judgement.votes) - len(valid)
+        tie = ", a tie" if 2 * same == len(valid) else ""
+        return f"{same} of {counted(len(valid), 'vote')}{tie}{f', {lost} without a verdict' if lost else ''}"
 
     @property
     def why(self) -> str:

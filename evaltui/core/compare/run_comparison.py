@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.text.figures import counted, show_growth
 from evaltui.text.values import show_change
 
 _MOST_DETAILS = 3
@@ -115,7 +116,7 @@ def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
             name for name in {**then.files, **now.files} if then.files.get(name) != now.files.get(name)
         ]
         words = [f"{name}{_new_or_gone(name, then.files, now.files)}" for name in sorted(changed)]
-        more = [f"{len(words) - _MOST_DETAILS} more files"] if len(words) > _MOST_DETAILS else []
+        more = [counted(len(words) - _MOST_DETAILS, "more file")] if len(words) > _MOST_DETAILS else []
         if words:
             yield f"agent: {', '.join([*words[:_MOST_DETAILS], *more])}"
     for what, mine, theirs in (("agent", then.agent, now.agent), ("model", then.model, now.model)):
@@ -190,7 +191,7 @@ class Total:
     @property
     def growth(self) -> str:
         """` (+29%)`; "" from nothing."""
-        return f" ({(self.candidate - self.base) / self.base:+.0%})" if self.base else ""
+        return f" ({show_growth(self.base, self.candidate)})" if self.base else ""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class CaseSummary:
         runs = member(data, "runs", int, 1)
         passed = member(data, "passed", int, int(status is Status.PASSED))
         if not 0 <= passed <= runs or runs < 1:
-            raise ValueError(f"{passed} of {runs} runs cannot have passed")
+            raise ValueError(f"passed {passed} of {runs}")
         return cls(
             eval_set_id=member(data, "eval_set_id", str),
             eval_id=member(data, "eval_id", str),

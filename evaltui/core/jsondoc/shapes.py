@@ -49,10 +49,10 @@ class FileShape:
     def check(self, data: Any) -> None:
         """Raises UnmergeableError for what is no such file."""
         if not isinstance(data, dict):
-            lacks = f"it has no list {self.requires}" if self.requires else "it is not an object"
+            lacks = f"`{self.requires}` is missing" if self.requires else "not an object"
             raise UnmergeableError(f"is not {self.title}: {lacks}")
         if self.requires and not isinstance(data.get(spelt(self.requires, data)), list):
-            raise UnmergeableError(f"is not {self.title}: it has no list {self.requires}")
+            raise UnmergeableError(f"is not {self.title}: `{self.requires}` is not a list")
 
 
 def _case_names(cases: Sequence[Any]) -> list[str]:

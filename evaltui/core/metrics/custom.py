@@ -30,6 +30,7 @@ from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Invocation, Rubric, RubricScore
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
 from evaltui.core.model.problems import JsonPath, format_path
+from evaltui.text.figures import counted
 
 # The name that ADK has for it; a metric may say PASSED, FAILED, NOT_EVALUATED or INFORMATIONAL.
 EvalStatus = Status
@@ -114,8 +115,8 @@ def result_of_evaluation(given: MetricInput, returned: Mapping[str, Any], where:
     entries = result.per_invocation_results
     if len(entries) != count:
         if status not in (Status.NOT_EVALUATED, Status.INFORMATIONAL):
-            counted = f"per_invocation_results has {len(entries)} entries for {count} turns"
-            return _broken(metric, counted, where)
+            found = f"{counted(len(entries), 'entry', 'entries')} for {counted(count, 'turn')}"
+            return _broken(metric, f"per_invocation_results has {found}", where)
         entries = []
     scores = [result.overall_score, *(turn.score for turn in entries)]
     if wrong := _outside(given, scores):

@@ -177,7 +177,7 @@ def in_short(checks: Iterable[MetricCheck]) -> str:
         if not (check.is_fine or check.optional):
             by_kind.setdefault(_KINDS[check.readiness], {})[check.metric] = None
     named = {
-        kind: " and ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} metrics"
+        kind: " and ".join(names) if len(names) <= _MOST_NAMES else counted(len(names), "metric")
         for kind, names in by_kind.items()
     }
     return "; ".join(f"{named[kind]} {kind}" for kind in _KINDS.values() if kind in named)

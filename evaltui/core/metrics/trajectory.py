@@ -37,6 +37,7 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import Invocation, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
+from evaltui.text.figures import counted
 
 Calls = Sequence[FunctionCall]
 
@@ -221,7 +222,7 @@ def _precision(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
     if not made:
         return TurnScore(0.0, "no tool called") if wanted else TurnScore(1.0)
     _, extra = _left_over(wanted, made, same)
-    reason = f"{len(extra)} of {len(made)} calls unexpected: {_names(extra)}" if extra else ""
+    reason = f"{len(extra)} of {counted(len(made), 'call')} unexpected: {_names(extra)}" if extra else ""
     return TurnScore((len(made) - len(extra)) / len(made), reason)
 
 
@@ -229,7 +230,8 @@ def _recall(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
     if not wanted:
         return TurnScore(1.0)
     missing, _ = _left_over(wanted, made, same)
-    reason = f"{len(missing)} of {len(wanted)} expected calls missing: {_names(missing)}" if missing else ""
+    expected = counted(len(wanted), "expected call")
+    reason = f"{len(missing)} of {expected} missing: {_names(missing)}" if missing else ""
     return TurnScore((len(wanted) - len(missing)) / len(wanted), reason)
 
 

@@ -10,6 +10,8 @@ import re
 import time
 from dataclasses import dataclass
 
+from evaltui.text.figures import show_number
+
 # Of one scoring, all its rules together, in seconds.
 PATIENCE = 2.0
 _PROBE_PATIENCE = 0.2
@@ -63,7 +65,8 @@ def _remember(pattern: str, text: str) -> None:
 def check_regex(text: str) -> None:
     """Raises ValueError where a text is not a regular expression, or too large for one."""
     if (copies := _copies(text)) > _MOST_COPIES:
-        raise ValueError(f"is too large: its repeats make {copies:,} copies, at most {_MOST_COPIES:,} can be")
+        most = show_number(_MOST_COPIES)
+        raise ValueError(f"is too large: its repeats make {show_number(copies)} copies, at most {most}")
     import regex
 
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...text.figures import plural
+from ...text.figures import counted, plural
 from ...text.values import cut, show_change, show_value, visible
 from ..model.events import Json
 from ..model.json_values import ABSENT, side_by_side
@@ -166,7 +166,7 @@ class Playback:
             return f"no {what} recorded for this repeat"
         times = sum(not set(prints.keys).isdisjoint(entry.keys) for entry in recorded)
         if times:
-            return f"recorded {plural(times, 'once', f'{times} times')}, now requested once more"
+            return f"recorded {_times(times)}, now requested once more"
         beginnings = {mark: text for entry in recorded for mark, text in entry.said.items()}
         entry = nearest(prints, agent, recorded)
         return "; ".join(differences(prints, entry, self._shared, beginnings))
@@ -177,8 +177,13 @@ class Playback:
         recorded = [entry for entry in self.entries if isinstance(entry, ToolCall) and entry.tool == tool]
         times = sum(key in entry.keys for entry in recorded)
         if times:
-            return f"this call was recorded {plural(times, 'once', f'{times} times')}, now made once more"
+            return f"this call was recorded {_times(times)}, now made once more"
         if not recorded:
             return f"no call of {tool} recorded for this repeat"
         others = dict.fromkeys(show_value(entry.args) for entry in recorded)
         return f"recorded are calls with {', '.join(others)}"
+
+
+def _times(number: int) -> str:
+    """`once`, `2 times`"""
+    return plural(number, "once", counted(number, "time"))

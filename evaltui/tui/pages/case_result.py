@@ -278,12 +278,8 @@ def _write_printed(page: Page, shown: CaseShown) -> None:
     for line in printed[:_MOST_PRINTED] if is_open else ():
         page.block([(visible(line.text), "error" if line.source == "stderr" else "")], 4)
     if is_open and len(printed) > _MOST_PRINTED:
-        page.row(
-            (
-                f"    and {len(printed) - _MOST_PRINTED:,} more lines   {key_of('show_console')} Console",
-                "muted",
-            )
-        )
+        more = counted(len(printed) - _MOST_PRINTED, "more line")
+        page.row((f"    and {more}   {key_of('show_console')} Console", "muted"))
 
 
 def _write_errors(page: Page, result: CaseResult) -> None:

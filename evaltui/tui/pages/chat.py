@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from rich.cells import cell_len
 
 from evaltui.core.model.outcome import StateDiff
-from evaltui.text.figures import counted, show_duration, show_size
+from evaltui.text.figures import counted, show_duration, show_number, show_size
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
@@ -199,12 +199,8 @@ def _changes(row: Row, room: int) -> Iterator[Line]:
             shown += [*before, (" → ", "muted")]
         yield cut_line([*shown, *(after if change.actual is not None else [("removed", "")])], room)
     if len(row.changes) > _MOST_CHANGES:
-        yield [
-            (
-                f"state  … {len(row.changes) - _MOST_CHANGES} more keys   {key_of('open_details')} show",
-                "muted",
-            )
-        ]
+        more = counted(len(row.changes) - _MOST_CHANGES, "more key")
+        yield [(f"state  … {more}   {key_of('open_details')} show", "muted")]
 
 
 def _difference(text: str, room: int) -> Iterator[Line]:
@@ -327,7 +323,7 @@ def _write_turn(page: Page, turn: ChatTurn) -> None:
     page.labelled("turn", [(str(turn.stage), "")])
     if turn.seconds is not None:
         page.labelled("took", [(show_duration(turn.seconds), "")])
-    page.labelled("events", [(f"{len(turn.events):,}", "")])
+    page.labelled("events", [(show_number(len(turn.events)), "")])
     _write_state(page, "State after it", turn.state_after or {})
 
 

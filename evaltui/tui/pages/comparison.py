@@ -9,7 +9,7 @@ from evaltui.core.compare.comparison_lines import side_line
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
-from evaltui.text.figures import counted, show_duration, show_score
+from evaltui.text.figures import counted, show_duration, show_number, show_score
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.syntax import JSON
@@ -67,7 +67,7 @@ def spent_line(compared: Compared) -> Line:
         both = f"{show_duration(seconds.base)} → {show_duration(seconds.candidate)}"
         facts.append([("time ", "muted"), (f"{both}{seconds.growth}", "")])
     if tokens := compared.comparison.tokens:
-        both = f"{tokens.base:,.0f} → {tokens.candidate:,.0f}"
+        both = f"{_tokens(tokens.base)} → {_tokens(tokens.candidate)}"
         facts.append([("tokens ", "muted"), (f"{both}{tokens.growth}", "")])
     changed = "; ".join(map(visible, compared.between))
     facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
@@ -170,7 +170,7 @@ def _both(change: CaseChange, what: Literal["seconds", "tokens"], show: Callable
 
 
 def _tokens(count: float) -> str:
-    return f"{count:,.0f}"
+    return show_number(round(count))
 
 
 # One case

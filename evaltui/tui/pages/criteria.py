@@ -7,14 +7,14 @@ from collections import Counter
 from textwrap import dedent
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import counted, score_figures, show_score
+from evaltui.text.figures import counted, score_figures, show_score, show_threshold
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import glyph
 from evaltui.text.plots import bar, histogram
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
-from evaltui.tui.pages.criteria_lines import Group, range_text, threshold_text
+from evaltui.tui.pages.criteria_lines import Group, range_text
 from evaltui.tui.pages.effects import write_section
 from evaltui.tui.pages.file_versions import write_line_changes
 from evaltui.tui.pages.writer import Page, write_code
@@ -157,10 +157,10 @@ def _write_scores(page: Page, row: MetricRow, height: int) -> None:
     sign = "≤" if row.lower_is_better else "≥"
     left: Line = [
         (f"{mark} {trial.passing}/{trial.scored} pass", role),
-        (f"  at {sign} {threshold_text(row.threshold)}", ""),
+        (f"  at {sign} {show_threshold(row.threshold)}", ""),
     ]
     saved = row.saved is not None and row.saved != row.threshold
-    right: Line = [(f"saved {threshold_text(row.saved)}", "muted")] if saved and row.saved is not None else []
+    right: Line = [(f"saved {show_threshold(row.saved)}", "muted")] if saved and row.saved is not None else []
     page.lines.append(both_ends(left, right, page.width))
 
 

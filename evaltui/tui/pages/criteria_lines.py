@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from evaltui.runs.selection import RunRequest
-from evaltui.text.figures import counted, show_number, show_score
+from evaltui.text.figures import counted, show_number, show_score, show_threshold
 from evaltui.text.glyphs import BAR, EMPTY_BAR
 from evaltui.text.lines import Line, both_ends, cells, pad
 from evaltui.text.outcomes import glyph
@@ -116,14 +116,8 @@ def _group_line(group: Group, width: int) -> Line:
     return line if room < _LEAST_PREVIEW else both_ends([*line, ("   ", ""), (names, "faint")], [], width)
 
 
-def threshold_text(threshold: float) -> str:
-    """Two decimals, three where there are more."""
-    text = f"{threshold:.3f}"
-    return text.removesuffix("0")
-
-
 def _used_line(row: MetricRow, columns: Columns, *, here: bool) -> Line:
-    number = "—" if row.threshold is None else threshold_text(row.threshold)
+    number = "—" if row.threshold is None else show_threshold(row.threshold)
     line: Line = [
         (pad(visible(row.name), columns.name), "" if here else "foreground"),
         ("  ", ""),

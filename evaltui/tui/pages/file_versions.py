@@ -34,7 +34,7 @@ def write_file_change(page: Page, change: FileChange) -> None:
     head: Line = [(visible(change.path.name), "bold")]
     head += [(f"  {op}{count}", "") for op, count in (("-", gone), ("+", come)) if count]
     if change.cases > 1:
-        head.append((f"  in {change.cases} cases", "muted"))
+        head.append((f"  in {counted(change.cases, 'case')}", "muted"))
     page.row(*head)
     write_line_changes(page, change.lines)
 

@@ -54,7 +54,7 @@ def write_points(page: Page, past: CasePast) -> None:
         left: Line = [("    ", ""), glyph(summary.status), (f" {pad(name, width)}  ", "bold")]
         left += [(pad(clock, _CLOCK), "muted"), ("  ", "")]
         if summary.runs > 1:
-            left.append((f"{summary.passed}/{summary.runs} repeats  ", "muted"))
+            left.append((f"{summary.passed}/{counted(summary.runs, 'repeat')}  ", "muted"))
         if metric:
             score = summary.scores.get(metric)
             left += [(f"{visible(metric)} ", "muted"), (show_score(score), "")]
@@ -75,7 +75,7 @@ def _last_passed(past: CasePast | None) -> list[Span]:
     history = past.history
     point = history.last_passed
     if point is None:
-        return [("never" if len(history.points) == 1 else f"not in the last {len(history.points)} runs", "")]
+        return [(f"never in {counted(len(history.points), 'run')}", "")]
     return [(visible(past.title_of(point)), "")]
 
 

@@ -11,7 +11,7 @@ from evaltui.core.compare.diff import align_calls, calls_of
 from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call, CallDiff
-from evaltui.text.figures import UNKNOWN, show_duration
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import CALL_MARKS, NOT_RUN, RUNNING, glyph
 from evaltui.text.plots import bar
@@ -113,7 +113,7 @@ def _figures(live: LiveCase, turn: int, count: int, width: int) -> list[Figure]:
             "",
             bar(turn / count, room, "accent") if count else [],
         ),
-        Figure("tokens", f"{tokens:,}" if tokens else UNKNOWN),
+        Figure("tokens", show_number(tokens or None)),
         Figure("cost", UNKNOWN),
     ]
 
@@ -131,7 +131,8 @@ def _write_turn(
     said = _said(live.case, number) or next(_texts(events, "user"), "")
     head: Line = [("▾ " if is_open else "▸ " if events else "  ", "faint"), (f"Turn {number + 1} ", "bold")]
     head += [_mark(diffs, events, is_current=is_current), (f"  {said}", "" if is_current else "muted")]
-    facts = [f"{len(made)}/{len(expected)} calls{' so far' if is_current else ''}"] if events else ["queued"]
+    calls = f"{len(made)}/{counted(len(expected), 'call')}{' so far' if is_current else ''}"
+    facts = [calls] if events else ["queued"]
     if events and not is_current:
         facts.append(show_duration(events[-1].t - events[0].t))
     if events:

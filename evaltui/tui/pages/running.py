@@ -9,7 +9,7 @@ from typing import NamedTuple
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call, CaseResult
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
@@ -96,11 +96,11 @@ def _figures(run: Run, width: int) -> list[Figure]:
     ]
     refused = counted(traffic.rate_limits, "rate limit") if traffic.rate_limits else ""
     return [
-        Figure("requests/min", UNKNOWN if rate is None else f"{rate:,}", refused, plots[0] if rate else ()),
+        Figure("requests/min", show_number(rate), refused, plots[0] if rate else ()),
         Figure("latency", show_duration(latency), "", plots[1]),
         Figure(
             "tokens",
-            f"{traffic.tokens:,}" if traffic.tokens else UNKNOWN,
+            show_number(traffic.tokens or None),
             "",
             plots[2] if traffic.tokens else (),
         ),

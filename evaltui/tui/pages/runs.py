@@ -16,6 +16,7 @@ from evaltui.text.figures import (
     show_duration,
     show_elapsed,
     show_moment,
+    show_number,
     show_rate,
     some_of,
 )
@@ -309,7 +310,7 @@ def write_run(page: Page, row: RunRow) -> None:
     if row.model:
         page.labelled("model", [(visible(row.model), "")])
     if row.tokens is not None:
-        page.labelled("tokens", [(f"{row.tokens:,.0f}", "")])
+        page.labelled("tokens", [(show_number(round(row.tokens)), "")])
     for number, criteria in enumerate(_criteria(row)):
         page.labelled("" if number else "config", criteria)
     if row.changed:

@@ -15,7 +15,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, MetricResult
 from evaltui.core.model.problems import Problem
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_rate, show_score
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, counts, glyph
@@ -92,7 +92,7 @@ def _figures(scored: Sequence[Scored], total: int, width: int) -> Iterator[Figur
     room = width // 4 - 14
     passed = sum(one.result.status == "PASSED" for one in scored)
     yield Figure(
-        "pass rate", f"{passed / total:.0%}", f"{passed}/{total}", bar(passed / total, room, "success")
+        "pass rate", show_rate(passed / total), f"{passed}/{total}", bar(passed / total, room, "success")
     )
     seconds = [_seconds(one.result) for one in scored]
     known = [one for one in seconds if one is not None]
@@ -100,7 +100,7 @@ def _figures(scored: Sequence[Scored], total: int, width: int) -> Iterator[Figur
     yield Figure("time", show_duration(sum(known)) if known else UNKNOWN, mean)
     tokens = [_tokens(one.result) for one in scored]
     spent = [one for one in tokens if one is not None]
-    yield Figure("tokens", f"{sum(spent):,.0f}" if spent else UNKNOWN)
+    yield Figure("tokens", show_number(round(sum(spent)) if spent else None))
     yield Figure("cost", UNKNOWN)
 
 

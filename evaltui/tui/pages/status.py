@@ -105,7 +105,7 @@ def _no_run_yet(workbench: Workbench) -> Line:
     if not cases or workbench.outcomes.results.counts():
         return []
     key = key_name(keys_of(BY_ID["run_all"], workbench)[0])
-    what = "the case" if cases == 1 else f"all {cases} cases"
+    what = f"all {counted(cases, 'case')}" if cases > 1 else "the case"
     return [("No run yet", "muted"), _GAP, (key, "bold accent"), (f" runs {what}", "muted")]
 
 

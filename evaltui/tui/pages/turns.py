@@ -8,7 +8,7 @@ from itertools import zip_longest
 from evaltui.core.compare.diff import calls_of
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, TurnResult
-from evaltui.text.figures import score_figures, show_duration, show_score
+from evaltui.text.figures import counted, score_figures, show_duration, show_score
 from evaltui.text.lines import Line, Span, cells, with_role, wrap
 from evaltui.text.markdown import markdown
 from evaltui.text.outcomes import GLYPHS, glyph
@@ -88,7 +88,7 @@ def _facts(page: Page, result: CaseResult, number: int) -> Iterator[str]:
     narrow = page.width < BESIDE
     match turn.expectation:
         case "no calls":
-            yield "no calls expected" if not turn.calls else f"{same}/{len(turn.calls)} calls"
+            yield "no calls expected" if not turn.calls else f"{same}/{counted(len(turn.calls), 'call')}"
         case "unspecified":
             yield "calls unspecified" if narrow else "calls unspecified (scored as no calls)"
         case "not checked":
@@ -98,7 +98,7 @@ def _facts(page: Page, result: CaseResult, number: int) -> Iterator[str]:
         case "simulated":
             yield "simulated user"
         case _:
-            yield f"{same}/{len(turn.calls)} calls"
+            yield f"{same}/{counted(len(turn.calls), 'call')}"
     if turn.response.score is not None:
         yield f"response {show_score(turn.response.score)}"
     seconds = _of_turn(result, _SECONDS_METRIC, number)
@@ -259,5 +259,5 @@ def _shown(text: str) -> str:
     """A text of several lines as the terminal may have it, without its middle where it is very long."""
     if len(text) > _LONGEST_TEXT:
         half = _LONGEST_TEXT // 2
-        text = f"{text[:half]}\n… {len(text) - 2 * half:,} more characters …\n{text[-half:]}"
+        text = f"{text[:half]}\n… {counted(len(text) - 2 * half, 'more character')} …\n{text[-half:]}"
     return visible_block(text)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity, format_path
+from evaltui.text.figures import counted
 from evaltui.text.glyphs import ascii_only
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, wrap, wrap_behind
 from evaltui.text.syntax import code
@@ -262,7 +263,7 @@ def write_error(page: Page, error: ErrorInfo) -> None:
     page.blank()
     trace = error.traceback.rstrip("\n").split("\n")
     if len(trace) > _MAX_TRACEBACK:
-        page.row((f"  … {len(trace) - _MAX_TRACEBACK} lines above are left out", "muted"))
+        page.row((f"  … {counted(len(trace) - _MAX_TRACEBACK, 'line')} above left out", "muted"))
         trace = trace[-_MAX_TRACEBACK:]
     write_code(page, "\n".join(trace), "pytb")
 

@@ -7,6 +7,7 @@ from functools import partial
 from rich.cells import cell_len
 
 from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.values import visible, visible_lines
 from evaltui.tui.action_screen import bindings
@@ -47,11 +48,11 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     def heading(self) -> Line:
         kept = len(self._log)
-        return [(f"{kept:,} lines", "muted")] if kept else []
+        return [(counted(kept, "line"), "muted")] if kept else []
 
     def mark(self) -> Span | None:
         unread = self._log.unread
-        return (f"{unread:,}", "bold accent") if unread else None
+        return (show_number(unread), "bold accent") if unread else None
 
     def follow(self) -> None:
         self._log.mark_seen()
@@ -81,7 +82,7 @@ class ConsoleView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if not len(self._log):
             return [marker, ("No output yet", "muted")]
         if number < self._above:
-            return [marker, (f"… {self._log.dropped:,} lines before these were dropped", "warning")]
+            return [marker, (f"… {counted(self._log.dropped, 'earlier line')} dropped", "warning")]
         printed = self._log[number - self._above]
         role = "warning" if printed.source == "stderr" else "muted"
         line: Line = [marker, (pad(visible(printed.source), _SOURCE), role)]
@@ -110,4 +111,4 @@ def write_printed(page: Page, printed: PrintedLine) -> None:
     for line in visible_lines(printed.text):
         page.block([(line, "")], 2)
     if printed.cut:
-        page.row((f"  … {printed.cut:,} more characters of this line are in the log of the run", "warning"))
+        page.row((f"  … {counted(printed.cut, 'more character')} of this line in the run log", "warning"))

@@ -121,7 +121,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if trace.events and not self._outline.rows:
             return f"No match   {key_of('filter')} search   {key_of('clear_filter')} clear"
         if trace.left_out:
-            return f"… and {trace.left_out:,} more events, which only the log of the run has"
+            return f"… and {counted(trace.left_out, 'more event')}, in the run log only"
         if trace.live:
             return "…"
         return trace.problem or ("" if trace.events else "No events")

@@ -102,7 +102,7 @@ CASE = (
         "Apply the value and save every file",
         "ctrl+s",
         rank=3,
-        footer="apply and save",
+        footer="save",
     ),
     _in_line("next_choice", "Next choice", "Go to the next completion", "down"),
     _in_line("previous_choice", "Previous choice", "Go to the previous completion", "up"),

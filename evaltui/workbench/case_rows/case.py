@@ -13,6 +13,7 @@ from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import JsonPath
+from evaltui.text.figures import show_local
 from evaltui.text.keys import key_of
 from evaltui.text.values import did_you_mean
 from evaltui.workbench.case_rows.folding import folded
@@ -195,7 +196,7 @@ def _facts(source: RowSource) -> Iterator[Row]:
 
 def _moment(timestamp: float) -> str:
     try:
-        return f"{datetime.fromtimestamp(timestamp, UTC):%Y-%m-%d %H:%M} UTC"
+        return show_local(datetime.fromtimestamp(timestamp, UTC))
     except (OverflowError, ValueError, OSError):
         return f"{timestamp}"
 

@@ -18,7 +18,7 @@ from evaltui.core.editing.turn import (
 )
 from evaltui.core.model.events import describe_response
 from evaltui.core.model.json_values import spelt, value_at
-from evaltui.text.figures import show_size
+from evaltui.text.figures import counted, show_size
 from evaltui.text.values import show_value
 from evaltui.workbench.case_rows.calls import call_rows, intermediate_rows, response_rows
 from evaltui.workbench.case_rows.turn_source import TurnSource, add_turn, rubric_rows
@@ -282,7 +282,7 @@ def _agents(turn: TurnSource) -> Iterator[Row]:
         if not isinstance(agent, dict):
             continue
         tools = agent.get(spelt("tool_declarations", agent))
-        count = f", {len(tools)} tools" if isinstance(tools, list) and tools else ""
+        count = f", {counted(len(tools), 'tool')}" if isinstance(tools, list) and tools else ""
         yield Row(
             turn.id("agent", key),
             "part",

@@ -205,7 +205,7 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
     if calls > MOST_CALLS:
         nothing = TurnResult("these calls", (), ResponseDiff(None, None))
         state = _states(before.state_after, now.state_after)
-        return Difference(f"{calls:,} calls are too many to be compared", nothing, state)
+        return Difference(f"{counted(calls, 'call')}: too many to compare", nothing, state)
     invocations = invocations_from_events(before.events)[:1] + invocations_from_events(now.events)[:1]
     if len(invocations) < 2:
         return None

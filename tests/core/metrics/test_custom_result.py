@@ -70,7 +70,7 @@ def test_results_without_a_verdict_need_no_turns(status):
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        (returned(turns=[("PASSED", 1.0)]), "per_invocation_results has 1 entries for 2 turns"),
+        (returned(turns=[("PASSED", 1.0)]), "per_invocation_results has 1 entry for 2 turns"),
         (returned(status="GREAT"), "overall_eval_status"),
         (returned(status="ERROR"), "overall_eval_status"),
         (returned(status=1), "overall_eval_status"),

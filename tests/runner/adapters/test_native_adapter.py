@@ -286,7 +286,7 @@ async def test_a_call_of_a_tool_that_is_not_there():
 async def test_an_agent_that_goes_round_in_circles():
     rules = [Rule(user="x", call=("double", {"n": 1})), Rule(after_tool="double", call=("double", {"n": 1}))]
     chat = await Conversation.with_agent(agent(*rules, tools=[double]))
-    with pytest.raises(RuntimeError, match=f"called its model {MAX_MODEL_CALLS} times in one turn"):
+    with pytest.raises(RuntimeError, match=f"made {MAX_MODEL_CALLS} model calls in one turn"):
         await chat.say("x")
     assert len(chat.of_kind("model_request")) == MAX_MODEL_CALLS
 

@@ -15,9 +15,9 @@ from evaltui.core.metrics.judges.judge import (
     Judge,
     Sample,
     ask_samples,
-    counted,
     judge_options,
     judgement,
+    votes_counted,
     votes_of,
 )
 from evaltui.core.metrics.judges.rubrics import HeldRubric
@@ -186,7 +186,7 @@ def _judged(given: MetricInput, number: int, samples: Sequence[Sample]) -> Invoc
 
 
 def _reason(found: Judgement) -> str:
-    parts = [counted(found.votes)]
+    parts = [votes_counted(found.votes)]
     if found.score == 0.0:
         why = cut(" ".join(found.rationale.split()), _LONGEST_REASON)
         parts = [": ".join(filter(None, (_DISAGREES, why))), *parts]

@@ -20,10 +20,10 @@ from evaltui.core.metrics.judges.judge import (
     Sample,
     Statement,
     ask_all,
-    counted,
     deciding,
     judge_options,
     read_json,
+    votes_counted,
 )
 from evaltui.core.metrics.judges.transcript import (
     Entry,
@@ -384,7 +384,7 @@ def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
         named = [f"{_quote(one)} ({vote.label if vote else ''})" for one, vote in deciders]
         text = f"{len(wrong)} of {len(judgements)} sentences are not supported"
         reasons.append(f"{text}: {some_of(named, _SENTENCES_NAMED)}")
-    short = (counted(judgement.votes) for judgement in judgements if judgement.score is not None)
+    short = (votes_counted(judgement.votes) for judgement in judgements if judgement.score is not None)
     reasons += [worst] if (worst := min(filter(None, short), default="")) else []
     return "; ".join(reasons)
 

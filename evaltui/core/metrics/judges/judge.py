@@ -17,6 +17,7 @@ from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_e
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy, Judgement, MetricResult, Vote
 from evaltui.core.prompts import Prompt
+from evaltui.text.figures import counted
 
 
 class JudgeModelOptions(BaseModel):
@@ -198,10 +199,10 @@ class Statement:
     evidence: tuple[tuple[str, str], ...] = ()
 
 
-def counted(votes: Sequence[Vote]) -> str:
+def votes_counted(votes: Sequence[Vote]) -> str:
     """`4 of 5 answers counted`; "" where all did."""
     valid = sum(vote.score is not None for vote in votes)
-    return "" if valid == len(votes) else f"{valid} of {len(votes)} votes counted"
+    return "" if valid == len(votes) else f"{valid} of {counted(len(votes), 'vote')} counted"
 
 
 def _object(**properties: Schema) -> Schema:

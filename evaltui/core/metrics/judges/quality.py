@@ -19,9 +19,9 @@ from evaltui.core.metrics.judges.judge import (
     Sample,
     Statement,
     ask_samples,
-    counted,
     judge_options,
     read_json,
+    votes_counted,
 )
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.judges.verdicts import (
@@ -119,7 +119,7 @@ def _rated_turn(
     reasons = [f"rated {score:g} on a scale from {scale}"] if status is Status.FAILED else []
     if status is Status.FAILED and vote.rationale:
         reasons[0] += f": {vote.rationale}"
-    reasons += [problem] if (problem := counted(votes)) else []
+    reasons += [problem] if (problem := votes_counted(votes)) else []
     judgement = Judgement("", subject, score, vote.rationale, deciding.evidence, votes)
     return InvocationScore(score, status, "; ".join(reasons), (judgement,))
 

@@ -44,6 +44,7 @@ from evaltui.core.metrics.metric import (
 )
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.prompts import fenced, prompt
+from evaltui.text.figures import counted
 
 Material = Callable[[MetricInput, int], dict[str, str]]
 """What a prompt shows of a turn (from 0) to be judged: texts by placeholder."""
@@ -176,7 +177,7 @@ def _turn(given: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[S
     if turn.status is Status.PASSED and any(one.score is None for one in judgements):
         turn = replace(turn, status=Status.NOT_EVALUATED)
     readable = sum(any(vote.label for vote in of_one.values()) for of_one in votes)
-    lost = f"{readable} of {len(votes)} votes counted" if readable < len(votes) else ""
+    lost = f"{readable} of {counted(len(votes), 'vote')} counted" if readable < len(votes) else ""
     return replace(turn, reason="; ".join(filter(None, (turn.reason, lost))))
 
 

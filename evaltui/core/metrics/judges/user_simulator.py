@@ -14,10 +14,10 @@ from evaltui.core.metrics.judges.judge import (
     JudgeFailedError,
     Sample,
     ask_samples,
-    counted,
     deciding,
     judge_options,
     read_json,
+    votes_counted,
     votes_of,
 )
 from evaltui.core.metrics.judges.transcript import json_line
@@ -110,7 +110,7 @@ def _judged(given: MetricInput, subject: str, samples: Sequence[Sample], thresho
         return undecided(given, votes[0].problem, (Judgement("", subject, None, votes=votes),))
     status = verdict(vote.score, threshold)
     reasons = [vote.rationale or "simulated user left its scenario"] if status is Status.FAILED else []
-    reasons += [short] if (short := counted(votes)) else []
+    reasons += [short] if (short := votes_counted(votes)) else []
     judgement = Judgement("", subject, vote.score, vote.rationale, votes=votes)
     return InvocationScore(vote.score, status, "; ".join(reasons), (judgement,))
 

@@ -13,6 +13,7 @@ from functools import partial
 from google.genai import types
 
 from ....core.model.events import Json, Step, split
+from ....text.figures import counted
 from ...call_recorder import current_call_recorder
 from ..native.agent import Agent, ToolContext
 from ..native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
@@ -146,8 +147,8 @@ class NativeSession:
             self._report_results(results)
             self._contents.append(_results_content(results, [result.call.asked.id for result in results]))
         raise RuntimeError(
-            f"agent {self._agent.name!r} called its model {MAX_MODEL_CALLS} times in one turn without "
-            "a response; it seems to loop"
+            f"agent {self._agent.name!r} made {counted(MAX_MODEL_CALLS, 'model call')} in one turn "
+            "without a response; endless loop?"
         )
 
     async def _ask(self) -> ModelResponse:

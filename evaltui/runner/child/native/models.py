@@ -19,7 +19,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from ....text.figures import show_duration
+from ....text.figures import counted, show_duration
 from .gemini_errors import (
     KNOWN_ERRORS,
     LONGEST_WAIT,
@@ -153,7 +153,7 @@ class GeminiModel:
         try:
             return await retrying(ask)
         except KNOWN_ERRORS as error:
-            tried = f" (tried {attempt.number} times)" if attempt.number > 1 else ""
+            tried = f" (tried {counted(attempt.number, 'time')})" if attempt.number > 1 else ""
             what_to_do = advice(error, vertexai="_client" in vars(self) and self._client.vertexai)
             raise ModelError(
                 f"model {self.name!r} gave no response{tried}: {describe(error)}. {what_to_do}"

@@ -12,6 +12,7 @@ from typing import Any
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -87,7 +88,7 @@ class OpenedField:
         if changed > _MOST_DISCARDED:
             apply = key_of("end_text" if self.is_text else "end_field")
             cancel = key_of("leave_field")
-            self.question = f"{changed} characters changed   {cancel} discard   {apply} apply"
+            self.question = f"{counted(changed, 'character')} changed   {cancel} discard   {apply} apply"
         return bool(self.question)
 
     def kind_for(self, now: Field) -> Kind:

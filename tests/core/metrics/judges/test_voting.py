@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.judges.judge import counted, deciding
+from evaltui.core.metrics.judges.judge import deciding, votes_counted
 from evaltui.core.model.outcome import Vote
 
 votes = st.lists(st.builds(Vote, st.sampled_from([1.0, 0.0, None]), st.text(max_size=3)), max_size=7)
@@ -23,5 +23,5 @@ def test_the_first_vote_of_the_majority_decides(votes):
 
 
 def test_votes_that_do_not_count_are_counted():
-    assert counted([Vote(1.0), Vote(0.0)]) == ""
-    assert counted([Vote(1.0), Vote(None), Vote(0.0)]) == "2 of 3 votes counted"
+    assert votes_counted([Vote(1.0), Vote(0.0)]) == ""
+    assert votes_counted([Vote(1.0), Vote(None), Vote(0.0)]) == "2 of 3 votes counted"
