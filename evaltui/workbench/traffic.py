@@ -69,8 +69,8 @@ class Traffic:
 
 
 def _in_columns(by_second: Mapping[int, int], now: float, columns: int) -> list[float]:
-    found = [0.0] * min(columns, int(now) + 1)
-    for second, number in by_second.items():
+    found = [0.0] * max(0, min(columns, int(now) + 1))
+    for second, number in by_second.items() if found else ():
         place = int(second * len(found) / (int(now) + 1))
         found[min(place, len(found) - 1)] += number
     return found

@@ -85,6 +85,19 @@ def test_requests_latency_and_tokens_over_time():
     assert traffic.tokens_over_time(0, 10) == [150]
 
 
+@pytest.mark.parametrize("width", [30, 78, 105, 106, 180])
+def test_a_run_fits_every_width(width):
+    run = run_of(16)
+    run.began -= 30
+    for one in (asked(0.0), answered(20.5, 0.5, 1200), event("error", 0, 21.6, code=429, retrying=True)):
+        run.traffic.on_event(one)
+    page = Page(width, 180)
+    write_running(page, run, [InFlight("night", 2, [asked(0.1)])], [])
+    text = " ".join(lines_of(page))
+    assert "1 rate limit" in text
+    assert "1,200" in text
+
+
 def test_a_wide_run_has_cards_and_its_failures_the_newest_first():
     run = run_of(16, done=5)
     for one in (asked(0.0), answered(0.5, 0.5, 1200), event("error", 0, 0.6, code=429, retrying=True)):
