@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from io import StringIO
+from typing import ClassVar
 
 from evaltui.commands.output import complain, write_stdout
 from evaltui.files.guide import UnknownTopicError, topic, topics
@@ -55,7 +56,7 @@ def _drawn(text: str, width: int) -> str:
             yield self.text
 
     class Page(Markdown):
-        elements = {**Markdown.elements, "heading_open": LeftHeading}  # noqa: RUF012
+        elements: ClassVar = {**Markdown.elements, "heading_open": LeftHeading}
 
     # The terminal's own background stays behind code, whether it is dark or light.
     theme = Theme({"markdown.code": "cyan", "markdown.h1": "bold", "markdown.h2": "bold cyan"})

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 from pilots import screen_text, until
+from textual.binding import Binding
 from textual.driver import Driver
 from textual.message_pump import MessagePump
 
 import evaltui.tui
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.panes.case.view import CaseView
 from evaltui.tui.widgets.lines import LineView
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.workbench import Workbench
@@ -160,3 +162,45 @@ async def test_keys_of_the_case_wait_until_its_field_is_left(write_agent, key):
         if key == "f4":
             await until(pilot, lambda: "close the field first" in screen_text(app))
         assert app.focused.id == "case-line"
+
+
+def test_no_key_is_bound_twice_in_one_widget():
+    twice = [
+        f"{cls.__name__}: {key} is {taken[key]} and {one.action}"
+        for cls in own_classes()
+        for taken in [{}]
+        for one in vars(cls).get("BINDINGS", ())
+        if isinstance(one, Binding)
+        for key in one.key.split(",")
+        if taken.setdefault(key, one.action) != one.action
+    ]
+    assert not twice
+
+
+def keys_shown():
+    """The modules that draw lines of keys, with the ids of their actions."""
+    for module in modules():
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Hint":
+                yield module, ast.literal_eval(node.args[0])
+
+
+def test_every_key_that_a_dialog_shows_does_something_there():
+    shown = set(keys_shown())
+    assert len(shown) > 20
+    classes = {
+        module: [one for one in own_classes() if one.__module__ == module.__name__] for module, _ in shown
+    }
+    dead = [
+        f"{module.__name__}: {action}"
+        for module, action in shown
+        if not any(hasattr(cls, f"action_{action}") for cls in classes[module])
+    ]
+    assert not dead
+
+
+@pytest.mark.parametrize("scope", [Scope.FIELD, Scope.TEXT])
+def test_every_key_in_the_footer_of_a_field_does_something(scope):
+    in_footer = [action.id for action in ACTIONS if scope in action.where and action.rank is not None]
+    assert in_footer
+    assert not [one for one in in_footer if not hasattr(CaseView, f"action_{one}")]

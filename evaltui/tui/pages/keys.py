@@ -18,7 +18,7 @@ _MOST_THAT_MATTER = 10
 # Of those that matter, a column.
 _ROWS = 5
 _SUBJECT_ROWS = 4
-_SUBJECT = 13
+_SUBJECT = 12
 _KEYS = 14
 _TITLE = 26
 _NAMED = frozenset(("help", "guide", "quit"))

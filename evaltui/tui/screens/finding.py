@@ -89,11 +89,21 @@ class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
             return [(f" {self._nothing()}", "muted")]
         row = self._rows[number]
         if isinstance(row, str):
-            return [(row, "muted")]
+            return [
+                (row, "muted"),
+                (" ", ""),
+                ("─" * max(0, self.line_width - cells([(row, "")]) - 1), "line"),
+            ]
         return [
             ("▌" if number == self.cursor else " ", "bold accent"),
             *self._draw_found(row, self.line_width - 1),
         ]
+
+
+def has_words(query: str, text: str) -> bool:
+    """Whether a text has every word of a query in it, whatever their case."""
+    found = text.casefold()
+    return all(word in found for word in query.casefold().split())
 
 
 class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, Found]):

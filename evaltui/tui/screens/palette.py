@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from textual import on
 from textual.fuzzy import Matcher
 
+from evaltui.files.agent_source import AgentFacts, agent_facts
 from evaltui.files.settings import recent_agents
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, both_ends
@@ -19,9 +21,9 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.pages.runs import Columns, run_line
-from evaltui.tui.screens.finding import SearchScreen
+from evaltui.tui.screens.finding import SearchScreen, has_words
 from evaltui.tui.theme import THEMES
-from evaltui.tui.widgets.lines import CursorLines
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.actions import ACTIONS, LISTS, Action, Scope, keys_of
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.keymap import key_name
@@ -95,6 +97,8 @@ class Palette:
         pane = f"In {self._scope.name.capitalize()}"
         here = [one for one in ACTIONS if self._scope in one.where and one.where != LISTS]
         everywhere = [one for one in ACTIONS if Scope.MAIN in one.where and one not in here]
+        # As in the footer: the most useful first.
+        here.sort(key=lambda one: (one.rank is None, one.rank or 0))
         for section, actions in ((pane, here), ("Everywhere", everywhere)):
             for action in actions:
                 if action.id != "palette" and (score := _score(query, action.title, action.help)) > 0:
@@ -118,19 +122,17 @@ class Palette:
 
     def _cases(self, query: str) -> Iterator[Entry]:
         """Sets and cases: every word of the query is looked for in ids and first texts."""
-        words = query.casefold().split()
-        for selection, title, about in islice(self._matching(words) if words else (), _MAX_CASES):
+        for selection, title, about in islice(self._matching(query) if query else (), _MAX_CASES):
             yield Entry(_IN_NAME, _CASES, title, "", about, partial(self._reveal, selection))
 
-    def _matching(self, words: list[str]) -> Iterator[tuple[Selection, Line, str]]:
+    def _matching(self, query: str) -> Iterator[tuple[Selection, Line, str]]:
         for eval_set in self._workbench.sets.listed:
             set_id = visible(eval_set.eval_set_id)
-            if all(word in eval_set.eval_set_id.casefold() for word in words):
+            if has_words(query, eval_set.eval_set_id):
                 about = f"Set of {counted(len(eval_set.cases), 'case')}"
                 yield Selection(eval_set.case_path), [("▾ ", "muted"), (set_id, "")], about
             for case in eval_set.cases:
-                text = f"{case.eval_id}\n{case.outline.first_text}".casefold()
-                if all(word in text for word in words):
+                if has_words(query, f"{case.eval_id}\n{case.outline.first_text}"):
                     first = cut(visible(case.outline.first_text), _MAX_TEXT)
                     selection = Selection(eval_set.case_path, case.eval_id)
                     mark = (
@@ -150,9 +152,9 @@ def _score(query: str, title: str, about: str) -> float:
     words = query.casefold().split()
     if not words:
         return 1.0
-    if all(word in title.casefold() for word in words):
+    if has_words(query, title):
         return _IN_TITLE + title.casefold().startswith(words[0])
-    if all(word in f"{title} {about}".casefold() for word in words):
+    if has_words(query, f"{title} {about}"):
         return _IN_HELP
     return Matcher(query).match(title)
 
@@ -201,8 +203,7 @@ class ThemeScreen(SearchScreen[str, str]):
     def find(self, query: str) -> list[str]:
         own = [theme.name for theme in THEMES]
         others = sorted(name for name in self.app.available_themes if name not in own)
-        words = query.casefold().split()
-        names = [name for name in (*own, *others) if all(word in name for word in words)]
+        names = [name for name in (*own, *others) if has_words(query, name)]
         return names if query else sorted(names, key=lambda name: name != self._before)
 
     def found_line(self, found: str, width: int) -> Line:
@@ -235,13 +236,25 @@ class AgentScreen(SearchScreen[Path, Path]):
     def __init__(self, current: Path) -> None:
         super().__init__()
         self._others = [path for path in recent_agents() if path != current.resolve()]
+        self._facts: dict[Path, AgentFacts] = {}
+
+    def on_mount(self) -> None:
+        self.run_worker(self._read_facts(), group="facts", exclusive=True)
+
+    async def _read_facts(self) -> None:
+        for path in self._others:
+            self._facts[path] = await asyncio.to_thread(agent_facts, path)
+            self.query_one(DrawnLine).refresh()
 
     def find(self, query: str) -> list[Path]:
-        return [
-            path
-            for path in self._others
-            if all(word in str(path).casefold() for word in query.casefold().split())
-        ]
+        return [path for path in self._others if has_words(query, str(path))]
+
+    def about(self, found: Path) -> str:
+        facts = self._facts.get(found)
+        if facts is None:
+            return ""
+        sets = counted(facts.sets, "eval set") if facts.sets else "no eval sets"
+        return " · ".join(filter(None, (facts.framework, facts.model, sets)))
 
     def found_line(self, found: Path, width: int) -> Line:
         return [(f" {visible(found.name)}", "bold"), (f"  {visible(str(found.parent))}", "muted")]
@@ -270,12 +283,14 @@ class PickRunScreen(SearchScreen[tuple[Path, str], Path]):
         await self._runs.close()
 
     def find(self, query: str) -> list[Path]:
-        words = query.casefold().split()
-        return [
-            path
-            for path in self._runs.paths or ()
-            if all(word in self._title(path).casefold() for word in words)
-        ]
+        return [path for path in self._runs.paths or () if has_words(query, self._title(path))]
+
+    def about(self, found: Path) -> str:
+        row = self._runs.row(found)
+        if row is None:
+            return ""
+        sets = ", ".join(one.eval_set_id for one in row.sets)
+        return "   ".join(filter(None, (row.title, sets, row.model)))
 
     def _title(self, path: Path) -> str:
         row = self._runs.row(path)

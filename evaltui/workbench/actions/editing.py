@@ -84,7 +84,7 @@ CASE = (
     _in_field(
         "next_field",
         "Next field",
-        "Apply the value and edit the next field",
+        "Take the completion, else apply the value and edit the next field",
         "tab",
         rank=2,
         footer="next field",
