@@ -72,6 +72,8 @@ class Criteria:
         self._say = say
         self._set_path = set_path
         self.path = sets.config_path(set_path)
+        # By metric, and what they are of.
+        self._known_scores: tuple[object, Mapping[str, Scores]] | None = None
         # Data that was validated, and the config that it is.
         self._validated: dict[str, tuple[Any, EvalConfig | None]] = {}
 
@@ -209,7 +211,14 @@ class Criteria:
         return {"criteria": DEFAULT_CRITERIA} if draft.saved is None else draft.saved.value
 
     def _scores(self) -> Mapping[str, Scores]:
-        """By metric."""
+        """By metric; the same ones as long as no result is another."""
+        results = self._outcomes.results
+        state = results, results.version, self._sets.workspace
+        if self._known_scores is None or self._known_scores[0] != state:
+            self._known_scores = state, self._scores_now()
+        return self._known_scores[1]
+
+    def _scores_now(self) -> Mapping[str, Scores]:
         scores: dict[str, dict[CaseId, list[float | None]]] = {}
         for eval_set in self.sets:
             for case in eval_set.cases:

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.jsondoc.splices import LineChange
@@ -22,6 +23,9 @@ from evaltui.workbench.state import CaseOutcome, RunRef
 
 if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
+
+# Cases that are scored before what is known is looked at again.
+_AT_ONCE = 50
 
 
 class Flip(NamedTuple):
@@ -110,15 +114,16 @@ class FlipSearch:
         flips: list[Flip] = []
         known = waiting = unknown = 0
         same = saved is edited or saved == edited
+        is_saved, is_edited = _Same(saved), _Same(edited)
         for case, scored in self._outcomes_of_sets():
-            if scored.config is saved or scored.config == saved:
+            if is_saved(scored.config):
                 self._by_saved[case] = _BySaved(scored.run, scored.stored, saved, scored.result)
             if same:
                 continue
             before = self._known(case, scored, saved)
             if self._outcomes.is_rescored(case) or before is None:
                 waiting += 1
-            elif before.result is None or not (scored.config is edited or scored.config == edited):
+            elif before.result is None or not is_edited(scored.config):
                 unknown += 1
             else:
                 known += 1
@@ -157,13 +162,12 @@ class FlipSearch:
         )
 
     async def score_by_saved(self) -> None:
-        """Scores what is not known yet by the criteria on disk; no agent and no model is asked."""
+        """Scores the next cases that are not known yet by the criteria on disk, without agent and model."""
         saved = self._criteria.saved_config()
         if saved is None:
             return
-        for case, scored in list(self._outcomes_of_sets()):
-            if self._known(case, scored, saved) is not None:
-                continue
+        unknown = (one for one in self._outcomes_of_sets() if self._known(*one, saved) is None)
+        for case, scored in list(islice(unknown, _AT_ONCE)):
             events = await asyncio.to_thread(self._outcomes.traces.events_of, case)
             new = None
             if events is not None:
@@ -175,7 +179,7 @@ class FlipSearch:
 
     def _known(self, case: CaseId, scored: CaseOutcome, saved: EvalConfig) -> _BySaved | None:
         known = self._by_saved.get(case)
-        if known is None or known.run != scored.run or known.config != saved:
+        if known is None or known.run != scored.run or not (known.config is saved or known.config == saved):
             return None
         return known if known.stored is scored.stored or known.stored.says_the_same(scored.stored) else None
 
@@ -185,6 +189,21 @@ class FlipSearch:
                 key = CaseId(eval_set.case_path, case.eval_id)
                 if (scored := self._outcomes.get(key)) is not None:
                     yield key, scored
+
+
+class _Same:
+    """Whether configs, most of which are the same objects, say the same as one."""
+
+    def __init__(self, config: EvalConfig) -> None:
+        self._config = config
+        # Kept, so that no other one gets the number of one that is gone.
+        self._known: dict[int, tuple[EvalConfig, bool]] = {}
+
+    def __call__(self, other: EvalConfig) -> bool:
+        known = self._known.get(id(other))
+        if known is None:
+            known = self._known[id(other)] = other, other is self._config or other == self._config
+        return known[1]
 
 
 def _differ(before: CaseResult, after: CaseResult) -> bool:

@@ -172,7 +172,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         super().draw_soon()
 
     def draw(self) -> None:
-        if self._shown_state() != self._followed:
+        if self._shown_state() != self._followed and not self._waits:
             self.follow()
 
     def _shown_state(self) -> tuple[object, object, object]:
