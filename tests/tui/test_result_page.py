@@ -259,7 +259,7 @@ def test_a_running_case_fills_in_beside_what_is_expected():
     lines = lines_of(page)
     assert lines[0].startswith(" ◐ RUNNING   Turn 2 of 3  streaming")
     assert "timeout 30 s" in lines[2]
-    assert around(lines, "▸ Turn 1 =", 1) == ["▸ Turn 1 = Set the bedroom 1/1 calls 0.10 s"]
+    assert around(lines, "▸ Turn 1 =", 1) == ["▸ Turn 1 = Set the bedroom 1/1 call 0.10 s"]
     assert around(lines, "▾ Turn 2 ◐", 1) == ["▾ Turn 2 ◐ And the kitchen 1/2 calls so far"]
     assert any(line.split() == ["ask", "=", "ask"] for line in lines)
     assert any(line.endswith("The kitchen▋") for line in lines)

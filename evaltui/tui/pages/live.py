@@ -22,6 +22,7 @@ from evaltui.tui.pages.running import (
     InFlight,
     calls_in,
     elapsed,
+    plot_width,
     turn_in_words,
     turn_of,
     waiting,
@@ -99,7 +100,7 @@ def _by_turn(events: Sequence[Event]) -> Mapping[int, list[Event]]:
 def _figures(live: LiveCase, turn: int, count: int, width: int) -> list[Figure]:
     seconds = elapsed(live.events, live.run)
     tokens = sum(int((event.usage or {}).get("total_token_count") or 0) for event in live.events)
-    room = width // 4 - 14
+    room = plot_width(width)
     return [
         Figure(
             "elapsed",

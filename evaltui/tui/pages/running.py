@@ -85,7 +85,7 @@ def _figures(run: Run, width: int) -> list[Figure]:
     """Requests, latency and tokens over the run; what they cost is not known."""
     traffic, now = run.traffic, run.seconds
     rate, latency = traffic.requests_per_minute(now), traffic.latency(now)
-    columns = width // 4 - 14 if width >= ROOMY else 0
+    columns = plot_width(width)
     plots = [
         sparkline(as_shares(values), ["accent"] * len(values))
         for values in (
@@ -97,7 +97,7 @@ def _figures(run: Run, width: int) -> list[Figure]:
     refused = counted(traffic.rate_limits, "rate limit") if traffic.rate_limits else ""
     return [
         Figure("requests/min", show_number(rate), refused, plots[0] if rate else ()),
-        Figure("latency", show_duration(latency), "", plots[1]),
+        Figure("latency", show_duration(latency), "", plots[1] if latency is not None else ()),
         Figure(
             "tokens",
             show_number(traffic.tokens or None),
@@ -108,15 +108,21 @@ def _figures(run: Run, width: int) -> list[Figure]:
     ]
 
 
+def plot_width(width: int) -> int:
+    """Cells of the plot of a figure on a page of so many cells."""
+    return width // 4 - 14 if width >= ROOMY else 8
+
+
 def write_figures(page: Page, figures: Sequence[Figure]) -> None:
     """Figures as cards; where there is less room, in as few lines as they need."""
     if page.width < ROOMY:
         line: Line = []
         for one in figures:
             limit = f"  {one.limit}" if one.limit else ""
-            part: Line = [(f" {one.name} ", "muted"), (one.value, "bold"), (limit, "faint")]
+            plot: Line = [(" ", ""), *one.plot] if one.plot else []
+            part: Line = [(f" {one.name} ", "muted"), (one.value, "bold"), *plot, (limit, "faint")]
             if line and cells(line) + cells(part) + 2 > page.width:
-                page.lines.append(line)
+                page.lines.append(cut(line, page.width))
                 line = []
             line += [*([("  ", "")] if line else []), *part]
         page.lines.append(cut(line, page.width))

@@ -21,7 +21,7 @@ from evaltui.text.lines import Line, pad
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, counts, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
-from evaltui.tui.pages.running import Figure, write_figures
+from evaltui.tui.pages.running import Figure, plot_width, write_figures
 from evaltui.tui.pages.verdict import ROOMY, chip, gating, short_names
 from evaltui.tui.pages.writer import Link, Page
 from evaltui.workbench.outcomes import CasePast, Outcomes
@@ -89,7 +89,7 @@ def _write_head(page: Page, scored: Sequence[Scored], total: int) -> None:
 
 def _figures(scored: Sequence[Scored], total: int, width: int) -> Iterator[Figure]:
     """Pass rate, time and tokens; what they cost is not known."""
-    room = width // 4 - 14
+    room = plot_width(width)
     passed = sum(one.result.status == "PASSED" for one in scored)
     yield Figure(
         "pass rate", show_rate(passed / total), f"{passed}/{total}", bar(passed / total, room, "success")
