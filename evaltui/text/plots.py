@@ -30,18 +30,22 @@ def column_plot(
     width: int,
     height: int,
     marks: Sequence[Span] = (),
+    top: str = "",
 ) -> list[Line]:
     """Shares as columns in eighths of a cell, the last ones at the right, with 0% and 100% at the left.
 
-    `marks`, one for each value, stand in a line below the columns.
+    `marks`, one for each value, stand in a line below the columns; `top` is what a share of 1 is, such as
+    `4.6 s`, where that is not 100%.
     """
-    margin = len("100% ")
+    margin = len(top or "100%") + 1
     room = max(1, width - margin)
     shown = list(zip(values, roles, strict=True))[-room:]
     wide = min(_WIDEST_COLUMN, max(1, room // max(1, len(shown))))
     # Columns that are wide enough do not touch.
     gap = " " if wide > 2 else ""
     labels = {0: "0%", **({(height - 1) // 2: "50%"} if height >= _WITH_HALF else {}), height - 1: "100%"}
+    if top:
+        labels = {0: "0", height - 1: top}
     lines: list[Line] = []
     for row in reversed(range(height)):
         columns = [(_column(value, row, height) * (wide - len(gap)) + gap, role) for value, role in shown]

@@ -27,7 +27,7 @@ def make_pane(id: str, workbench: Workbench) -> Pane:
     from evaltui.tui.panes.recent_runs import RecentRuns
     from evaltui.tui.panes.result import ResultView
     from evaltui.tui.panes.start import StartView
-    from evaltui.tui.panes.trace import TraceView
+    from evaltui.tui.panes.trace.view import TraceView
 
     kinds: dict[str, Callable[..., Pane]] = {
         "case": CaseView,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Region
 from textual.widget import Widget
 
 from evaltui.files.agent_source import SourcePlace
@@ -56,6 +57,14 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
 
     def mark(self) -> Span | None:
         """What its tab says of it, in a glyph."""
+        return None
+
+    def above(self) -> Widget | None:
+        """What stands above it and belongs to it, such as the heads of its columns."""
+        return None
+
+    def beside(self) -> Beside | None:
+        """What shares its place: the details of what is current in it."""
         return None
 
     def below(self) -> Widget | None:
@@ -154,6 +163,18 @@ class PaneFrame(Vertical):
             parts = tab_parts(self._tabs, width, focused=focused, between=EMPTY_BAR)
             self.border_title = Content("").join(content(self, line, action) for action, line in parts)
             self.border_subtitle = content(self, fitting(list(self._where), width))
+
+
+class Beside(PaneFrame):
+    """A frame that takes a part of the place of a pane, or all of it."""
+
+    @abstractmethod
+    def split(self, region: Region) -> tuple[Region | None, Region | None]:
+        """The pane's part of a region and the rest; None for what has no part."""
+
+    @abstractmethod
+    def source(self) -> SourcePlace | None:
+        """Where the source of what it shows stands."""
 
 
 class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):

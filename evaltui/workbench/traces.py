@@ -208,6 +208,9 @@ def _events_of(stretch: _Stretch) -> _ByRepeat:
     return events_between(stretch.log, stretch.place, stretch.case, stretch.eval_set_id)
 
 
+# A row that keeps turns apart.
+GAP = -1
+
 _TERM = re.compile(r'(?P<not>-?)(?:(?P<field>kind|agent):)?(?:"(?P<quoted>[^"]*)(?:"|$)|(?P<word>\S+))')
 
 
@@ -217,8 +220,8 @@ def problem_of(search: str) -> str:
 
 
 class Outline:
-    """`rows` are the numbers of spans from top to bottom; those that a search keeps stand below what they
-    ran in.
+    """`rows` are the numbers of spans from top to bottom, `GAP` before each turn but the first; those that a
+    search keeps stand below what they ran in.
     """
 
     def __init__(self) -> None:
@@ -240,6 +243,7 @@ class Outline:
                 return
             if self._is_last(span):
                 if not any(number in self.folded for number in self.tree.ancestors(span.number)):
+                    self._rows += [GAP] if span.parent is None and self._rows else []
                     self._rows.append(span.number)
             else:
                 self._stale = True
@@ -252,7 +256,9 @@ class Outline:
         return self._rows
 
     def span(self, row: int) -> Span:
-        return self.tree.spans[self.rows[row]]
+        """The span of a row; the turn below a gap."""
+        rows = self.rows
+        return self.tree.spans[rows[row] if rows[row] != GAP else rows[row + 1]]
 
     def row_of(self, number: int) -> int | None:
         """The row of a span; unfolds what hides it. None where the search leaves it out."""
@@ -291,6 +297,7 @@ class Outline:
         while stack:
             number = stack.pop()
             if kept is None or number in kept:
+                rows += [GAP] if rows and self.tree.spans[number].parent is None else []
                 rows.append(number)
                 if kept is not None or number not in self.folded:
                     stack += reversed(self.tree.spans[number].children)

@@ -7,6 +7,9 @@ from pilots import in_panes, screen_lines, screen_text, turn, until, until_ran, 
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.inspector import Inspector, InspectorLines
+from evaltui.tui.panes.result import ResultView
+from evaltui.tui.panes.trace.view import TraceView
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -63,6 +66,12 @@ async def ran(app, pilot, eval_id):
     app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, eval_id))
     await pilot.press("r")
     await until_ran(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
+
+
+def page_text(app):
+    """What the inspector of the trace says, as far as it is written."""
+    lines = app.screen.query_one("#trace-inspector", Inspector).lines.page.lines
+    return "\n".join("".join(text for text, _ in line) for line in lines)
 
 
 def marked(app):
@@ -130,18 +139,22 @@ async def test_the_trace_shows_every_event_and_all_of_each(desk, size):
         await ran(app, pilot, "differs")
         await until(pilot, lambda: "It is there." in screen_text(app))
         shown = screen_text(app)
-        assert '← {"' in shown
-        assert shown.index("tool     find") < shown.index("← ") < shown.index("It is there.")
+        assert shown.index("tool  find") < shown.index("It is there.")
         await pilot.press("home", "down", "down", "enter")
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
-        await until(pilot, lambda: '"kind": "tool_call"' in screen_text(app))
-        await pilot.press("tab", "tab")
-        await until(pilot, lambda: '"kind": "tool_result"' in screen_text(app))
-        await pilot.press("tab")
-        await until(pilot, lambda: "→ find   by root_agent" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.focused, InspectorLines))
+        await pilot.press("left", "left")
+        await until(pilot, lambda: '"kind": "tool_call"' in page_text(app))
+        assert '"kind": "tool_result"' in page_text(app)
+        await pilot.press("right", "right")
+        await until(pilot, lambda: '"found": [' in page_text(app))
+        await pilot.press("right", "right")
+        await until(pilot, lambda: "→ find   by root_agent" in page_text(app))
+        await pilot.press("right")
+        await until(pilot, lambda: "agent.py:6" in page_text(app))
         assert "\x1b" not in screen_text(app)
         await pilot.press("escape")
-        await until(pilot, lambda: not isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: isinstance(app.focused, TraceView))
+        assert "tool  find" in screen_text(app)
 
 
 async def test_a_trace_opens_at_its_first_error(desk):
@@ -149,9 +162,51 @@ async def test_a_trace_opens_at_its_first_error(desk):
     async with app.run_test(size=NARROW) as pilot:
         await ran(app, pilot, "raises")
         await pilot.press("t")
-        await until(pilot, lambda: "! error   ValueError: [/boom] \\x1b[2J" in screen_text(app))
+        await until(pilot, lambda: "! error ValueError: [/boom] \\x1b[2J" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: "in root_agent" in screen_text(app))
+
+
+@pytest.mark.parametrize(
+    ("size", "keys", "is_beside"),
+    [((160, 45), "z", True), ((120, 36), "z", False), ((220, 60), "", True)],
+    ids=["zoomed", "below", "dock"],
+)
+async def test_where_there_is_room_the_inspector_follows_the_trace(desk, size, keys, is_beside):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=size) as pilot:
+        await ran(app, pilot, "differs")
+        await pilot.press("t", *keys, "home")
+        await until(pilot, lambda: "turn 1" in page_text(app))
+        inspector, trace = app.screen.query_one(Inspector), app.screen.query_one(TraceView)
+        assert (inspector.region.x > trace.region.right) == is_beside
+        assert (inspector.region.y > trace.region.bottom) != is_beside
+        # The next difference is what the inspector shows next; the focus stays.
+        await pilot.press("n")
+        await until(pilot, lambda: "tool find" in page_text(app))
+        await pilot.press("left")
+        await until(pilot, lambda: "→ find" in page_text(app) or "No request known" in page_text(app))
+        assert isinstance(app.focused, TraceView)
+        await pilot.press("right", "right")
+        await until(pilot, lambda: "≠ argument differs" in page_text(app))
+        await pilot.press("enter", "escape", "t")
+        await until(pilot, lambda: isinstance(app.focused, ResultView))
+
+
+async def test_a_page_of_the_inspector_goes_with_its_pane(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, "differs")
+        await pilot.press("t", "enter")
+        await until(
+            pilot, lambda: isinstance(app.focused, InspectorLines) and "Inspector" not in screen_text(app)
+        )
+        await pilot.press("3", "5")
+        await until(pilot, lambda: isinstance(app.focused, TraceView) and "tool  find" in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.focused, InspectorLines))
+        await pilot.resize_terminal(220, 60)
+        await until(pilot, lambda: "tool  find" in screen_text(app) and " Inspector" in screen_text(app))
 
 
 async def test_a_trace_grows_while_the_case_runs(desk):
@@ -197,7 +252,7 @@ async def test_a_trace_is_folded_and_searched(desk):
         await pilot.press("down", "space")
         await until(pilot, lambda: "It is there." not in screen_text(app))
         await pilot.press("space", "slash", *"kind:tool")
-        await until(pilot, lambda: "kind:tool" in screen_text(app) and "tool     find" in screen_text(app))
+        await until(pilot, lambda: "kind:tool" in screen_text(app) and "tool  find" in screen_text(app))
         assert "It is there." not in screen_text(app)
         await pilot.press("x")
         await until(pilot, lambda: "unknown kind 'toolx'; kinds are" in screen_text(app))

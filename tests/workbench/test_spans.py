@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evaltui.core.model.events import Event, text, tool_call, tool_result, transfer
 from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.spans import Span, SpanTree, request_of
-from evaltui.workbench.traces import Outline, problem_of
+from evaltui.workbench.traces import GAP, Outline, problem_of
 
 
 def said(message, turn=0, t=0.0):
@@ -165,7 +165,7 @@ def test_every_event_is_in_one_span_and_rows_grow_as_if_made_at_once(events, ste
     outline = Outline()
     for start in range(0, len(events), step):
         outline.add(events[start : start + step])
-        assert len(outline.rows) == len(outline.tree.spans)
+        assert len(outline.rows) == len(outline.tree.spans) + max(0, len(outline.tree.turns) - 1)
     whole = Outline()
     whole.add(events)
     assert outline.rows == whole.rows
@@ -189,7 +189,7 @@ def test_what_is_folded_is_hidden_and_nothing_else(events, data):
     for number in folded:
         outline.toggle(number)
     hidden = {span.number for span in outline.tree.spans if folded & set(outline.tree.ancestors(span.number))}
-    assert set(outline.rows) == {span.number for span in outline.tree.spans} - hidden
+    assert set(outline.rows) - {GAP} == {span.number for span in outline.tree.spans} - hidden
     for number in hidden:
         row = outline.row_of(number)
         assert row is not None

@@ -22,7 +22,8 @@ class Span:
 
     `number` is its place in `SpanTree.spans`, `parent` that of the span it ran in. `begin` and `end` are
     seconds since the run began. `call` counts the calls of its turn that are scored, from 0; it is None for
-    whatever is none of them. `failed` is true where an error happened in it or below it.
+    whatever is none of them. `failed` is true where an error happened in it or below it. `asked` and `told`
+    are the tokens in it and below it, as models and as the steps of agents report them.
     """
 
     number: int
@@ -37,6 +38,8 @@ class Span:
     children: list[int] = field(default_factory=list)
     call: int | None = None
     failed: bool = False
+    asked: int = 0
+    told: int = 0
 
     @property
     def seconds(self) -> float:
@@ -50,6 +53,11 @@ class Span:
     def event(self, kind: str) -> Event | None:
         """Its last event of a kind."""
         return next((event for event in reversed(self.events) if event.kind == kind), None)
+
+    @property
+    def tokens(self) -> int:
+        """Of the model calls in it; where a framework reports none, those that its steps tell of."""
+        return self.asked or self.told
 
     @property
     def usage(self) -> Json | None:
@@ -110,10 +118,9 @@ class SpanTree:
         is_failure = event.kind == "error" and not event.data.get("retrying")
         if is_failure and self.first_error is None:
             self.first_error = span.number
-        if event.kind == "model_response":
-            self._asked += _tokens(event.usage)
-        else:
-            self._told += _tokens(event.usage)
+        tokens = _tokens(event.usage)
+        asked, told = (tokens, 0) if event.kind == "model_response" else (0, tokens)
+        self._asked, self._told = self._asked + asked, self._told + told
         self._has_models = self._has_models or span.kind == "model"
         if event.id:
             self._of_event.setdefault(event.id, span.number)
@@ -122,6 +129,7 @@ class SpanTree:
             around.end = max(around.end, event.t)
             around.begin = min(around.begin, span.begin)
             around.failed = around.failed or is_failure
+            around.asked, around.told = around.asked + asked, around.told + told
 
     def _joined(self, event: Event) -> Span | None:
         """The span that this event is a further part of."""

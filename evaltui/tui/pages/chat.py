@@ -16,7 +16,7 @@ from evaltui.text.markdown import markdown
 from evaltui.text.syntax import arguments_line, change_lines, code, value_line
 from evaltui.text.values import cut, visible, visible_block, visible_lines
 from evaltui.tui.pages.calls import TurnCalls, write_calls
-from evaltui.tui.pages.trace import write_event
+from evaltui.tui.pages.span import write_event
 from evaltui.tui.pages.turns import write_heads, write_response
 from evaltui.tui.pages.writer import Folding, Page, write_code, write_error, write_json
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript

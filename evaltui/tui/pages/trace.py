@@ -1,41 +1,46 @@
-"""The trace: a span as a row, and in full its events, model request, response and the graph of its turn."""
+"""The trace: the time axis, a span as a row, and below the rows where the time went."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.core.model.events import Event, Json, describe_response
-from evaltui.core.trace.graph import AgentUse, Graph
-from evaltui.core.trace.spans import Request, Span
+from evaltui.core.trace.spans import Span
+from evaltui.core.trace.time_spent import TimeSpent
 from evaltui.text.figures import counted, show_duration
-from evaltui.text.lines import Line, cells, pad
+from evaltui.text.lines import Line, both_ends, cells, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.lines import cut as cut_line
-from evaltui.text.plots import waterfall_bar
+from evaltui.text.outcomes import GLYPHS, ROLES
+from evaltui.text.plots import bar, column_plot, waterfall_bar
 from evaltui.text.syntax import arguments_line, value_line
-from evaltui.text.values import cut, visible, visible_block
-from evaltui.tui.pages.writer import Page, write_code, write_json
+from evaltui.text.values import cut, visible
+from evaltui.tui.pages.writer import Page
 
-_LABEL = 9
-_TOKENS = 11
+if TYPE_CHECKING:
+    from evaltui.workbench.outcomes import CasePast
+
+_GUTTER = 3
+_LABEL = 6
+_TOKENS = 12
 _DURATION = 7
 # Times are a picture where there is room for it.
-_WITH_BARS = 90
-_MOST_BAR = 40
+WITH_BARS = 90
 # Seconds.
 _LONG = 0.5
 _SPAN_ROLES = {"agent": "agent", "model": "model", "tool": "tool"}
+_KIND_ROLES = {**_SPAN_ROLES, "state": "warning"}
 _MOST_INDENT = 6
+# Cells without which the response of a tool is left to the inspector.
+_LEAST_RESPONSE = 16
 # What does not fit in a row anyway need not be made into text.
 _LONGEST = 300
 _MARKS: Mapping[str, Text] = {
-    "same": ("= ", "muted"),
-    "changed": ("≠ ", "error"),
-    "moved": ("↕ ", "error"),
-    "extra": ("+ ", "error"),
+    "changed": ("≠", "error"),
+    "moved": ("↕", "error"),
+    "extra": ("+", "error"),
 }
-NO_MARK: Text = ("  ", "")
 
 
 class Scale(NamedTuple):
@@ -44,38 +49,74 @@ class Scale(NamedTuple):
     begin: float
     end: float
 
+    @classmethod
+    def of(cls, spans: Sequence[Span], turns: Iterable[Span]) -> Scale:
+        """One for all turns, so that their bars can be compared. It begins with the first agent at work: an
+        import before it has no bar."""
+        timed = [
+            spans[number]
+            for turn in turns
+            if turn.turn is not None
+            for number in turn.children
+            if spans[number].kind in _SPAN_ROLES
+        ]
+        if not timed:
+            return cls(0.0, 0.0)
+        return cls(min(span.begin for span in timed), max(span.end for span in timed))
 
-def span_line(span: Span, scale: Scale, width: int, *, folded: bool, op: str = "") -> Line:
-    """A span as a row. `op` says how a call differs."""
+
+def axis_line(scale: Scale, width: int) -> Line:
+    """What the columns of the rows are, and the times of the hairlines."""
+    room = _bar_cells(width)
+    if not room:
+        return both_ends([], [("tokens", "faint"), (f"{'time':>{_DURATION + 2}}", "faint")], width, least=0)
+    marks = ""
+    for quarter in range(4):
+        seconds = (scale.end - scale.begin) * quarter / 4
+        label = show_duration(seconds) if quarter else "0"
+        place = room * quarter // 4
+        if len(marks) <= place and place + len(label) <= room:
+            marks += " " * (place - len(marks)) + label
+    right = [(f"{'tokens':>{_TOKENS}}", "faint"), ("  ", ""), (pad(marks, room), "faint")]
+    return both_ends([], [*right, (f"{'time':>{_DURATION + 2}}", "faint")], width, least=0)
+
+
+def span_line(span: Span, scale: Scale, width: int, *, folded: bool, op: str = "", status: str = "") -> Line:
+    """A span as a row. `op` says how a call differs, `status` what came of a turn."""
     right = _right(span, scale, width)
     room = width - cells(right) - 1
-    left = cut_line(_left(span, folded, op, room), room)
+    left = cut_line([*_gutter(span, folded, op), *_left(span, status, room - _GUTTER)], room)
     return [*left, (" " * (width - cells(left) - cells(right)), ""), *right]
 
 
-def _left(span: Span, folded: bool, op: str, room: int) -> Line:
+def _gutter(span: Span, folded: bool, op: str) -> Line:
+    """How a call differs, and whether what is in it is folded away."""
+    fold = "▸" if folded else "▾" if span.kind == "turn" and span.children else ""
+    marks: Line = [_MARKS[op]] if op in _MARKS else []
+    marks += [(fold, "muted")] if fold else []
+    return [*marks, (" " * (_GUTTER - cells(marks)), "")]
+
+
+def _left(span: Span, status: str, room: int) -> Line:
     if span.kind == "turn":
-        return _turn(span)
-    indent = "  " * min(_MOST_INDENT, span.depth - 1)
-    line: Line = [_MARKS.get(op, NO_MARK), (indent, "")]
-    fold = ("▸ " if folded else "▾ ") if span.children else "  "
+        return _turn(span, status)
+    indent: Text = ("  " * min(_MOST_INDENT, span.depth - 1), "")
+    role = "error" if span.failed and span.kind == "agent" else _KIND_ROLES.get(span.kind, "muted")
+    kind: Text = (pad(span.kind, max(_LABEL, len(span.kind) + 1)), role)
     if span.kind == "agent":
-        return [*line, (fold, "muted"), (visible(span.agent), "bold error" if span.failed else "bold agent")]
+        return [indent, kind, (visible(span.agent), "bold error" if span.failed else "bold")]
     if span.kind == "error":
-        return [*line, (fold, ""), (pad("! error", _LABEL + 1), "error"), *_error(span.events[0].data)]
-    return [
-        *line,
-        (fold, "muted"),
-        (pad(span.kind, _LABEL), _SPAN_ROLES.get(span.kind, "muted")),
-        *_what(span, room),
-    ]
+        return [indent, (pad("! error", _LABEL + 2), "error"), *_error(span.events[0].data)]
+    return [indent, kind, *_what(span, room - cells([indent, kind]))]
 
 
-def _turn(span: Span) -> Line:
+def _turn(span: Span, status: str) -> Line:
     number = "Start" if span.turn is None else f"Turn {span.turn + 1}"
-    role = "error" if span.failed else "bold"
+    line: Line = [(number, "bold error" if span.failed else "bold")]
+    if status:
+        line += [(" ", ""), (GLYPHS[status], ROLES[status])]
     message = span.events[0].content if span.events and span.events[0].kind == "user" else None
-    return [(pad(number, _LABEL + 1), role), (_short(text_of(message)), "bold")]
+    return [*line, ("  ", ""), (_short(text_of(message)), "muted")]
 
 
 def _what(span: Span, room: int) -> Line:
@@ -86,7 +127,7 @@ def _what(span: Span, room: int) -> Line:
         case "tool":
             return _tool(span, room)
         case "transfer":
-            return [("→ ", "muted"), (visible(str(event.data.get("to", ""))), "bold")]
+            return [("⇄ ", "muted"), (visible(str(event.data.get("to", ""))), "bold agent")]
         case "state":
             return arguments_line(event.data.get("delta"), _LONGEST)[1:]
         case "console":
@@ -103,20 +144,32 @@ def _model(span: Span) -> Line:
     line: Line = [(visible(name), "")]
     if failed := span.event("error"):
         return [*line, ("  ", ""), *_error(failed.data)]
-    if answered is not None and answered.content is None:
-        return [*line, ("  ", ""), (_short(str(answered.data.get("error_message") or "nothing")), "error")]
-    return line
+    if answered is None:
+        return line
+    if answered.content is None:
+        return [*line, ("  ", ""), (_short(str(answered.data.get("error_message") or "no content")), "error")]
+    return [*line, (f" → {visible(came_of(answered.content))}", "muted")]
+
+
+def came_of(content: Json) -> str:
+    """What a model answered, in a word: the tools that it calls, else `text`."""
+    calls = [part["function_call"].get("name", "") for part in content.get("parts") or () if _calls(part)]
+    if len(calls) > 1:
+        return f"{calls[0]} and {len(calls) - 1} more"
+    return str(calls[0]) if calls else "text" if content.get("parts") else "nothing"
+
+
+def _calls(part: Mapping[str, Any]) -> bool:
+    return bool(part.get("function_call"))
 
 
 def _tool(span: Span, room: int) -> Line:
     called, returned = span.event("tool_call"), span.event("tool_result")
-    call = _part_of(called, "function_call") or _part_of(returned, "function_response")
+    call = part_of(called, "function_call") or part_of(returned, "function_response")
     line: Line = [(visible(str(call.get("name", ""))), "bold"), *arguments_line(call.get("args"), _LONGEST)]
-    if returned is not None:
-        # Of long arguments and a long result, both are seen to begin.
-        line = cut_line(line, max(_LABEL, room // 2))
-        response = _part_of(returned, "function_response").get("response")
-        line += [("  ← ", "muted"), *value_line(response, _LONGEST)]
+    if returned is not None and cells(line) + _LEAST_RESPONSE <= room:
+        response = part_of(returned, "function_response").get("response")
+        line += [(" → ", "muted"), *value_line(response, _LONGEST)]
     return line
 
 
@@ -125,21 +178,27 @@ def _error(data: Json) -> Line:
     return [(_short(": ".join(part for part in known if part)), "error")]
 
 
+def _bar_cells(width: int) -> int:
+    return 0 if width < WITH_BARS else width * 3 // 10
+
+
 def _right(span: Span, scale: Scale, width: int) -> Line:
     timed = span.kind in _SPAN_ROLES or span.kind == "turn"
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
+    if span.kind == "agent" and span.tokens:
+        tokens = f"{span.tokens:,}"
     shown = "…" if span.is_open else show_duration(span.seconds) if timed else ""
     took: Line = [("  ", ""), (f"{shown:>{_DURATION}}", "bold" if span.seconds >= _LONG else "muted")]
-    if width < _WITH_BARS:
+    room = _bar_cells(width)
+    if not room:
         return [(f"{tokens:>{_TOKENS}}", "muted"), *took] if tokens else took if shown else []
-    room = min(_MOST_BAR, width // 4)
-    bar: Line = [(" " * room, "")]
+    drawn: Line = [(" " * room, "")]
     if span.kind in _SPAN_ROLES:
         role = "error" if span.failed else _SPAN_ROLES[span.kind]
-        bar = waterfall_bar(
+        drawn = waterfall_bar(
             span.begin - scale.begin, span.end - scale.begin, scale.end - scale.begin, room, role
         )
-    return [(f"{tokens:>{_TOKENS}}", "muted"), ("  ", ""), *bar, *took]
+    return [(f"{tokens:>{_TOKENS}}", "muted"), ("  ", ""), *drawn, *took]
 
 
 def tokens_of(usage: Json | None) -> str:
@@ -148,11 +207,12 @@ def tokens_of(usage: Json | None) -> str:
     asked, answered = known.get("prompt_token_count"), known.get("candidates_token_count")
     if asked is None and answered is None:
         total = known.get("total_token_count")
-        return "" if total is None else str(total)
-    return f"{asked or 0} → {answered or 0}"
+        return "" if total is None else f"{total:,}"
+    return f"{asked or 0:,} → {answered or 0:,}"
 
 
-def _part_of(event: Event | None, name: str) -> Mapping[str, Any]:
+def part_of(event: Event | None, name: str) -> Mapping[str, Any]:
+    """The first part of an event's content of a name, such as `function_call`; empty without one."""
     parts = (event.content or {}).get("parts") or [] if event else []
     return next((part[name] for part in parts if name in part), {})
 
@@ -178,183 +238,53 @@ def _short(text: str) -> str:
     return visible(cut(" ".join(text[: 4 * _LONGEST].split()), _LONGEST))
 
 
-_MAX_VALUE = 160
+# Below the rows
+
+# Lines of the times, and of the plot of the last runs with its heading.
+TIMES_ROWS, PLOT_ROWS = 5, 6
+_MOST_PLOT = 8
+_MOST_RUNS = 40
 
 
-def write_events(page: Page, events: Sequence[Event]) -> None:
-    """One after the other; where there are several, each with its kind above it."""
-    for event in events:
-        if len(events) > 1:
-            page.blank()
-            page.row((event.kind.replace("_", " ").capitalize(), "bold accent"))
-        write_event(page, event)
-    if not events:
-        page.text([("nothing but what ran inside of it is known", "muted")])
-
-
-def write_response(page: Page, events: Sequence[Event]) -> None:
-    """What a model or a tool has answered, as a value."""
-    answers = [event for event in events if event.kind in ("model_response", "tool_result", "error")]
-    if not answers:
-        waiting = (
-            "no answer yet, or none that is known" if events else "only models and tools have a response"
-        )
-        page.text([(waiting, "muted")])
-    for event in answers:
-        write_event(page, event)
-
-
-def write_event(page: Page, event: Event) -> None:
-    """When and how long, its texts as they are meant to be read, then all of it as JSON."""
-    facts = {
-        "agent": visible(event.agent),
-        "branch": visible(event.branch),
-        "at": f"{show_duration(event.t)} after the start",
-        "took": "" if event.duration is None else show_duration(event.duration),
-        "tokens": tokens_of(event.usage),
-        "tool call": "inside a tool call" if event.data.get("nested") else "",
-    }
-    for label, value in facts.items():
-        if value:
-            page.labelled(label, [(value, "")])
-    for title, text in _titled_texts(event):
-        page.blank()
-        page.row((title, "bold"))
-        write_code(page, text, "pytb" if title == "Error" else "markdown")
-    page.blank()
-    page.row(("JSON", "bold"))
-    write_json(page, event.to_json())
-
-
-def _titled_texts(event: Event) -> list[tuple[str, str]]:
-    parts: list[dict[str, Any]] = (event.content or {}).get("parts") or []
-    texts = [("Thought" if part.get("thought") else "Text", str(part.get("text") or "")) for part in parts]
-    # In ADK it may be a whole content, which the JSON shows.
-    instruction = event.data.get("system_instruction")
-    texts += [("Instruction", instruction if isinstance(instruction, str) else "")]
-    texts += [("Error", str(event.data.get("traceback") or event.data.get("message") or ""))]
-    return [(title, text) for title, text in texts if text]
-
-
-NO_REQUEST = "no request to a model is known here: this framework, or this agent, reports none"
-
-
-def write_request(page: Page, request: Request | None) -> None:
-    """New contents first to the eye: those that were there before are dim."""
-    if request is None:
-        page.text([(NO_REQUEST, "muted")])
-        return
-    page.labelled("model", [(visible(request.model), "")])
-    if not request.is_first:
-        added = len(request.contents) - request.new
-        page.labelled("new", [(f"{added} of {len(request.contents)} contents", "bold accent")])
-    for change in request.changes:
-        page.labelled("changed", [(visible(change), "warning")])
-    if request.unrecorded:
-        page.labelled("not all", [(visible(request.unrecorded), "error")])
-    _write_instruction(page, request.system_instruction)
-    _write_contents(page, request)
-    _write_tools(page, request)
-    if request.config:
-        page.blank()
-        page.row(("Config", "bold"))
-        write_json(page, request.config)
-
-
-def _write_instruction(page: Page, instruction: str) -> None:
-    page.blank()
-    page.row(("System instruction", "bold"))
-    if instruction:
-        write_code(page, instruction, "markdown")
-    else:
-        page.block([("none", "muted")], 2)
-
-
-def _write_contents(page: Page, request: Request) -> None:
-    page.blank()
-    page.row(("Contents", "bold"), ("  what is new has a +", "muted"))
-    for number, content in enumerate(request.contents):
-        is_new = number >= request.new
-        mark: Line = [("+ " if is_new else "  ", "bold accent" if is_new else "muted")]
-        role = visible(str(content.get("role") or "user"))
-        for part in content.get("parts") or ():
-            page.text(_part(part, "" if is_new else "muted"), [*mark, (f"{role:<7}", "muted")])
-
-
-def _part(part: Json, role: str) -> Line:
-    if part.get("text"):
-        text = visible_block(str(part["text"]))
-        return [("(thought) ", "muted"), (text, role)] if part.get("thought") else [(text, role)]
-    if call := part.get("function_call"):
-        name = visible(str(call.get("name")))
-        return [("→ ", "tool"), (name, role), *arguments_line(call.get("args"), _MAX_VALUE)]
-    if result := part.get("function_response"):
-        name = visible(str(result.get("name")))
-        response = result.get("response")
-        shown = response if isinstance(response, dict) else {"result": response}
-        return [("← ", "muted"), (name, role), *arguments_line(shown, _MAX_VALUE)]
-    return [(f"({visible(', '.join(part))})", "muted")]
-
-
-def _write_tools(page: Page, request: Request) -> None:
-    page.blank()
-    page.row(("Tools", "bold"))
-    if not request.tools:
-        page.row(("  none", "muted"))
-    for tool in request.tools:
-        description = visible(" ".join(str(tool.get("description") or "").split()))
-        page.text(
-            [(description, "muted")], [("  ", ""), (visible(str(tool.get("name") or "?")), ""), ("  ", "")]
-        )
-        schema = tool.get("parameters_json_schema") or tool.get("parameters")
-        if schema:
-            write_json(page, schema, indent=6)
-
-
-_SYMBOLS = {"agent": "", "tool": "→ ", "transfer": "⇒ "}
-
-
-def write_graph(page: Page, graph: Graph) -> None:
-    if not graph.agents:
-        page.text([("no agent is known to have done anything in this turn", "muted")])
-        return
-    page.row(("Agents and tools", "bold"), ("  numbers are steps of the path below", "muted"))
-    for agent in graph.agents:
-        page.blank()
-        _write_agent(page, agent)
-    page.blank()
-    page.row(("Path", "bold"))
-    for step in graph.path:
-        name: Line = [
-            (_SYMBOLS[step.kind], "muted"),
-            (visible(step.name), "bold" if step.kind == "agent" else ""),
-        ]
-        by: Line = [] if step.kind == "agent" else [(f"   by {visible(step.agent)}", "muted")]
-        page.row((f"  {step.place:>3}  ", "bold accent"), ("  " * step.depth, ""), *name, *by)
-
-
-def _write_agent(page: Page, agent: AgentUse) -> None:
-    where = f"  inside {visible(agent.inside)}" if agent.inside else ""
-    calls = f"  {counted(agent.model_calls, 'model call')}" if agent.model_calls else ""
-    page.row(
-        ("  ", ""), (visible(agent.name), "bold"), (where, "muted"), (calls, "muted"), _steps(agent.steps)
-    )
-    lines: list[Line] = [
-        [
-            (visible(tool.name), "error" if tool.failed else "" if tool.steps else "muted"),
-            _steps(tool.steps) if tool.steps else ("  not called", "muted"),
-        ]
-        for tool in agent.tools
+def write_time_spent(page: Page, spent: TimeSpent, tokens: int) -> None:
+    """A bar for each of model, tool, agent and, where there was any, waiting."""
+    page.section(("Where the time went", "bold"))
+    facts: list[tuple[str, float, str]] = [
+        ("model", spent.model, counted(spent.model_calls, "call")),
+        ("tool", spent.tool, counted(spent.tool_calls, "call")),
+        ("agent", spent.agent, "overhead"),
     ]
-    lines += [
-        [("⇒ ", "muted"), (visible(name), "bold"), ("  took over", "muted"), _steps((place,))]
-        for name, place in agent.handed_over
+    if show_duration(spent.waiting) != show_duration(0):
+        facts.append(("waiting", spent.waiting, "before and after the agent"))
+    room = max(8, page.width * 3 // 10)
+    for kind, seconds, what in facts:
+        share = seconds / spent.whole if spent.whole else 0.0
+        left: Line = [("   ", ""), (pad(kind, 9), _SPAN_ROLES.get(kind, "muted"))]
+        left += [(f"{show_duration(seconds):>{_DURATION}}", "bold"), ("  ", "")]
+        left += [*bar(share, room, _SPAN_ROLES.get(kind, "muted")), (f"  {what}", "muted")]
+        page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
+
+
+def write_last_runs(page: Page, past: CasePast, height: int) -> None:
+    """A column for each of the last runs of the case, as high as it took, by outcome."""
+    points = [point for point in past.history.points if point.summary.seconds is not None][-_MOST_RUNS:]
+    seconds = [point.summary.seconds or 0.0 for point in points]
+    if len(points) < 2:
+        return
+    page.section((f"This case, last {len(points)} runs", "bold"))
+    longest = max(max(seconds), 1e-9)
+    roles = [ROLES[point.summary.status] for point in points]
+    p50, p95 = (show_duration(_quantile(seconds, share)) for share in (0.5, 0.95))
+    facts: list[Line] = [
+        [(show_duration(seconds[-1]), "bold")],
+        [("last run", "muted")],
+        [(f"p50 {p50}   p95 {p95}", "muted")],
     ]
-    for number, line in enumerate(lines):
-        branch = "└─ " if number == len(lines) - 1 else "├─ "
-        page.row(("  ", ""), (branch, "muted"), *line)
+    shares = [one / longest for one in seconds]
+    plot = column_plot(shares, roles, page.width - 30, min(_MOST_PLOT, height), top=show_duration(longest))
+    for number, line in enumerate(plot):
+        page.ends(line, facts[number] if number < len(facts) else [])
 
 
-def _steps(places: Sequence[int]) -> tuple[str, str]:
-    shown = ", ".join(str(place) for place in places[:12])
-    return (f"  {shown}{', …' if len(places) > 12 else ''}", "bold accent")
+def _quantile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, round(share * (len(values) - 1)))]

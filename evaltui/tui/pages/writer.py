@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.text.figures import counted
-from evaltui.text.glyphs import ascii_only
+from evaltui.text.glyphs import EMPTY_BAR, ascii_only
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, wrap, wrap_behind
 from evaltui.text.syntax import code
 from evaltui.text.values import type_change, visible, visible_block
@@ -199,6 +199,11 @@ class Page:
     def row(self, *spans: Span) -> None:
         """One line, cut where it is too long."""
         self.lines.append(cut(list(spans), self.width))
+
+    def section(self, *title: Span) -> None:
+        """A label and a thin rule on one line, below an empty one."""
+        self.blank()
+        self.row(*title, (f" {EMPTY_BAR * max(0, self.width - cells(title) - 1)}", "line"))
 
     def ends(self, left: Sequence[Span], right: Sequence[Span]) -> None:
         """One line with a text at each end; the left one is cut, the right one left out for lack of room."""

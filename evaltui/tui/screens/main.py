@@ -15,7 +15,7 @@ from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
 from evaltui.tui.layout import KEYS, MEDIUM, PANES, TITLES, Layout
-from evaltui.tui.pane import Copied
+from evaltui.tui.pane import Beside, Copied
 from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.screens.main_panes import Panes
@@ -120,6 +120,8 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             return Scope.MESSAGE
         if isinstance(self.focused, Input | TextArea):
             return Scope.FIELD if isinstance(self.focused, FieldLine) else Scope.TEXT
+        if self.focused is not None and any(isinstance(node, Beside) for node in self.focused.ancestors):
+            return Scope.INSPECTOR
         return Scope[self._layout.focus.upper()]
 
     def _show_places(self, size: Size) -> None:
@@ -184,7 +186,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         return super().check_action(action, parameters)
 
     def refusal(self, action_id: str) -> str | None:
-        if action_id == "step_back" and self._layout.maximised:
+        if action_id == "step_back" and (self._layout.maximised or self.scope is Scope.INSPECTOR):
             return None
         action = BY_ID[action_id]
         if reason := action.refusal(self.workbench):
@@ -233,17 +235,24 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def _go_to_difference(self, step: int) -> None:
         from evaltui.tui.panes.result import ResultView
+        from evaltui.tui.panes.trace.view import TraceView
 
-        self.go_to("result")
-        self.query_one(ResultView).step_difference(step)
+        if self._layout.focus == "trace":
+            self.query_one(TraceView).step_difference(step)
+        else:
+            self.go_to("result")
+            self.query_one(ResultView).step_difference(step)
         self.draw_soon()
+
+    def action_back_to_result(self) -> None:
+        self.go_to("result")
 
     def action_go_to_trace(self) -> None:
         self.go_to("trace")
 
     def action_show_event(self) -> None:
         """What happened where the result differs."""
-        from evaltui.tui.panes.trace import TraceView
+        from evaltui.tui.panes.trace.view import TraceView
 
         self._leap("trace")
         at = self.workbench.navigation.difference

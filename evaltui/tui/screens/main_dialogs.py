@@ -18,7 +18,7 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask
 from evaltui.tui.exchange import open_source
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.pane import Pane
+from evaltui.tui.pane import Beside, Pane
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.case_order import CaseOrder
 from evaltui.workbench.state import Repeated, Selection
@@ -142,7 +142,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_open_source(self) -> None:
         """Of what is current in the pane with the focus."""
         around = self.focused.ancestors_with_self if self.focused else []
-        pane = next((node for node in around if isinstance(node, Pane)), None)
+        pane = next((node for node in around if isinstance(node, Pane | Beside)), None)
         place = pane.source() if pane is not None else None
         self.workbench.say(open_source(self.app, self.workbench.agent.dir, place))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from textual.containers import Container
-from textual.geometry import NULL_OFFSET, NULL_REGION, NULL_SPACING, Size
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
 from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.widget import Widget
 
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, START, TITLES, Layout, Place, make_pane
-from evaltui.tui.pane import Pane, PaneFrame, Tab
+from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
 from evaltui.tui.panes.bars import TabRow
 from evaltui.tui.panes.tree.filter import FilterInput, FilterRow
 from evaltui.tui.widgets.fields import FilterLine
@@ -28,6 +28,9 @@ class Panes(Container):
         self.filters: dict[str, FilterLine] = {"cases": FilterInput(workbench, id="filter")}
         there = {"cases": (FilterRow(self.filters["cases"]), self.made["cases"])}
         self.frames = {pane: PaneFrame(*there.get(pane, ()), id=f"{pane}-frame") for pane in TITLES}
+        self.details: dict[str, Beside] = {}
+        """What shares the places of panes, by pane."""
+        self._regions: dict[Widget, Region] = {}
         self.places: tuple[Place, ...] = ()
         """What is shown, from left to right and from top to bottom."""
         self.tabs = TabRow(id="tabs")
@@ -41,14 +44,17 @@ class Panes(Container):
         """A pane, made now if nobody has wanted it before."""
         if name not in self.made:
             pane = self.made[name] = make_pane(name, self._workbench)
-            above, below = self._filter_above(name), pane.below()
-            self.frames[name].mount(*(part for part in (above, pane, below) if part is not None))
+            parts = self._filter_above(name), pane.above(), pane, pane.below()
+            self.frames[name].mount(*(part for part in parts if part is not None))
+            if (beside := pane.beside()) is not None:
+                self.details[name] = beside
+                self.mount(beside)
         return self.made[name]
 
     def _filter_above(self, name: str) -> FilterLine | None:
         if name != "trace":
             return None
-        from evaltui.tui.panes.trace import TraceFilter
+        from evaltui.tui.panes.trace.parts import TraceFilter
 
         self.filters[name] = TraceFilter(self._workbench, id="trace-filter")
         return self.filters[name]
@@ -61,16 +67,29 @@ class Panes(Container):
     def name_of(self, widget: Widget | None) -> str | None:
         """The pane that a widget is, or belongs to."""
         around = set(widget.ancestors_with_self) if widget else set()
-        return next((pane for pane, frame in self.frames.items() if frame in around), None)
+        frames = *self.frames.items(), *self.details.items()
+        return next((pane for pane, frame in frames if frame in around), None)
+
+    def regions(self, size: Size) -> dict[Widget, Region]:
+        """The frames that a screen of some size has room for, and where."""
+        found: dict[Widget, Region] = {}
+        for place in self._plan.places(size):
+            frame, details = self.frames[place.shown], self.details.get(place.shown)
+            region, beside = details.split(place.region) if details else (place.region, None)
+            if region is not None:
+                found[frame] = region
+            if details is not None and beside is not None:
+                found[details] = beside
+        return found
 
     def show_places(self, size: Size) -> None:
         """Shows what the layout has room for on a screen of some size."""
-        places = self._plan.places(size)
-        if places != self.places:
-            self.places = places
-            shown = {place.shown for place in places}
-            for name, frame in self.frames.items():
-                frame.display = name in shown
+        self.places = self._plan.places(size)
+        regions = self.regions(size)
+        if regions != self._regions:
+            self._regions = regions
+            for frame in (*self.frames.values(), *self.details.values()):
+                frame.display = frame in regions
                 # What has changed in a child is what has its parent arranged anew.
                 frame.refresh(layout=True)
 
@@ -82,6 +101,7 @@ class Panes(Container):
             if place.shown in self.made:
                 self.made[place.shown].follow()
             self._draw_frame(place)
+        self.show_places(self.app.size)
 
     def _draw_frame(self, place: Place) -> None:
         tabs = tuple(
@@ -106,10 +126,8 @@ class _InPlaces(TextualLayout):
     def arrange(
         self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True
     ) -> ArrangeResult:
-        places = self._panes._plan.places(parent.app.size)
-        regions = {self._panes.frames[place.shown]: place.region for place in places}
         return [
-            WidgetPlacement(regions.get(frame, NULL_REGION), NULL_OFFSET, NULL_SPACING, frame)
-            for frame in self._panes.frames.values()
+            WidgetPlacement(region, NULL_OFFSET, NULL_SPACING, frame)
+            for frame, region in self._panes.regions(parent.app.size).items()
             if frame in children
         ]

@@ -20,6 +20,7 @@ class Scope(StrEnum):
     TRACE = "in the trace"
     CONSOLE = "in the console"
     RECENT_RUNS = "in the last runs"
+    INSPECTOR = "in the inspector"
     CHAT = "in the chat"
     MESSAGE = "in the message"
     FILTER = "in the filter"
@@ -78,6 +79,7 @@ _TOPICS = {
     Scope.VERSIONS: "cases",
     Scope.RESULT: "results",
     Scope.TRACE: "results",
+    Scope.INSPECTOR: "results",
     Scope.ACCEPT: "results",
     Scope.RUNS: "results",
     Scope.COMPARISON: "results",
@@ -164,6 +166,7 @@ LISTS = (
     Scope.CONSOLE,
     Scope.RECENT_RUNS,
     Scope.CHAT,
+    Scope.INSPECTOR,
     Scope.DETAILS,
     Scope.CHOOSER,
     Scope.RUNS,

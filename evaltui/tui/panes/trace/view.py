@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.widget import Widget
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.trace.graph import graph_of
-from evaltui.core.trace.spans import Span, request_of
+from evaltui.core.trace.spans import Span
+from evaltui.core.trace.time_spent import time_spent
 from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.keys import key_of
@@ -15,19 +17,36 @@ from evaltui.text.lines import Line
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pages.trace import Scale, span_line, write_events, write_graph, write_request, write_response
-from evaltui.tui.pane import Copied, Pane
-from evaltui.tui.screens.details import DetailsScreen, Tab
-from evaltui.tui.widgets.fields import FilterLine
-from evaltui.tui.widgets.lines import GrowingLines
+from evaltui.tui.inspector import Inspected, Inspector, Room
+from evaltui.tui.pages.trace import (
+    PLOT_ROWS,
+    TIMES_ROWS,
+    WITH_BARS,
+    Scale,
+    axis_line,
+    span_line,
+    write_last_runs,
+    write_time_spent,
+)
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.pane import Beside, Copied, Pane
+from evaltui.tui.panes.trace.inspected import FIRST_TAB, InspectedSpan
+from evaltui.tui.panes.trace.parts import Summary
+from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.editors import place_of_agent, place_of_tool
-from evaltui.workbench.state import Selection
-from evaltui.workbench.traces import Outline, Trace, problem_of
+from evaltui.workbench.results import turn_status
+from evaltui.workbench.state import CaseOutcome, Selection
+from evaltui.workbench.traces import GAP, Outline, Trace
 from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.workbench.outcomes import CasePast
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.
 _MOST_AT_ONCE = 4_000
+_ROOM = Room(from_width=122, least=42, most=60, from_height=32)
+_DIFFERS = ("changed", "moved", "extra")
 
 
 class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
@@ -45,6 +64,26 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._looks_for_error = False
         self._wanted: tuple[int, int | None] | None = None
         self._drawn: tuple[int, str, str] = (0, "", "")
+        self._scale = Scale(0.0, 0.0)
+        self._axis = DrawnLine(self._draw_axis, id="trace-axis")
+        self._summary = Summary(self._write_summary, can_focus=False, id="trace-summary")
+        self._inspector = Inspector(workbench, self, self._look, _ROOM, id="trace-inspector")
+
+    def above(self) -> Widget:
+        return self._axis
+
+    def below(self) -> Widget:
+        return self._summary
+
+    def beside(self) -> Beside:
+        return self._inspector
+
+    def left(self) -> None:
+        self._inspector.left()
+
+    @property
+    def entry(self) -> Widget:
+        return self._inspector.lines if self._inspector.in_place else self
 
     def heading(self) -> Line:
         trace, tree = self._trace, self._outline.tree
@@ -56,7 +95,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if tokens := tree.tokens:
             facts.append(counted(tokens, "token"))
         facts.append(show_duration(sum(turn.seconds for turn in tree.turns)))
-        return [(facts[0], "muted"), *((f" · {fact}", "muted") for fact in facts[1:])]
+        where: Line = [(f"{visible(self._case.eval_id)}   ", "muted")] if self._case else []
+        return [*where, *((f"{fact}   ", "muted") for fact in facts[:-1]), (facts[-1], "")]
 
     # Following the workbench
 
@@ -84,12 +124,15 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if self._outline.search != self._workbench.navigation.trace_search:
             self._outline.set_search(self._workbench.navigation.trace_search)
         self._remark = self._remark_now(case, trace)
+        self._scale = Scale.of(self._outline.tree.spans, self._outline.tree.turns)
         drawn = self._outline.tree.events, self._remark, self._outline.search
         if self.line_count == 0 or drawn != self._drawn:
             self._drawn = drawn
             self._draw_rows(current, is_live=bool(trace and trace.live))
         self._go_to_selection()
         self._go_to_wanted()
+        self._share_height()
+        self._inspector.follow()
 
     def _draw_rows(self, current: Span | None, *, is_live: bool) -> None:
         fresh = self.line_count == 0
@@ -117,7 +160,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return "No case selected"
         if trace is None:
             status = self._workbench.outcomes.status(case)
-            return f"Not run   {key_of('run')}  Run case" if status == NOT_RUN else "reading the log …"
+            return f"Not run   {key_of('run')}  Run case" if status == NOT_RUN else "Loading run log…"
         if trace.events and not self._outline.rows:
             return f"No match   {key_of('filter')} search   {key_of('clear_filter')} clear"
         if trace.left_out:
@@ -165,19 +208,57 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         marker = ("▌" if number == self.cursor else " ", "bold accent" if self.has_focus else "muted")
+        if number < len(self._outline.rows) and self._outline.rows[number] == GAP:
+            return []
         if number >= len(self._outline.rows):
             role = "bold accent" if self._remark == "…" else "muted"
             return [marker, (visible(self._remark), role)]
         span = self._outline.span(number)
         is_folded = span.number in self._outline.folded and not self._outline.search
-        op = self._op(span)
-        return [marker, *span_line(span, self._scale, self.line_width - 2, folded=is_folded, op=op)]
+        op, status = self._op(span), self._status(span)
+        width = self.line_width - 2
+        return [marker, *span_line(span, self._scale, width, folded=is_folded, op=op, status=status)]
 
-    @property
-    def _scale(self) -> Scale:
-        """One for all turns, so that their bars can be compared."""
-        turns = self._outline.tree.turns
-        return Scale(turns[0].begin, max(turn.end for turn in turns))
+    def _draw_axis(self, width: int) -> Line:
+        return [(" ", ""), *axis_line(self._scale, self.line_width - 2)]
+
+    def _share_height(self) -> None:
+        """The rows leave what they do not need to the summary, where that is enough for it."""
+        rows = self._outline.rows
+        self._axis.display = bool(rows) and self.line_width - 2 >= WITH_BARS
+        frame = self.parent.size.height if isinstance(self.parent, Widget) else 0
+        room = frame - self._axis.display - self.line_count
+        shown = bool(rows) and room > TIMES_ROWS and not (self._trace and self._trace.live)
+        self.styles.height = self.line_count if shown else "1fr"
+        self._summary.display = shown
+        self._axis.refresh()
+        if shown:
+            self._summary.follow(self._drawn, self._past())
+
+    def _past(self) -> CasePast | None:
+        return self._workbench.outcomes.history(self._case) if self._case else None
+
+    def _write_summary(self, page: Page) -> None:
+        tree = self._outline.tree
+        page.lines.append([])
+        write_time_spent(page, time_spent(tree.spans), tree.tokens)
+        room = self._summary.size.height - len(page.lines) - 2
+        if (past := self._past()) is not None and room >= PLOT_ROWS - 2:
+            write_last_runs(page, past, room)
+
+    def _status(self, span: Span) -> str:
+        """What came of a turn; "" for what no metric says anything of."""
+        scored = self._scored()
+        if span.kind != "turn" or span.turn is None or scored is None:
+            return ""
+        return turn_status(scored.result, span.turn) or ""
+
+    def _scored(self) -> CaseOutcome | None:
+        """The result of the run that is shown."""
+        scored = self._workbench.outcomes.get(self._case) if self._case else None
+        if scored is None or self._trace is None or self._trace.live:
+            return None
+        return scored if (scored.run, scored.repeat) == (self._trace.run, self._trace.repeat) else None
 
     def _op(self, span: Span) -> str:
         """How a call differs from what is expected."""
@@ -202,7 +283,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return frame_place(agent.dir, str(failed.data["traceback"]))
         call = span.event("tool_call")
         for part in (call.content or {}).get("parts") or [] if call else []:
-            return place_of_tool(agent, str((part.get("function_call") or {}).get("name")))
+            if (tool := place_of_tool(agent, str((part.get("function_call") or {}).get("name")))) is not None:
+                return tool
         return place_of_agent(agent, span.agent)
 
     def copied(self) -> Copied | None:
@@ -215,26 +297,42 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def open_current(self) -> None:
         self.action_open_details()
 
-    def action_toggle_fold(self) -> None:
-        if span := self._current():
-            self._fold(span, folded=span.number not in self._outline.folded)
+    def move_to(self, number: int) -> None:
+        """To a row, over the gap before a turn."""
+        rows = self._outline.rows
+        if 0 <= number < len(rows) and rows[number] == GAP:
+            number += 1 if number >= self.cursor else -1
+        super().move_to(number)
+        self._inspector.follow()
 
-    def action_fold(self) -> None:
-        """Fold; what has nothing to fold goes to what it is in."""
-        span = self._current()
-        if span is None:
+    def on_focus(self) -> None:
+        super().on_focus()
+        self._inspector.left()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self._share_height()
+
+    def step_difference(self, step: int) -> None:
+        """Goes to the next call that is not as expected, or back; after the last one to the first."""
+        spans, current = self._outline.tree.spans, self._current()
+        found = [span for span in spans if self._op(span) in _DIFFERS]
+        if not found:
+            self._workbench.say("No difference in the trace")
             return
-        if span.children and span.number not in self._outline.folded:
-            self._fold(span, folded=True)
-        elif span.parent is not None:
-            self._move_to_span(self._outline.tree.spans[span.parent])
+        at = -1 if current is None else current.number
+        after = [span for span in found[::step] if (span.number - at) * step > 0]
+        if not after:
+            self._workbench.say("Wrapped to the first" if step > 0 else "Wrapped to the last")
+        self._move_to_span((after or found[::step])[0])
 
-    def action_unfold(self) -> None:
+    def action_toggle_fold(self) -> None:
+        """Folds what ran in a span away; of a span with nothing in it, what it ran in."""
         span = self._current()
-        if span is not None and span.number in self._outline.folded:
-            self._fold(span, folded=False)
-        elif span is not None and span.children:
-            self.action_line_down()
+        if span is not None and not span.children and span.parent is not None:
+            span = self._outline.tree.spans[span.parent]
+        if span is not None:
+            self._fold(span, folded=span.number not in self._outline.folded)
 
     def _fold(self, span: Span, *, folded: bool) -> None:
         if not span.children or folded == (span.number in self._outline.folded):
@@ -243,38 +341,23 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._move_to_span(span)
 
     def action_open_details(self) -> None:
-        span = self._current()
-        if span is None:
-            return
-        spans = self._outline.tree.spans
-        happened = span.events or [spans[number].events[0] for number in span.children[:1]]
-        answer = span.events if span.kind in ("model", "tool") else ()
-        tabs = [
-            Tab("Event", partial(write_events, events=happened)),
-            Tab("Request", lambda page: write_request(page, request_of(spans, span.number))),
-            Tab("Response", partial(write_response, events=answer)),
-            Tab("Graph", lambda page: write_graph(page, graph_of(spans, span.turn))),
-        ]
-        turn = "" if span.turn is None else f" · turn {span.turn + 1}"
-        what = visible(span.agent) if span.kind == "agent" else span.kind
-        title: Line = [(what, "bold"), (turn, ""), (f" · {show_duration(span.seconds)}", "muted")]
-        first = 3 if span.kind == "agent" else 0
-        self.app.push_screen(DetailsScreen(title, tabs, first))
+        self._inspector.open()
 
+    def action_next_tab(self) -> None:
+        self._inspector.step(1)
 
-class TraceFilter(FilterLine):
-    example = ("kind:tool", "agent:guide", '"a text"')
-    examples = ("a word", "kind:tool", "kind:model", "agent:x", "failed", '"some words"', "-not")
+    def action_previous_tab(self) -> None:
+        self._inspector.step(-1)
 
-    def __init__(self, workbench: Workbench, *, id: str) -> None:
-        super().__init__(id=id)
-        self._workbench = workbench
-
-    def filter_text(self) -> str:
-        return self._workbench.navigation.trace_search
-
-    def set_filter(self, text: str) -> None:
-        self._workbench.navigation.search_trace(text)
-
-    def problem(self) -> str:
-        return problem_of(self.value)
+    def _look(self) -> Inspected | None:
+        """What the inspector shows of the current span."""
+        span, trace = self._current(), self._trace
+        if span is None or trace is None:
+            return None
+        scored = self._scored()
+        turns = scored.shown.turns if scored else ()
+        turn = turns[span.turn] if span.turn is not None and span.turn < len(turns) else None
+        shown = InspectedSpan(self._workbench, self._outline.tree.spans, span, turn, self.source)
+        what = self._case, trace.run, trace.repeat, span.number
+        state = len(span.events), span.end, self._workbench.outcomes.version
+        return Inspected(what, state, shown.tabs(), FIRST_TAB.get(span.kind, "Event"))

@@ -1,0 +1,243 @@
+"""The inspector: what is current in a pane, in full, beside the pane, below it or in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from textual import events
+from textual.app import ComposeResult
+from textual.geometry import Region
+
+from evaltui.files.agent_source import SourcePlace
+from evaltui.text.glyphs import BAR
+from evaltui.text.lines import Line, both_ends, draw
+from evaltui.tui.action_screen import ActionScreen, bindings
+from evaltui.tui.exchange import copy
+from evaltui.tui.pages.writer import Page
+from evaltui.tui.pane import Beside, Copied, Pane, PaneFrame, Tab
+from evaltui.tui.widgets.lines import OneLine, PageLines
+from evaltui.workbench.actions import Scope
+from evaltui.workbench.workbench import Workbench
+
+
+class InspectorTab(NamedTuple):
+    """One of several ways to look at a thing."""
+
+    name: str
+    write: Callable[[Page], object]
+
+
+class Inspected(NamedTuple):
+    """What is current in a pane."""
+
+    what: Hashable
+    """Says which thing it is: another one is shown from its beginning."""
+    state: Hashable
+    """The page is written anew when it changes."""
+    tabs: Sequence[InspectorTab]
+    first: str = ""
+    """The tab that is shown unless the user has chosen one; "" for the first."""
+
+
+class Room(NamedTuple):
+    """How much of the place of a pane an inspector takes."""
+
+    from_width: int
+    """It is beside the pane from so many cells of the place."""
+    least: int
+    most: int
+    """Its own cells beside the pane: a third of the place, within these bounds."""
+    from_height: int | None = None
+    """It is below the pane from so many rows of the place; None for never."""
+
+
+class InspectorLines(PageLines, inherit_bindings=False):
+    """The page of a tab."""
+
+    BINDINGS = bindings(Scope.INSPECTOR)
+
+
+class InspectorTabs(OneLine):
+    """The names of the tabs; a click shows one."""
+
+    def __init__(self, choose: Callable[[str], None]) -> None:
+        super().__init__()
+        self._choose = choose
+        self._names: Sequence[str] = ()
+        self._current = ""
+        self._hint = ""
+
+    def show(self, names: Sequence[str], current: str, hint: str) -> None:
+        self._names, self._current, self._hint = names, current, hint
+        self.refresh()
+
+    def line(self, width: int) -> Line:
+        tabs: Line = []
+        for name in self._names:
+            tabs.append((f" {name} ", "bold accent sel" if name == self._current else "muted"))
+        return both_ends(tabs, [(self._hint, "muted")], width)
+
+    def on_click(self, event: events.Click) -> None:
+        left = event.x
+        for name in self._names:
+            if left < cell_len(name) + 2:
+                self._choose(name)
+                return
+            left -= cell_len(name) + 2
+
+
+class InspectorRule(OneLine):
+    """The line below the tabs."""
+
+    def line(self, width: int) -> Line:
+        return [(BAR * width, "line")]
+
+
+class Inspector(Beside):
+    """`look` says what is current in the pane; None for nothing, and there is no inspector then."""
+
+    def __init__(
+        self, workbench: Workbench, pane: Pane, look: Callable[[], Inspected | None], room: Room, *, id: str
+    ) -> None:
+        super().__init__(id=id)
+        self._workbench = workbench
+        self._pane = pane
+        self._look = look
+        self._room = room
+        self._is_open = False
+        self._in_place = False
+        self._inspected: Inspected | None = None
+        self._chosen = ""
+        self._drawn: tuple[object, object] = None, None
+        self.tabs = InspectorTabs(self.choose)
+        self._rule = InspectorRule()
+        self.lines = InspectorLines(lambda page: None, indent=0)
+
+    def compose(self) -> ComposeResult:
+        yield self.tabs
+        yield self._rule
+        yield self.lines
+
+    @property
+    def in_place(self) -> bool:
+        """Whether it is shown in place of the pane."""
+        return self._in_place and self._is_open
+
+    def split(self, region: Region) -> tuple[Region | None, Region | None]:
+        room = self._room
+        self._in_place = False
+        if self._inspected is None:
+            return region, None
+        if region.width >= room.from_width:
+            width = max(room.least, min(region.width * 7 // 20, room.most))
+            return region.split_vertical(region.width - width)
+        if room.from_height is not None and region.height >= room.from_height:
+            return region.split_horizontal(region.height // 2)
+        self._in_place = True
+        return (None, region) if self._is_open else (region, None)
+
+    # Following the pane
+
+    def follow(self) -> None:
+        """Shows what is current now; called by the pane when it may be something else."""
+        before, self._inspected = self._inspected, self._look()
+        if self._inspected is None:
+            self._is_open = False
+        if (before is None) != (self._inspected is None):
+            self._rearrange()
+        if self.display and self.is_attached:
+            self._draw_page()
+
+    def _draw_page(self) -> None:
+        inspected = self._inspected
+        if inspected is None or not self.lines.is_attached:
+            return
+        tab = self._tab(inspected)
+        drawn = inspected.what, tab.name
+        if drawn != self._drawn[0]:
+            self.lines.show(lambda page: self._write(page))
+        elif inspected.state != self._drawn[1]:
+            self.lines.write_page()
+        self._drawn = drawn, inspected.state
+        several = len(inspected.tabs) > 1
+        self.tabs.display = self._rule.display = several
+        hint = "esc back" if self.in_place else ""
+        self.tabs.show([one.name for one in inspected.tabs], tab.name, hint)
+        self.show((Tab(self._pane.id or "", "", "Inspector", None, True),), [], focused=self.lines.has_focus)
+
+    def _write(self, page: Page) -> None:
+        if self._inspected is not None:
+            self._tab(self._inspected).write(page)
+
+    def _tab(self, inspected: Inspected) -> InspectorTab:
+        wanted = self._chosen or inspected.first
+        return next((tab for tab in inspected.tabs if tab.name == wanted), inspected.tabs[0])
+
+    def _rearrange(self) -> None:
+        if self.is_attached and isinstance(self.screen, ActionScreen):
+            self.screen.draw_soon()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self._draw_page()
+
+    def on_descendant_focus(self) -> None:
+        self._draw_page()
+
+    on_descendant_blur = on_descendant_focus
+
+    # Opening and closing
+
+    def open(self) -> None:
+        """Gives it the focus; where there is no room beside the pane, it takes the pane's place."""
+        self.follow()
+        if self._inspected is None:
+            return
+        self._is_open = True
+        # Only what is displayed gets the focus; where, the next frame shows.
+        self.display = True
+        self.screen.set_focus(self.lines, scroll_visible=False)
+        self._rearrange()
+
+    def left(self) -> None:
+        """The pane is left, or has the focus again."""
+        if self._is_open:
+            self._is_open = False
+            self._rearrange()
+
+    def action_step_back(self) -> None:
+        self._is_open = False
+        if isinstance(frame := self._pane.parent, PaneFrame):
+            frame.display = True
+        self.screen.set_focus(self._pane, scroll_visible=False)
+        self._rearrange()
+
+    # Keys
+
+    def choose(self, name: str) -> None:
+        """Shows a tab, and the same one of what is current next."""
+        self._chosen = name
+        self._draw_page()
+
+    def step(self, step: int) -> None:
+        """Shows the tab after the current one, or before it."""
+        if self._inspected is not None and self.display:
+            names = [tab.name for tab in self._inspected.tabs]
+            at = names.index(self._tab(self._inspected).name)
+            self.choose(names[(at + step) % len(names)])
+
+    def action_next_tab(self) -> None:
+        self.step(1)
+
+    def action_previous_tab(self) -> None:
+        self.step(-1)
+
+    def source(self) -> SourcePlace | None:
+        return self._pane.source()
+
+    def action_copy(self) -> None:
+        lines = [draw(line, color=False) for line in self.lines.page.lines]
+        copied = Copied("the page", "\n".join(lines) + "\n")
+        self._workbench.say(copy(self.app, self._workbench.agent.dir, copied))
