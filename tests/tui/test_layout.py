@@ -406,3 +406,13 @@ async def test_the_footer_is_empty_below_a_dialog(agent):
         await until(pilot, lambda: not screen_lines(app)[-1])
         await pilot.press("escape")
         await until(pilot, lambda: screen_lines(app)[-1].endswith("? help   ctrl+p palette"))
+
+
+@pytest.mark.parametrize(("cases", "runs"), [(0, 13), (29, 13), (33, 9), (37, 5), (38, None), (10_000, None)])
+def test_the_runs_give_room_to_the_cases(cases, runs):
+    layout = Layout(cases_rows=cases)
+    rows = {places[0]: places[4] for places in plan(layout, 160, 45)}
+    assert rows.get("[recent_runs]") == runs
+    layout.go_to("recent_runs")
+    shown = [place.shown for place in layout.places(Size(160, 45))]
+    assert "recent_runs" in shown

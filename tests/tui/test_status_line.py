@@ -2,11 +2,13 @@
 
 import time
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
 from evaltui.tui.pages.status import run_line
 from evaltui.workbench.state import Run, Stage
@@ -67,3 +69,21 @@ def test_a_run_that_is_over(stage, counts, width, line):
     ended = run(stage, 7, counts=Counter(counts))
     ended.ended = ended.began + 7
     assert shown(ended, width) == line
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "✗ Run 18 baseline of today 14:05: 7 passed, 5 failed in 14.5 s"),
+        ({"ending": "interrupted"}, "– Run 18 baseline of today 14:05: interrupted after 12 of 16"),
+        ({"ending": "going on"}, "◐ Run 18 baseline of today 14:05: running, 12 of 16"),
+        ({"problem": "damaged"}, "! Run 18 baseline of today 14:05 is unreadable"),
+    ],
+)
+def test_the_last_run_of_an_earlier_sitting(fields, text):
+    today = datetime.now().astimezone().replace(hour=14, minute=5)
+    counts = {"PASSED": 7, "FAILED": 5}
+    row = RunRow(Path("x"), today, 18, ("baseline",), counts=counts, selected=16, seconds=14.5, **fields)
+    workbench = Workbench(Path("nowhere"))
+    workbench.outcomes.last_run = row
+    assert draw(run_line(workbench, 160), color=False) == text

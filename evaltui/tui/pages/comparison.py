@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -10,8 +11,9 @@ from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, K
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
 from evaltui.text.figures import counted, show_duration, show_number, show_score
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
-from evaltui.text.outcomes import ROLES, WORDS, glyph
+from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import visible, visible_block
 from evaltui.tui.pages.calls import TurnCalls, write_calls
@@ -124,7 +126,7 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
     what: Line = [("…" if why is None else visible(why), "muted")]
     if change.reasons:
         what = [(visible("; ".join(change.reasons)), "")]
-    elif not why and not columns.score:
+    elif why == "" and not columns.score:
         what = _moved(change)
     return both_ends([*left, *what], right, width, least=cells(left) + _LEAST_WHY)
 
@@ -173,7 +175,21 @@ def _tokens(count: float) -> str:
     return show_number(round(count))
 
 
-# One case
+# One group, one case
+
+
+def write_group(page: Page, compared: Compared, kind: Kind) -> None:
+    """How many cases a group has, how they come out now, and all that is different between the runs."""
+    changes = compared.comparison.of(kind)
+    now = Counter(change.candidate.status.value for change in changes if change.candidate)
+    page.row((counted(len(changes), "case"), "bold"), (f"   {_MEANINGS[kind]}", "muted"))
+    if now:
+        page.row(("now  ", "muted"), *counts(now))
+    page.blank()
+    for number, text in enumerate(compared.between or ("no other changes found",)):
+        page.labelled("" if number else "changed", [(visible(text), "")])
+    page.blank()
+    page.row((f"  {key_of('fold_kind')}", "bold accent"), ("  fold or unfold the group", "muted"))
 
 
 def write_change(page: Page, change: CaseChange) -> None:
@@ -211,7 +227,7 @@ def write_trajectories(
         if problem:
             page.row((f"{visible(side)}: {visible(problem)}", "muted"))
     folding = Folding(toggled=frozenset(toggled))
-    above = list(page.lines)
+    above = Lines(page.lines)
     _write_turns(page, both, titles, folding, opens_equal=True)
     if len(page.lines) > height:
         page.take(Page(page.width, page.widest, lines=Lines(above)))
@@ -233,6 +249,8 @@ def _write_turns(
             write_heads(page, ("base", titles[0]), ("candidate", titles[1]))
         made = [diff.expected for diff in turn.result.calls if diff.expected]
         write_calls(page, TurnCalls(turn.result, number, made, folding))
+        if turn.result.calls:
+            page.blank()
         write_response(page, turn.result, number, "" if turn.says_the_same else "changed", "")
     for number, (path, before, after) in enumerate(both.state):
         if not number:

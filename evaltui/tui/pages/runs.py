@@ -18,6 +18,7 @@ from evaltui.text.figures import (
     show_moment,
     show_number,
     show_rate,
+    show_score,
     some_of,
 )
 from evaltui.text.keys import key_of
@@ -227,10 +228,12 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
         if _same_cases(current, base):
             points = round((rate - before) * 100)
             role = "success" if points > 0 else "error" if points < 0 else "muted"
-            lines.append([(f"{points:+d} pts".replace("-", "−"), f"bold {role}"), (" to the base", "muted")])
+            change = f"{points:+d} pts".replace("-", "−") if points else "no change"
+            lines.append([(change, f"bold {role}"), (" to the base", "muted")])
         else:
             lines.append([("other cases than the base", "muted")])
-    alike = [(found, row) for row in rows if _same_cases(row, current) and (found := pass_rate(row))]
+    over = [row for row in rows if row.ending == "over" and _same_cases(row, current)]
+    alike = [(found, row) for row in over if (found := pass_rate(row))]
     if alike:
         best, of = max(alike, key=lambda one: one[0])
         lines += [[], [("best ", "muted"), (show_rate(best), ""), (f"  {visible(of.title)}", "muted")]]
@@ -311,20 +314,22 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("model", [(visible(row.model), "")])
     if row.tokens is not None:
         page.labelled("tokens", [(show_number(round(row.tokens)), "")])
-    for number, criteria in enumerate(_criteria(row)):
-        page.labelled("" if number else "config", criteria)
+    if criteria := list(_criteria(row)):
+        page.row(("  config", "muted"))
+        for name, threshold in criteria:
+            page.ends([(f"    {name}", "")], [(threshold, "muted")])
     if row.changed:
         names = some_of([visible(name) for name in row.changed])
         page.labelled("stale", [(names, ""), (" changed after this run", "muted")])
 
 
-def _criteria(row: RunRow) -> Iterator[Line]:
-    """`tool_trajectory_avg_score 1.0`; each once, those of several configs one below the other."""
+def _criteria(row: RunRow) -> Iterator[tuple[str, str]]:
+    """The metrics of the configs of a run, each with its threshold."""
     found: dict[tuple[str, str], None] = {}
     for one in row.sets:
         criteria = (one.config or {}).get("criteria")
         for name, value in criteria.items() if isinstance(criteria, dict) else ():
-            threshold = value.get("threshold", "") if isinstance(value, dict) else value
-            found[str(name), str(threshold)] = None
-    for name, threshold in found:
-        yield [(visible(name), ""), (f"  {visible(threshold)}", "muted")]
+            threshold = value.get("threshold") if isinstance(value, dict) else value
+            known = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+            found[visible(str(name)), show_score(threshold) if known else ""] = None
+    yield from found

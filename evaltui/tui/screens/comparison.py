@@ -25,6 +25,7 @@ from evaltui.tui.pages.comparison import (
     spent_line,
     title_of_sides,
     write_change,
+    write_group,
     write_trajectories,
 )
 from evaltui.tui.pages.writer import Page
@@ -142,7 +143,6 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         tab = Tab("both", "", "Trajectories", None, active=True)
         frame = self.query_one("#comparison-both", PaneFrame)
         frame.show((tab,), where, focused=both.has_focus)
-        self.query_one(f"#{self.tab}-frame").set_class(not both.has_focus, "-focused")
 
     @property
     def rows(self) -> ComparedRows:
@@ -172,6 +172,8 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         return [("    ", ""), *change_heads(self.rows.columns, self.rows.line_width - 5)] if shown else []
 
     def _write_case(self, page: Page) -> None:
+        if self.compared is not None and isinstance(self.rows.current, KindTitle):
+            write_group(page, self.compared, self.rows.current.kind)
         if isinstance(change := self.rows.current, CaseChange):
             write_change(page, change)
             if self._both is not None and self._both[0] is change:
@@ -191,10 +193,14 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     def action_close_comparison(self) -> None:
         self.dismiss(None)
 
-    def action_switch_part(self) -> None:
+    def action_next_pane(self) -> None:
         """To the trajectories, or back to the cases."""
         both = self.query_one(BothTrajectories)
         self.set_focus(self.rows if both.has_focus else both)
+
+    action_previous_pane = action_next_pane
+
+    def on_descendant_focus(self) -> None:
         self.draw_frame()
 
     def action_fold_kind(self) -> None:

@@ -11,7 +11,7 @@ from textual.screen import ScreenResultType
 from textual.widget import Widget
 
 from evaltui.text.lines import Line
-from evaltui.tui.action_screen import DialogScreen
+from evaltui.tui.action_screen import DialogScreen, ask
 from evaltui.tui.layout import MEDIUM
 from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.tui.panes.bars import Footer, Header, Status, TabRow
@@ -71,8 +71,14 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         tabs = tuple(Tab(tab, key, title, None, tab == self.tab) for tab, key, title in _TABS)
         where = self.where()
         self.query_one(TabRow).show(tabs, where)
-        self.query_one(f"#{self.tab}-frame", PaneFrame).show(tabs, where, focused=True)
+        frame = self.query_one(f"#{self.tab}-frame", PaneFrame)
+        frame.show(tabs, where, focused=frame.has_focus_within)
         self.query("OneLine").refresh()
+
+    def action_help(self) -> None:
+        from evaltui.tui.screens.keys import HelpScreen
+
+        ask(self, HelpScreen(self.workbench, self.scope), self.run_action)
 
     def action_go_to(self, tab: str) -> None:
         """A click on a tab."""

@@ -273,15 +273,6 @@ RUNS: tuple[Action, ...] = (
         "fold_kind", "Fold group", "Fold or unfold this group of cases", "space", rank=1, footer="fold"
     ),
     _in_comparison(
-        "switch_part",
-        "Switch to trajectories",
-        "Go to what both runs did in this case, or back to the cases",
-        "tab",
-        "shift+tab",
-        rank=3,
-        footer="trajectories",
-    ),
-    _in_comparison(
         "swap_runs",
         "Swap base and candidate",
         "Compare the runs in the other direction",
@@ -290,7 +281,7 @@ RUNS: tuple[Action, ...] = (
         footer="swap",
     ),
     _in_comparison(
-        "copy_comparison", "Copy comparison", "Copy the comparison as text", "y", rank=5, footer="copy"
+        "copy_comparison", "Copy comparison", "Copy the comparison as text", "y", rank=4, footer="copy"
     ),
     _in_comparison(
         "close_comparison",
@@ -298,7 +289,7 @@ RUNS: tuple[Action, ...] = (
         "Return to the list of runs",
         "escape",
         "q",
-        rank=4,
+        rank=3,
         footer="back",
     ),
 )

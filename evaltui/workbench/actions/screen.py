@@ -19,7 +19,7 @@ def _no_result(workbench: Workbench) -> str | None:
     return None if workbench.outcomes.get(case) else "Case not run"
 
 
-_WITH_PANES = (Scope.MAIN, Scope.CRITERIA)
+_WITH_PANES = (Scope.MAIN, Scope.CRITERIA, Scope.COMPARISON)
 
 GO: tuple[Action, ...] = (
     action(
@@ -115,7 +115,7 @@ LOOK: tuple[Action, ...] = (
         "Show keys",
         "Show the keys of this pane; type to search, enter runs an action",
         "question_mark",
-        where=_WITH_PANES,
+        where=(*_WITH_PANES, Scope.RUNS),
         footer="help",
     ),
     action("guide", "Open guide…", "List keys and pages of the guide, with search", "f1", footer="guide"),

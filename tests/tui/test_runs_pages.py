@@ -1,0 +1,163 @@
+"""The table of runs, its plot and one run in full, as text."""
+
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from evaltui.core.model.outcome import Status
+from evaltui.runs.listing import RunRow, changed_between
+from evaltui.runs.log import LoggedSet
+from evaltui.text.lines import cells, draw
+from evaltui.tui.pages.runs import Columns, FailedCase, run_line, runs_head, write_plot, write_side
+from evaltui.tui.pages.writer import Page
+
+NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
+CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "final_response_match_v2": {"threshold": 0.8}}}
+SETS = (
+    LoggedSet("a", "in", tuple("abcdefghi"), CONFIG, whole=True),
+    LoggedSet("b", "out", tuple("abcdefg"), CONFIG, whole=True),
+)
+
+
+@pytest.fixture(autouse=True)
+def greenwich(monkeypatch):
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def run(number, ago, passed, failed=0, error=0, flaky=0, **fields):
+    counts = Counter(PASSED=passed, FAILED=failed, ERROR=error, FLAKY=flaky)
+    row = RunRow(
+        Path(f"{number}.jsonl"),
+        NOW - ago,
+        number,
+        status=Status.FAILED if failed else Status.PASSED,
+        counts=+counts,
+        selected=16,
+        sets=SETS,
+        seconds=14.5,
+    )
+    return replace(row, **fields)
+
+
+LAST = run(18, timedelta(seconds=12), 7, 5, 1, 1, files={"agent.py": "2"}, model="gemini-2.5-flash")
+BASE = run(15, timedelta(minutes=11), 16, names=("baseline",), files={"agent.py": "1"}, tokens=12_431.0)
+GOING = run(19, timedelta(seconds=7), 3, 1, status=None, ending="going on", seconds=None)
+CUT = run(14, timedelta(hours=3), 2, status=None, ending="interrupted", seconds=None)
+OF_ADK = replace(BASE, path=Path("x.evalset_result.json"), number=None, names=(), seconds=None)
+ROWS = [GOING, LAST, BASE, CUT, OF_ADK]
+
+
+def table(width, rows=ROWS):
+    columns = Columns.fitting(width, rows)
+    lines = [runs_head(columns), *(run_line(row, columns, NOW, ("agent.py",)) for row in rows)]
+    assert all(cells(line) <= width for line in lines)
+    return [draw(line, color=False) for line in lines]
+
+
+def test_a_table_with_heads():
+    assert table(105) == [
+        "  run   when          name      what      ✓  ✗  !  ≈  pass rate            time    cost  changed",
+        "◐ 19    7 s ago                 in, out   3  1  0  0   25% ━━──────        0:07       —  agent.py",
+        "✗ 18    12 s ago                in, out   7  5  1  1   50% ━━━━────      14.5 s       —  agent.py",
+        "✓ 15    11 min ago    baseline  in, out  16  0  0  0  100% ━━━━━━━━      14.5 s       —  agent.py",
+        "– 14    today 11:05             in, out   2  0  0  0  100% ━━━━━━━━    2/16 run       —  agent.py",
+        "✓ adk   11 min ago              in, out  16  0  0  0  100% ━━━━━━━━           —       —  agent.py",
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 75, 92, 105, 150, 240])
+def test_columns_that_do_not_fit_are_left_out(width):
+    shown = table(width)
+    assert shown[2].startswith("✗ 18    12 s ago")
+    assert ("cost" in shown[0]) == (width >= 105)
+    assert ("what" in shown[0]) == (width >= 92)
+    assert ("changed since previous run" in shown[0]) == (width >= 150)
+
+
+def test_a_run_that_cannot_be_read_says_why():
+    broken = RunRow(Path("b.jsonl"), NOW, 3, problem="b.jsonl is damaged")
+    assert table(75, [broken])[1] == "! 3     0 s ago       unreadable: b.jsonl is damaged"
+
+
+def test_a_plot_with_the_base_and_what_the_current_run_came_to():
+    page = Page(104, 104)
+    write_plot(page, 9, [LAST, BASE, CUT], LAST, BASE)
+    shown = [draw(line, color=False) for line in page.lines]
+    assert shown[0].split() == ["100%", "███", "███", "run", "18"]
+    assert shown[1].endswith("50%   7/14 passed")
+    assert shown[3].endswith("base ● run 15 baseline  100%")
+    assert shown[4].endswith("−50 pts to the base")
+    assert shown[6].endswith("best 100%  run 15 baseline")
+    assert shown[8].index("●") == shown[0].index("███", 9) + 1
+    page = Page(76)
+    write_plot(page, 5, [LAST, BASE], LAST, None)
+    assert [draw(line, color=False) for line in page.lines] == [
+        "100% ███",
+        "     ███",
+        "     ███ ███",
+        "  0% ███ ███",
+        "",
+    ]
+    empty = Page(76)
+    write_plot(empty, 5, [replace(GOING, counts={})], None, None)
+    assert not list(empty.lines)
+
+
+def test_a_base_of_other_cases_is_not_subtracted():
+    page = Page(104, 104)
+    write_plot(page, 9, [LAST, BASE], LAST, replace(BASE, sets=SETS[:1]))
+    assert draw(page.lines[4], color=False).endswith("other cases than the base")
+
+
+def side(row, failed, height=30):
+    page = Page(44)
+    write_side(page, row, failed, height)
+    return [draw(line, color=False) for line in page.lines]
+
+
+def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
+    failed = [FailedCase("night", Status.FAILED, "response 0.12 < 0.80")]
+    assert side(replace(LAST, changed=("agent.py",)), failed) == [
+        "7 cases did not pass",
+        "✗ night",
+        "  response 0.12 < 0.80",
+        "and 6 more",
+        "",
+        "  log         18",
+        "  cases       14 of 16 cases  in, out",
+        "  model       gemini-2.5-flash",
+        "  config",
+        "    tool_trajectory_avg_score          1.00",
+        "    final_response_match_v2            0.80",
+        "  stale       agent.py changed after this",
+        "              run",
+    ]
+    assert side(BASE, ())[0] == "✓ All cases passed"
+    assert "  tokens      12,431" in side(BASE, ())
+    assert side(LAST, None)[0] == "Reading the run…"
+    assert side(replace(GOING, counts={}), ())[0] == "No result yet"
+    broken = RunRow(Path("b.jsonl"), NOW, 3, problem="b.jsonl is damaged")
+    assert side(broken, None) == ["  log         b", "  problem     b.jsonl is damaged"]
+
+
+def test_failures_give_room_to_what_the_run_was():
+    failed = [FailedCase(f"case {number}", Status.FAILED, "why " * 30) for number in range(9)]
+    shown = side(LAST, failed, 16)
+    assert len(shown) <= 16
+    assert shown[-1].endswith("0.80")
+
+
+def test_what_changed_between_two_runs():
+    assert changed_between(BASE, LAST) == ("agent.py",)
+    assert changed_between(replace(BASE, model="other"), LAST) == ("agent.py", "model")
+    other = (replace(SETS[0], config={"criteria": {}}), replace(SETS[1], config=None))
+    assert changed_between(replace(LAST, sets=other), LAST) == ("config",)
+    assert changed_between(replace(BASE, files={}), LAST) == ()

@@ -1,0 +1,175 @@
+"""What a case did in two runs, and the page about two compared runs."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from evaltui.core.compare.run_comparison import compare
+from evaltui.core.compare.run_summary import RunSummary, summarize
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
+from evaltui.runs.history import KeptRun
+from evaltui.text.lines import draw
+from evaltui.tui.pages.comparison import (
+    Columns,
+    change_heads,
+    change_line,
+    chip_parts,
+    kind_line,
+    spent_line,
+    write_change,
+    write_group,
+    write_trajectories,
+)
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.kept_runs import FOLDED_AT_FIRST, Compared, KindTitle, rows_of
+from evaltui.workbench.trajectories import Reasons, trajectories
+
+P, F = Status.PASSED, Status.FAILED
+PATH = "home.evalset.json"
+
+
+def invocation(user, response, *calls):
+    tools = [{"name": name, "args": args} for name, args in calls]
+    return Invocation.model_validate(
+        {
+            "user_content": {"parts": [{"text": user}]},
+            "final_response": {"parts": [{"text": response}]},
+            "intermediate_data": {"tool_uses": tools},
+        }
+    )
+
+
+def case(eval_id, status, *turns, **fields):
+    repeat = RepeatResult(status, actual=turns, seconds=2.0, **fields)
+    return CaseResult(eval_id, status, eval_set_id="home", path=PATH, repeats=(repeat,))
+
+
+def kept(name, *cases, by_label=False, unfinished=()):
+    by_id = {CaseId("home" if by_label else one.path, one.eval_id): one for one in cases}
+    summary = RunSummary(
+        name,
+        {key: summarize(one) for key, one in by_id.items()},
+        unfinished=frozenset(CaseId(PATH, one) for one in unfinished),
+        whole=frozenset({PATH}),
+        by_label=by_label,
+    )
+    return KeptRun(
+        Path(name), datetime(2026, 1, 1, tzinfo=UTC), F, 1.0, summary, by_id.__getitem__, lambda _: {}
+    )
+
+
+def compared(base, candidate):
+    return Compared(base, candidate, compare(base.summary, candidate.summary))
+
+
+HELLO = invocation("hi", "Hello.")
+OFF = ("set_light", {"room": "Bedroom", "status": "OFF"})
+ON = ("set_light", {"room": "Bedroom", "status": "ON"})
+BEFORE = invocation("good night", "All lights are off.", OFF)
+AFTER = invocation("good night", "All lights are on.", ON, ("notify", {}))
+BOTH = compared(
+    kept("15", case("night", P, HELLO, BEFORE, final_state={"light": "OFF"}), case("same", P, HELLO)),
+    kept("18", case("night", F, HELLO, AFTER, final_state={"light": "ON", "new": 1}), case("same", P, HELLO)),
+)
+
+
+def change_of(both, eval_id):
+    return next(change for change in both.comparison.cases if change.case.eval_id == eval_id)
+
+
+def page_of(both, eval_id, width, height=40, toggled=()):
+    page = Page(width, 200)
+    change = change_of(both, eval_id)
+    write_trajectories(page, trajectories(both, change), ("run 15", "run 18"), height, toggled)
+    return [draw(line, color=False) for line in page.lines]
+
+
+def test_both_trajectories_are_aligned_turn_by_turn():
+    found = trajectories(BOTH, change_of(BOTH, "night"))
+    assert [turn.is_equal for turn in found.turns] == [True, False]
+    assert [diff.op for diff in found.turns[1].result.calls] == ["changed", "extra"]
+    assert (found.problems, found.turns[0].user) == (("", ""), "hi")
+    assert found.state == (("light", '"OFF"', '"ON"'), ("new", "null", "1"))
+
+
+def test_side_by_side_where_there_is_room_and_unified_where_there_is_not():
+    shown = page_of(BOTH, "night", 120)
+    assert shown[0].startswith("▾ Turn 1 =  hi")
+    assert any(line.startswith("  base run 15 ───") and " │  candidate run 18 ───" in line for line in shown)
+    assert any('status  "OFF"' in line and 'status  "ON"' in line for line in shown)
+    assert next(line for line in shown if "Turn 2" in line).endswith("1 → 2 calls ".rstrip())
+    assert 'Final state  ≠ light  "OFF" → "ON"' in shown
+    narrow = page_of(BOTH, "night", 70)
+    assert not any('"OFF"' in line and '"ON"' in line for line in narrow if "Final" not in line)
+    assert sum("status" in line for line in narrow) == 2
+
+
+def test_equal_turns_are_folded_where_not_everything_fits_and_opened_by_a_click():
+    shown = page_of(BOTH, "night", 120, height=5)
+    assert [line[:8] for line in shown if "Turn" in line] == ["▸ Turn 1", "▾ Turn 2"]
+    shown = page_of(BOTH, "night", 120, height=5, toggled={"turn 0", "turn 1"})
+    assert [line[:8] for line in shown if "Turn" in line] == ["▾ Turn 1", "▸ Turn 2"]
+    assert page_of(BOTH, "same", 120)[-1] == "= Both runs made the same calls and gave the same responses"
+
+
+def test_a_side_without_a_trajectory_says_why():
+    error = ErrorInfo("TimeoutError", "no response within 30 s", "")
+    both = compared(
+        kept("15", case("night", P, BEFORE), case("broken", P, HELLO)),
+        kept("18", case("broken", Status.ERROR, error=error), unfinished=["night"]),
+    )
+    assert trajectories(both, change_of(both, "night")).problems == ("", "no result")
+    assert page_of(both, "broken", 120)[0] == "run 18: no response within 30 s"
+    assert "candidate: 1 case without a result" in draw(spent_line(both), color=False)
+
+
+def test_a_run_that_knows_set_ids_only_is_compared():
+    both = compared(kept("adk", case("night", P, BEFORE), by_label=True), kept("18", case("night", F, AFTER)))
+    assert change_of(both, "night").kind == "broken"
+    assert trajectories(both, change_of(both, "night")).problems == ("", "")
+
+
+def text(line):
+    return draw(line, color=False)
+
+
+def test_groups_have_chips_rows_and_a_page():
+    chips = list(chip_parts(BOTH.comparison))
+    assert [text(line) for _, line in chips] == [" Broken 1", "", " Unchanged 1", ""]
+    assert chips[0][0] == "screen.go_to_kind('broken')"
+    rows = list(rows_of(BOTH.comparison, FOLDED_AT_FIRST))
+    assert [text(kind_line(row)) for row in rows if isinstance(row, KindTitle)] == [
+        "▾ Broken  1   passed in the base",
+        "▸ Unchanged  1   same verdict",
+    ]
+    write_group(page := Page(60), BOTH, "broken")
+    assert [text(line) for line in page.lines][:2] == ["1 case   passed in the base", "now  ✗ 1"]
+
+
+def test_a_row_has_verdicts_why_score_time_and_tokens():
+    change = change_of(BOTH, "night")
+    columns = Columns.for_width(140, 9, tokens=True)
+    heads = " ".join(text(change_heads(columns, 140)).split())
+    assert heads == "case base → now why score time tokens"
+    row = text(change_line(change, "night", "light is on", columns, 140))
+    assert row.split() == ["night", "✓", "→", "✗", "light", "is", "on", "2", "s", "→", "2", "s", "—"]
+    narrow = Columns.for_width(60, 9, tokens=True)
+    assert text(change_line(change, "night", None, narrow, 60)) == "night      ✓ → ✗            …"
+    write_change(page := Page(60), change)
+    assert text(page.lines[0]) == "✓ passed → ✗ failed                          time 2 s → 2 s"
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_why_is_read_when_it_is_looked_at(fails, until):
+    both = BOTH if fails else compared(BOTH.candidate, BOTH.base)
+    seen = []
+    reasons = Reasons(both, lambda: seen.append(1))
+    change = change_of(both, "night")
+    assert reasons.of(change_of(both, "same")) == ""
+    assert reasons.of(change) is None
+    await until(lambda: seen)
+    assert reasons.of(change).startswith("was: ") != fails
+    await reasons.close()
