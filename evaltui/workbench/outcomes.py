@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results, needs_attention
@@ -24,88 +25,8 @@ if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.runs.history import CaseHistory, CasePoint, History
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.past_runs import PastRun
-
-
-# A case, and the id of its set.
-Wanted = tuple["CaseId", str]
-
-# Who goes through a list looks at no case for longer than this: nothing is read meanwhile.
-_PAUSE = 0.3
-_MOST_KNOWN = 200
-
-
-@dataclass(frozen=True)
-class CasePast:
-    """The history of a case, and how the runs in it are called, by their ids."""
-
-    history: CaseHistory
-    names: Mapping[str, str]
-
-    def title_of(self, point: CasePoint) -> str:
-        """`run 18`, `run 18 baseline`"""
-        name = self.names.get(point.run.id, "")
-        return f"run {point.number} {name}" if name else f"run {point.number}"
-
-
-class Histories:
-    """Reading thousands of logs takes a moment: nothing waits for it, `changed` is called when it is done."""
-
-    def __init__(self, agent_dir: Path, changed: Callable[[], None]) -> None:
-        self._agent_dir = agent_dir
-        self._changed = changed
-        self._known: dict[Wanted, tuple[int, CasePast]] = {}
-        self._version = 0
-        self._wanted: Wanted | None = None
-        self._history: History | None = None
-        self._reading: asyncio.Task[None] | None = None
-
-    def get(self, case: CaseId, eval_set_id: str) -> CasePast | None:
-        """What is known of a case; where there may be more by now, it is read, and `changed` called then."""
-        key = case, eval_set_id
-        version, known = self._known.get(key, (-1, None))
-        if version != self._version:
-            self._wanted = key
-            if self._reading is None or self._reading.done():
-                self._reading = asyncio.create_task(self._read())
-        return known
-
-    def outdate(self) -> None:
-        """There are further runs, or their names have changed."""
-        self._version += 1
-
-    async def _read(self) -> None:
-        while self._wanted is not None:
-            key, version = self._wanted, self._version
-            await asyncio.sleep(_PAUSE)
-            if self._wanted != key:
-                continue
-            past = await asyncio.to_thread(self._read_one, key)
-            if self._wanted == key:
-                self._wanted = None
-            self._known.pop(key, None)
-            self._known[key] = version, past
-            if len(self._known) > _MOST_KNOWN:
-                del self._known[next(iter(self._known))]
-            self._changed()
-
-    def _read_one(self, key: Wanted) -> CasePast:
-        """In a thread: the first frame does not wait for what reads logs."""
-        from evaltui.runs.history import CaseHistory, History, run_names
-
-        self._history = self._history or History(self._agent_dir)
-        try:
-            history = self._history.of(*key)
-        except OSError:
-            history = CaseHistory(key[0], ())
-        return CasePast(history, {run: name for name, run in run_names(self._agent_dir).items()})
-
-    async def close(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
 
 
 class Outcomes:

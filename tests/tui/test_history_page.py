@@ -15,7 +15,7 @@ from evaltui.text.figures import show_clock
 from evaltui.text.lines import draw
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
 from evaltui.tui.pages.writer import Folding, Page
-from evaltui.workbench.outcomes import CasePast
+from evaltui.workbench.histories import CasePast
 from evaltui.workbench.state import CaseOutcome, RunRef
 
 KEY = ("lights", "off")

@@ -24,7 +24,7 @@ from evaltui.tui.pages.turns import write_turn
 from evaltui.tui.pages.verdict import write_strip, write_verdict
 from evaltui.tui.pages.writer import LABEL, NOT_FOLDED, Folding, Page, RepeatAt, write_error
 from evaltui.workbench.agent_state import PrintedLine
-from evaltui.workbench.outcomes import CasePast
+from evaltui.workbench.histories import CasePast
 from evaltui.workbench.results import turn_status
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 

@@ -13,7 +13,7 @@ from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Folding, Page
-from evaltui.workbench.outcomes import CasePast
+from evaltui.workbench.histories import CasePast
 
 _MOST_NAME, _CLOCK = 20, 12
 

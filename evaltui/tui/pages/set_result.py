@@ -24,7 +24,8 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.running import Figure, plot_width, write_figures
 from evaltui.tui.pages.verdict import ROOMY, chip, gating, short_names
 from evaltui.tui.pages.writer import Link, Page
-from evaltui.workbench.outcomes import CasePast, Outcomes
+from evaltui.workbench.histories import CasePast
+from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import needs_attention, why
 from evaltui.workbench.state import CaseOutcome
 

@@ -19,7 +19,7 @@ from evaltui.text.values import cut, visible
 from evaltui.tui.pages.writer import Page
 
 if TYPE_CHECKING:
-    from evaltui.workbench.outcomes import CasePast
+    from evaltui.workbench.histories import CasePast
 
 _GUTTER = 3
 _LABEL = 6

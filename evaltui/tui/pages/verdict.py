@@ -16,7 +16,7 @@ from evaltui.text.syntax import colored
 from evaltui.text.values import visible
 from evaltui.tui.pages.history import lowest_metric
 from evaltui.tui.pages.writer import Link, Page
-from evaltui.workbench.outcomes import CasePast
+from evaltui.workbench.histories import CasePast
 
 # From here on there is room for cards, and for why on one line: a pane of 110 cells.
 ROOMY = 106

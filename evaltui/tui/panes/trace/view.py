@@ -41,7 +41,7 @@ from evaltui.workbench.traces import GAP, Outline, Trace
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:
-    from evaltui.workbench.outcomes import CasePast
+    from evaltui.workbench.histories import CasePast
 
 # A hundred thousand events take a second to become spans: the screen goes on meanwhile.
 _MOST_AT_ONCE = 4_000
