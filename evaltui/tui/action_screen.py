@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
 
@@ -123,6 +124,7 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
     def refuse(self, action_id: str) -> None:
         """Shows why an action is refused; called when its key is pressed."""
 
+    CSS_PATH: ClassVar[list[str | PurePath]] = [*sorted(Path(__file__).parent.glob("*/*.tcss"))]
     drawn_at = 0.0
     """When it was drawn last, in seconds of the monotonic clock."""
     _will_draw = False

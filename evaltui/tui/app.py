@@ -37,7 +37,7 @@ from evaltui.workbench.workbench import Workbench
 WRONG_USE = 2
 _HERE = Path(__file__).parent
 # Seconds.
-_AT_ONCE = 0.1
+_AT_ONCE = 0.2
 
 
 class WorkbenchApp(KeysInOrder[int]):
@@ -53,7 +53,11 @@ class WorkbenchApp(KeysInOrder[int]):
         # On the screens that lie over the main one.
         Binding("ctrl+c", "cancel_run", show=False, priority=True, system=True, id="cancel_run"),
     ]
-    CSS_PATH: ClassVar[list[str | PurePath]] = [_HERE / "app.tcss", *sorted(_HERE.glob("*/*.tcss"))]
+    # The styles of the first frame; `ActionScreen` has those of all others.
+    CSS_PATH: ClassVar[list[str | PurePath]] = [
+        _HERE / "app.tcss",
+        _HERE / "panes" / "bars.tcss",
+    ]
     # There is one of our own.
     ENABLE_COMMAND_PALETTE = False
 
@@ -68,6 +72,9 @@ class WorkbenchApp(KeysInOrder[int]):
         self.refusal: str | None = None
         self.next_agent: Path | None = None
         """Folder of the agent to be opened next; None to end."""
+        theme = last_theme()
+        if theme in self.available_themes and "TEXTUAL_THEME" not in os.environ:
+            self.begin_with_theme(theme)
 
     def get_default_screen(self) -> MainScreen:
         return MainScreen(self.workbench, tour=self._tour)
@@ -75,16 +82,9 @@ class WorkbenchApp(KeysInOrder[int]):
     def on_mount(self) -> None:
         know_alt_enter()
         self.animation_level = "none"
-        self._use_theme()
         self._use_keymap()
         # The first frame does not wait for files, and files do not wait for the models.
         self.run_worker(self._start(), exit_on_error=True)
-
-    def _use_theme(self) -> None:
-        """The theme that was chosen last."""
-        theme = last_theme()
-        if theme in self.available_themes and "TEXTUAL_THEME" not in os.environ:
-            self.theme = theme
 
     def _use_keymap(self) -> None:
         path = config_file("keys.toml")

@@ -249,8 +249,18 @@ class ThemedApp(App[ReturnType]):
         super().__init__()
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = DARK
+        self.begin_with_theme(DARK)
         self.set_class(ascii_only(), "-ascii")
+
+    def begin_with_theme(self, name: str) -> None:
+        """Sets the theme before anything is drawn: no style is parsed twice for it, as after a change."""
+        before = self.theme
+        self.set_reactive(App.theme, name)
+        dark = self.current_theme.dark
+        self.set_class(False, f"-theme-{before}", update=False)
+        for one, applies in ((f"-theme-{name}", True), ("-dark-mode", dark), ("-light-mode", not dark)):
+            self.set_class(applies, one, update=False)
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def get_css_variables(self) -> dict[str, str]:
         variables = super().get_css_variables()

@@ -6,10 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evaltui.core.editing.json_paths import Changes
-from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.merge import Choices, Side
@@ -27,6 +25,9 @@ from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Step
 from evaltui.workbench.unapplied import UnappliedTexts
+
+if TYPE_CHECKING:
+    from evaltui.core.editing.set import EditBuilder
 
 
 class Editing:
@@ -123,6 +124,10 @@ class Editing:
         key that is typed into one field: such steps are undone at once. False where it could not be done,
         which the user has been told, or nothing has changed.
         """
+        # The first frame does not wait for what edits.
+        from evaltui.core.editing.json_paths import Changes
+        from evaltui.core.editing.set import SetEditor
+
         if reason := self.refuses_to_edit(path):
             self.say(reason)
             return False

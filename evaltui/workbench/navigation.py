@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evaltui.core.editing.set import SetEditor
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
@@ -17,6 +17,9 @@ from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import differences_of, made_call
 from evaltui.workbench.state import DifferenceAt, Selection
+
+if TYPE_CHECKING:
+    from evaltui.core.editing.set import SetEditor
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from evaltui.core.compare.judged import (
-    Finding,
-    findings,
-    over_conversation,
-    subject_of,
-)
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_score
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 if TYPE_CHECKING:
+    from evaltui.core.compare.judged import Finding
     from evaltui.core.model.eval_set import EvalCase
     from evaltui.core.model.outcome import CaseResult, TurnResult
 
@@ -89,6 +84,8 @@ def differences_in_calls(result: CaseResult) -> Iterator[DifferenceAt]:
 
 def turn_status(result: CaseResult, turn: int) -> str | None:
     """The gravest verdict on one turn, counted from 0; None where no metric says anything of it."""
+    from evaltui.core.compare.judged import over_conversation
+
     if turn < len(result.turns) and result.turns[turn].expectation == "context":
         return None
     statuses = {
@@ -106,6 +103,8 @@ def turn_status(result: CaseResult, turn: int) -> str | None:
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
     """Turn by turn the calls, or arguments of changed ones, and the response; then, metric by metric, what
     is wrong by judges; then the final state."""
+    from evaltui.core.compare.judged import findings
+
     for number, turn in enumerate(result.turns):
         yield from calls_in(turn, number)
         if answer_differs(turn):
@@ -151,6 +150,8 @@ def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int |
 
 def judged_row(result: CaseResult, case: EvalCase, at: DifferenceAt) -> tuple[str | int, ...]:
     """The row of the case by which something was judged: a rubric, an expected answer, else the turn."""
+    from evaltui.core.compare.judged import subject_of
+
     turn = at.turn or 0
     if at.found is None:
         return ("turn", turn)

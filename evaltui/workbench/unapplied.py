@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.editing.json_paths import cases_path, eval_ids
-from evaltui.core.editing.set import CaseEditor
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.jsondoc.splices import followed
 from evaltui.core.model.case_id import CaseId
@@ -45,6 +43,8 @@ class Unapplied:
     @property
     def case(self) -> CaseId | None:
         """The case that it belongs to."""
+        from evaltui.core.editing.set import CaseEditor
+
         number = next((step for step in self.at if isinstance(step, int)), None)
         try:
             return None if number is None else CaseId(self.path, CaseEditor(self.data, number).eval_id)
@@ -73,6 +73,8 @@ class UnappliedTexts:
                 self._texts[number] = one.followed_to(data)
 
     def _in_other_set(self, one: Unapplied, to: CaseId) -> Unapplied:
+        from evaltui.core.editing.json_paths import cases_path, eval_ids
+
         data = self._data(to.path)
         ids = eval_ids(data)
         if to.eval_id not in ids:

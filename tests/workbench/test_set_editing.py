@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.workbench import case_plan, set_editing
+from evaltui.workbench import case_plan, chosen_cases, set_editing
 from evaltui.workbench.case_list import Row, TreeRows
 from evaltui.workbench.case_plan import gathered, moves
 from evaltui.workbench.state import Selection
@@ -416,7 +416,7 @@ async def test_cutting_moves_cases_of_several_sets_in_one_step(folder):
     ]
     assert marked_turns(config_of(workbench, "first")) == [("third", "b"), ("third", "a")]
     assert workbench.navigation.selection == Selection(path_of(workbench, "third").name, "a")
-    assert set_editing.refuses_paste(workbench.editing) == "No case copied or cut"
+    assert chosen_cases.refuses_paste(workbench.editing) == "No case copied or cut"
     workbench.editing.undo()
     assert workbench.navigation.selection == before
     assert [ids(workbench, name) for name in ("first", "second", "third")] == [
@@ -477,11 +477,11 @@ async def test_turns_and_old_formats_are_left_alone(folder):
     (folder / "older.test.json").write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "first", "a", 0)
-    assert set_editing.refuses_cases(workbench.editing) == "Turns are edited in the case pane"
+    assert chosen_cases.refuses_cases(workbench.editing) == "Turns are edited in the case pane"
     select(workbench, "first")
-    assert set_editing.refuses_cases(workbench.editing) == "No case selected"
+    assert chosen_cases.refuses_cases(workbench.editing) == "No case selected"
     select(workbench, "older", "older")
-    assert "has an old format   M  Convert" in set_editing.refuses_cases(workbench.editing)
+    assert "has an old format   M  Convert" in chosen_cases.refuses_cases(workbench.editing)
     assert "has an old format   M  Convert" in workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
@@ -514,7 +514,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     old.write_text(json.dumps(OLD), encoding="utf-8")
     workbench = await opened(folder)
     select(workbench, "older", "older")
-    assert set_editing.refuses_to_convert(workbench.sets, workbench.navigation.selection) is None
+    assert chosen_cases.refuses_to_convert(workbench.sets, workbench.navigation.selection) is None
     before = old.read_bytes()
     eval_set, problems = set_editing.converted(old)
     assert not problems
@@ -526,7 +526,7 @@ async def test_an_old_file_is_converted_into_a_new_one(folder):
     assert workbench.navigation.selection == Selection(new.name)
     assert workbench.sets.by_path(new).format == "eval set"
     assert not workbench.editing.unsaved()
-    assert "nothing to convert" in set_editing.refuses_to_convert(
+    assert "nothing to convert" in chosen_cases.refuses_to_convert(
         workbench.sets, workbench.navigation.selection
     )
     assert set_editing.name_for_converted(old) == "older_converted.evalset.json"

@@ -313,9 +313,10 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         """Of the trace, if one is there; else of the cases."""
         pane = self._layout.focus if self._layout.focus in self._panes.filters else "cases"
         self.go_to(pane)
-        self._panes.filters[pane].display = True
+        line = self._panes.filter(pane)
+        line.display = True
         # At once, not soon: what is typed right behind the key is meant for the filter.
-        self.set_focus(self._panes.filters[pane])
+        self.set_focus(line)
 
     def action_keep_filter(self) -> None:
         if line := self._panes.filters.get(self._layout.focus):

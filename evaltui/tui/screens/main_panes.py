@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from textual.containers import Container
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
 from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.widget import Widget
 
+from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, START, TITLES, Layout, Place, make_pane
 from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
 from evaltui.tui.panes.bars import TabRow
@@ -25,8 +28,10 @@ class Panes(Container):
         self._in_places = _InPlaces(self)
         self.made: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
         """The panes that have been wanted by now."""
-        self.filters: dict[str, FilterLine] = {"cases": FilterInput(workbench, id="filter")}
-        there = {"cases": (FilterRow(self.filters["cases"]), self.made["cases"])}
+        self.filters: dict[str, FilterLine] = {}
+        """The filters that have been wanted by now."""
+        self._filter_row = FilterRow()
+        there = {"cases": (self._filter_row, self.made["cases"])}
         self.frames = {pane: PaneFrame(*there.get(pane, ()), id=f"{pane}-frame") for pane in TITLES}
         self.details: dict[str, Beside] = {}
         """What shares the places of panes, by pane."""
@@ -43,6 +48,7 @@ class Panes(Container):
     def pane(self, name: str) -> Pane:
         """A pane, made now if nobody has wanted it before."""
         if name not in self.made:
+            self._style_all()
             pane = self.made[name] = make_pane(name, self._workbench)
             parts = self._filter_above(name), pane.above(), pane, pane.below()
             self.frames[name].mount(*(part for part in parts if part is not None))
@@ -50,6 +56,22 @@ class Panes(Container):
                 self.details[name] = beside
                 self.mount(beside)
         return self.made[name]
+
+    def filter(self, name: str) -> FilterLine:
+        """The filter of a pane, or that of the cases, made now if nobody has wanted it before."""
+        if name != "trace":
+            name = "cases"
+        if name not in self.filters:
+            self.filters[name] = FilterInput(self._workbench, id="filter")
+            self._filter_row.add_line(self.filters[name])
+        return self.filters[name]
+
+    def _style_all(self) -> None:
+        """Reads the styles that the first frame does not need, once."""
+        styles = self.app.stylesheet
+        if unread := [Path(path) for path in ActionScreen.CSS_PATH if not styles.has_source(str(path))]:
+            styles.read_all(unread)
+            styles.parse()
 
     def _filter_above(self, name: str) -> FilterLine | None:
         if name != "trace":
@@ -60,6 +82,7 @@ class Panes(Container):
         return self.filters[name]
 
     def make_all(self) -> None:
+        self.filter("cases")
         for name in LEFT_TO_RIGHT:
             if name != START:
                 self.pane(name)

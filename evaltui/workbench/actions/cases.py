@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from types import ModuleType
 
-from evaltui.workbench import set_editing
 from evaltui.workbench.actions.action import Action, Scope, action, not_read
-from evaltui.workbench.set_editing import refuses_cases, refuses_paste, refuses_to_convert
+from evaltui.workbench.chosen_cases import refuses_cases, refuses_paste, refuses_to_convert
 from evaltui.workbench.workbench import Workbench
+
+
+def _set_editing() -> ModuleType:
+    """Imported when it is first needed: the first frame edits nothing."""
+    from evaltui.workbench import set_editing
+
+    return set_editing
+
 
 _in_list = partial(action, where=(Scope.CASES,), refusal=lambda workbench: refuses_cases(workbench.editing))
 _in_question = partial(action, where=(Scope.PROMPT,))
@@ -53,7 +61,7 @@ TREE: tuple[Action, ...] = (
         "Duplicate case",
         "Duplicate the case below itself",
         "d",
-        do=lambda workbench: set_editing.duplicate(workbench.editing),
+        do=lambda workbench: _set_editing().duplicate(workbench.editing),
         footer="duplicate",
     ),
     _in_list(
@@ -70,7 +78,7 @@ TREE: tuple[Action, ...] = (
         "Delete the case and its rules; undo restores both",
         "delete",
         "D",
-        do=lambda workbench: set_editing.delete(workbench.editing),
+        do=lambda workbench: _set_editing().delete(workbench.editing),
         footer="delete",
     ),
     _in_list(
@@ -79,7 +87,7 @@ TREE: tuple[Action, ...] = (
         "Move the case up in its set",
         "K",
         "shift+up",
-        do=lambda workbench: set_editing.move(workbench.editing, step=-1),
+        do=lambda workbench: _set_editing().move(workbench.editing, step=-1),
         footer="move up",
     ),
     _in_list(
@@ -88,7 +96,7 @@ TREE: tuple[Action, ...] = (
         "Move the case down in its set",
         "J",
         "shift+down",
-        do=lambda workbench: set_editing.move(workbench.editing, step=1),
+        do=lambda workbench: _set_editing().move(workbench.editing, step=1),
         footer="move down",
     ),
     _in_list(
@@ -104,7 +112,7 @@ TREE: tuple[Action, ...] = (
         "Copy case",
         "Copy the case, to paste it in any set",
         "C",
-        do=lambda workbench: set_editing.copy(workbench.editing),
+        do=lambda workbench: _set_editing().copy(workbench.editing),
         footer="copy",
     ),
     _in_list(
@@ -112,7 +120,7 @@ TREE: tuple[Action, ...] = (
         "Cut case",
         "Cut the case, to paste it in any set",
         "X",
-        do=lambda workbench: set_editing.copy(workbench.editing, cut=True),
+        do=lambda workbench: _set_editing().copy(workbench.editing, cut=True),
         footer="cut",
     ),
     _in_list(
@@ -120,7 +128,7 @@ TREE: tuple[Action, ...] = (
         "Paste case",
         "Paste below this case, or at the end of a set",
         "P",
-        do=lambda workbench: set_editing.paste(workbench.editing),
+        do=lambda workbench: _set_editing().paste(workbench.editing),
         refusal=lambda workbench: refuses_paste(workbench.editing),
         rank=4,
         footer="paste",

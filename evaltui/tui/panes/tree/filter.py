@@ -51,20 +51,19 @@ class FilterInput(FilterLine):
 
 
 class FilterRow(Horizontal):
-    """A filter behind its key."""
-
-    def __init__(self, line: FilterLine) -> None:
-        super().__init__()
-        self._line = line
+    """The key of the filter, and the filter behind it, which the first frame does not wait for."""
 
     def compose(self) -> ComposeResult:
         yield FilterKey()
-        yield self._line
 
-    def on_click(self) -> None:
-        self._line.focus(scroll_visible=False)
+    def add_line(self, line: FilterLine) -> None:
+        self.add_class("-with-line")
+        self.mount(line)
+
+    async def on_click(self) -> None:
+        await self.screen.run_action("filter")
 
 
 class FilterKey(OneLine):
     def line(self, width: int) -> Line:
-        return [(key_of("filter"), "bold accent")]
+        return [(f"{key_of('filter')} ", "bold accent"), (FilterInput.idle, "faint")]

@@ -17,7 +17,6 @@ from evaltui.tui.pane import Copied, Pane
 from evaltui.tui.panes.tree.lines import TreeLines
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.lines import CursorLines
-from evaltui.workbench import set_editing
 from evaltui.workbench.acceptable import choices_in_list
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_list import Row, TreeRows
@@ -317,6 +316,8 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
             self._ask_for_set(self._add_case, about="for the first case")
 
     def _add_case(self) -> None:
+        from evaltui.workbench import set_editing
+
         if set_editing.new_case(self._workbench.editing):
             self.post_message(self.Edit(is_new=True))
 
@@ -325,6 +326,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def _ask_for_set(self, then: Callable[[], None], *, about: str = "") -> None:
         from evaltui.tui.screens.prompt import PromptScreen, dialog_name
+        from evaltui.workbench import set_editing
 
         def named(wanted: str) -> None:
             if set_editing.new_set(self._workbench.editing, wanted):
@@ -338,6 +340,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def action_rename(self) -> None:
         from evaltui.tui.screens.prompt import PromptScreen, dialog_name
+        from evaltui.workbench import set_editing
 
         row, editing = self._current(), self._workbench.editing
         if row is None:
