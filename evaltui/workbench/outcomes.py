@@ -22,7 +22,6 @@ from evaltui.workbench.state import CaseOutcome, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
-    from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runs.listing import RunRow

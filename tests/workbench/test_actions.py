@@ -50,14 +50,14 @@ RULES = {
         {
             *("step_back", "leave_field", "leave_message", "leave_question", "form_leave", "leave_it"),
             *("clear_filter", "close_details", "close_jump", "close_runs", "close_comparison"),
-            *("close_criteria", "leave_open", "leave", "stay"),
+            *("close_criteria", "leave_effect", "leave_open", "leave", "stay"),
         },
     ),
     "q": (
         "closes what lies over the screen, at last the program",
         {
             *("quit", "leave", "close_runs", "close_comparison", "close_criteria", "close_details"),
-            *("form_leave", "leave_it", "leave_open", "stay"),
+            *("form_leave", "leave_it", "leave_effect", "leave_open", "stay"),
         },
     ),
     "enter": (
@@ -65,7 +65,7 @@ RULES = {
         {
             *("open", "open_run", "open_recent_run", "open_changed", "open_details", "open_agent"),
             *("edit_field", "edit_criterion", "end_field", "take", "take_step", "send", "form_take"),
-            *("accept_it", "decide", "save_and_leave", "keep_filter", "close_details"),
+            *("accept_it", "decide", "save_and_leave", "keep_filter", "close_details", "go_to_case"),
         },
     ),
     "ctrl+c": ("cancels the turn or the run", {"cancel_run", "cancel_turn"}),

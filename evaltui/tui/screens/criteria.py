@@ -76,7 +76,6 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         yield Footer(self._workbench, id="criteria-footer")
 
     def on_mount(self) -> None:
-        self.query_one(Footer).scope = Scope.CRITERIA
         self.subscribe_to(self._workbench)
         self._show_places(self.app.size)
         self.follow()
@@ -113,7 +112,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         name = (f" {row_title(self.rows.current)} ", "chip" if focused else "bold")
         keys: Line = [(key_of("next_pane"), "bold accent")]
         if focused:
-            keys = [(key_of("edit_criterion"), "bold accent"), (" go to case", "muted")]
+            keys = [(key_of("go_to_case"), "bold accent"), (" go to case", "muted")]
         return rule([name], keys, width, heavy=focused)
 
     def _draw_borders(self) -> None:
@@ -124,9 +123,10 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         focused = self.details.has_focus
         self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
         title = Tab(_DETAILS, "", row_title(self.rows.current), None, active=True)
-        keys: Line = [(key_of("edit_criterion"), "bold accent"), (" go to case", "muted")] if focused else []
+        keys: Line = [(key_of("go_to_case"), "bold accent"), (" go to case", "muted")] if focused else []
         self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
         self.set_class(focused, "-details")
+        self.query_one(Footer).scope = self._scope
         self.query("OneLine").refresh()
 
     def _write_details(self, page: Page, height: int) -> Mapping[int, CaseId]:
@@ -192,10 +192,15 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     def action_go_to(self, pane: str) -> None:
         self.go_to(pane)
 
+    @property
+    def _scope(self) -> Scope:
+        """Where the focus is."""
+        return Scope.CRITERIA_EFFECT if self.details.has_focus else Scope.CRITERIA
+
     def action_help(self) -> None:
         from evaltui.tui.screens.keys import HelpScreen
 
-        ask(self, HelpScreen(self._workbench, Scope.CRITERIA), self.run_action)
+        ask(self, HelpScreen(self._workbench, self._scope), self.run_action)
 
     def action_next_pane(self) -> None:
         self.go_to(_ROWS if self.details.has_focus else _DETAILS)
@@ -226,10 +231,10 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
 
     def action_close_criteria(self) -> None:
         self._workbench.editing.end_typing()
-        if self.details.has_focus:
-            self.go_to(_ROWS)
-        else:
-            self.dismiss()
+        self.dismiss()
+
+    def action_leave_effect(self) -> None:
+        self.go_to(_ROWS)
 
     @on(CriteriaDetails.Chosen)
     def _show_case(self, message: CriteriaDetails.Chosen) -> None:

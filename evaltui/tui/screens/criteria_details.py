@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from textual import events
+from textual.binding import BindingType
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.lines import Line
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import moves
 from evaltui.tui.widgets.lines import LineView
+from evaltui.workbench.actions import Scope
 
 
 class CriteriaDetails(LineView, can_focus=True, inherit_bindings=False):
@@ -21,7 +25,7 @@ class CriteriaDetails(LineView, can_focus=True, inherit_bindings=False):
     Keys move from case to case, and scroll where there is none; `enter` goes to the case.
     """
 
-    BINDINGS = moves()
+    BINDINGS: ClassVar[list[BindingType]] = [*moves(), *bindings(Scope.CRITERIA_EFFECT)]
 
     class Chosen(Message):
         """The user wants to see a case."""
@@ -107,7 +111,7 @@ class CriteriaDetails(LineView, can_focus=True, inherit_bindings=False):
     def action_bottom(self) -> None:
         self.scroll_end(animate=False)
 
-    def action_edit_criterion(self) -> None:
+    def action_go_to_case(self) -> None:
         """Goes to the current case."""
         if self._at is not None:
             self.post_message(self.Chosen(self._at[0]))
@@ -117,4 +121,4 @@ class CriteriaDetails(LineView, can_focus=True, inherit_bindings=False):
         if number in self._places:
             self._go(number)
             if event.chain > 1:
-                self.action_edit_criterion()
+                self.action_go_to_case()

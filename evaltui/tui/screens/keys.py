@@ -40,7 +40,7 @@ class HelpScreen(QuestionScreen[str]):
         self._keys = keys_here(workbench, scope)
 
     def compose(self) -> ComposeResult:
-        with Dialog(f"Keys for {self._scope.name.capitalize()}", id="help"):
+        with Dialog(f"Keys for {self._scope.label}", id="help"):
             yield QuestionInput(placeholder="type to filter")
             yield HelpLines(self._keys, id="help-lines")
             yield DialogKeys(lambda: [Hint("take", "run"), Hint("guide_page"), Hint("leave_question")])
@@ -217,7 +217,7 @@ class GuideScreen(SearchScreen[Callable[[], object], GuideEntry]):
     def find(self, query: str) -> Sequence[GuideEntry]:
         if not query:
             here = topic_of(self._scope)
-            first = GuideEntry("Keys", f"Keys for {self._scope.name.capitalize()}", partial(self._do, "help"))
+            first = GuideEntry("Keys", f"Keys for {self._scope.label}", partial(self._do, "help"))
             topics = sorted(guide.topics(), key=lambda topic: topic.name != here)
             return [first, *(GuideEntry(one.title, one.summary, partial(self._open, one)) for one in topics)]
         keys = keys_here(self._workbench, self._scope)

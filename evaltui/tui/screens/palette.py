@@ -94,7 +94,7 @@ class Palette:
         return sorted(found, key=lambda one: (-best[one.section], order.index(one.section), -one.score))
 
     def _actions(self, query: str) -> Iterator[Entry]:
-        pane = f"In {self._scope.name.capitalize()}"
+        pane = f"In {self._scope.label}"
         here = [one for one in ACTIONS if self._scope in one.where and one.where != LISTS]
         everywhere = [one for one in ACTIONS if Scope.MAIN in one.where and one not in here]
         # As in the footer: the most useful first.

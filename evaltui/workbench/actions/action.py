@@ -33,11 +33,17 @@ class Scope(StrEnum):
     PROMPT = "in a question"
     FORM = "in a form"
     CRITERIA = "in the criteria"
+    CRITERIA_EFFECT = "beside the criteria"
     VERSIONS = "between two versions"
     LEAVING = "while quitting"
     ACCEPT = "while accepting"
     RUNS = "in the list of runs"
     COMPARISON = "in a comparison"
+
+    @property
+    def label(self) -> str:
+        """What the place is called."""
+        return self.name.replace("_", " ").capitalize()
 
 
 # A text field takes every letter, and what lies over the screen takes every key.
@@ -54,6 +60,7 @@ _ALONE = frozenset(
         Scope.PROMPT,
         Scope.FORM,
         Scope.CRITERIA,
+        Scope.CRITERIA_EFFECT,
         Scope.VERSIONS,
         Scope.LEAVING,
         Scope.ACCEPT,
@@ -87,6 +94,7 @@ _TOPICS = {
     Scope.CHAT: "chat",
     Scope.MESSAGE: "chat",
     Scope.CRITERIA: "criteria",
+    Scope.CRITERIA_EFFECT: "criteria",
     Scope.CHOOSER: "agents",
 }
 

@@ -9,6 +9,7 @@ from evaltui.workbench.actions.action import Action, Scope, action
 from evaltui.workbench.workbench import Workbench
 
 _in_criteria = partial(action, where=(Scope.CRITERIA,))
+_in_effect = partial(action, where=(Scope.CRITERIA_EFFECT,))
 _in_versions = partial(action, where=(Scope.VERSIONS,))
 _in_leaving = partial(action, where=(Scope.LEAVING,))
 # Longer labels leave no room for other keys in the footer.
@@ -34,7 +35,7 @@ def _with_label(word: str, label: str | None) -> str:
     return f"{word}: {cut(label, _LONGEST_LABEL)}" if label else word
 
 
-_EDITS = (Scope.MAIN, Scope.CRITERIA)
+_EDITS = (Scope.MAIN, Scope.CRITERIA, Scope.CRITERIA_EFFECT)
 
 FILES: tuple[Action, ...] = (
     action(
@@ -133,6 +134,8 @@ FILES: tuple[Action, ...] = (
     _in_criteria(
         "close_criteria", "Close criteria", "Return to the cases", "escape", "q", "m", rank=1, footer="close"
     ),
+    _in_effect("go_to_case", "Go to case", "Show the result of the case", "enter", rank=0),
+    _in_effect("leave_effect", "Back", "Return to the list of criteria", "escape", "q", rank=0),
     _in_versions("keep_mine", "Keep mine", "Keep my version of this case", "left", "h"),
     _in_versions("take_theirs", "Take theirs", "Take the version on disk of this case", "right", "l"),
     _in_versions(

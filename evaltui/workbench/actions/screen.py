@@ -19,7 +19,7 @@ def _no_result(workbench: Workbench) -> str | None:
     return None if workbench.outcomes.get(case) else "Case not run"
 
 
-_WITH_PANES = (Scope.MAIN, Scope.CRITERIA, Scope.COMPARISON)
+_WITH_PANES = (Scope.MAIN, Scope.CRITERIA, Scope.CRITERIA_EFFECT, Scope.COMPARISON)
 
 GO: tuple[Action, ...] = (
     action(
