@@ -44,6 +44,8 @@ class AgentFacts:
     model: str = ""
     sets: int = 0
     """The number of its eval sets."""
+    problem: str = ""
+    """Why its source cannot be read; "" where it can."""
 
 
 def agent_facts(agent_dir: Path) -> AgentFacts:
@@ -55,7 +57,20 @@ def agent_facts(agent_dir: Path) -> AgentFacts:
     with suppress(OSError, UnicodeDecodeError):
         found = _YAML_MODEL.search((agent_dir / "root_agent.yaml").read_text(encoding="utf-8"))
         return AgentFacts("ADK agent", found[1] if found else "", sets)
-    return AgentFacts(sets=sets)
+    return AgentFacts(sets=sets, problem=_problem(agent_dir))
+
+
+def _problem(agent_dir: Path) -> str:
+    """`agent.py:1: invalid syntax`; "" where its files can be read."""
+    for path in _main_files(agent_dir):
+        try:
+            if path.is_file():
+                ast.parse(path.read_text(encoding="utf-8"))
+        except SyntaxError as error:
+            return f"{path.name}:{error.lineno}: {error.msg}"
+        except (OSError, ValueError) as error:
+            return f"{path.name}: {error}"
+    return ""
 
 
 def _main_files(agent_dir: Path) -> list[Path]:

@@ -22,6 +22,9 @@ _OF_TESTS = ("eval*", "test*")
 _DEPTH = 4
 _MOST_FOLDERS = 2_000
 
+# The names of agents, and what may bring in any name.
+_MAY_DEFINE = re.compile(r"\b((root_)?agent|app|get_agent_async|__getattr__|globals)\b|import \*")
+
 _NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
 
 
@@ -98,8 +101,14 @@ def has_agent_file(folder: Path) -> bool:
 
 
 def may_be_agent(path: Path) -> bool:
-    """Whether there is anything to import as an agent."""
-    return path.is_file() or has_agent_file(path) or (path / "__init__.py").is_file()
+    """Whether there is anything to import as an agent: a file, or a package that could hold one."""
+    if path.is_file() or has_agent_file(path):
+        return True
+    try:
+        text = (path / "__init__.py").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return _MAY_DEFINE.search(text) is not None
 
 
 def agents_in(folder: Path) -> list[str]:

@@ -37,6 +37,8 @@ class AgentState:
         """What the agent says of itself (AgentInfo as JSON); None before it was imported."""
         self.error: ErrorInfo | None = None
         """Why the last import failed; None where it did not."""
+        self.loaded_in: float | None = None
+        """Seconds that the last import took; None before the first, and for imports of a run."""
         self.code_version = 0
         """How often the agent's files have changed since the workbench was opened."""
         self._changes: list[tuple[str, ...]] = []
@@ -105,9 +107,12 @@ class AgentState:
             self._learning = asyncio.create_task(self._learn_tools())
 
     async def _learn_tools(self) -> None:
+        began = time.monotonic()
         started = self.start_host()
         try:
-            self.imported(await started.loading)
+            info = await started.loading
+            self.loaded_in = time.monotonic() - began
+            self.imported(info)
         except AgentBrokenError as broken:
             self.failed(broken.error)
         finally:

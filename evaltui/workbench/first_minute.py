@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.files.folders import agent_folder, env_file, project_root
 from evaltui.text.values import nearest
 from evaltui.workbench.agent_state import AgentState
@@ -47,6 +48,15 @@ def is_first_minute(sets: OpenSets) -> bool:
 def has_few_cases(sets: OpenSets) -> bool:
     """Whether there are no more cases than a starter has: who has more knows how a case is made."""
     return sum(len(eval_set.cases) for eval_set in sets.listed) <= _FEW
+
+
+def error_place(agent_dir: Path, error: ErrorInfo) -> SourcePlace | None:
+    """Where an agent that cannot be loaded is to be mended: the failing line, else its first file; None
+    without any."""
+    if (place := frame_place(agent_dir, error.traceback)) is not None:
+        return place
+    files = (agent_dir,) if agent_dir.is_file() else (agent_dir / "agent.py", agent_dir / "__init__.py")
+    return next((SourcePlace(path, 1) for path in files if path.is_file()), None)
 
 
 def api_key(agent_dir: Path, model: str) -> tuple[str, str] | None:

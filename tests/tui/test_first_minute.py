@@ -8,6 +8,7 @@ import pytest
 from pilots import screen_text, until
 
 from evaltui.files.agent_source import agent_facts
+from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import recent_agents, remember_agent
 from evaltui.files.templates import create_starter
 from evaltui.tui.app import WorkbenchApp, open_workbench
@@ -31,6 +32,23 @@ async def test_a_folder_without_an_agent_says_so_and_offers_a_starter(tmp_path):
         await until(pilot, lambda: app.return_value is not None)
     assert app.return_value == Opening(tmp_path, starter=True)
     assert (tmp_path / "agent.py").is_file()
+
+
+def test_a_package_that_can_hold_no_agent_is_asked_about(tmp_path, monkeypatch):
+    (tmp_path / "__init__.py").write_text('"""Helpers."""\n', encoding="utf-8")
+    (tmp_path / "helpers.py").write_text("", encoding="utf-8")
+    asked: list[Path] = []
+    monkeypatch.setattr(ChooserApp, "run", lambda self: asked.append(self._folder))
+    assert open_workbench(tmp_path) == 0
+    assert asked == [tmp_path]
+
+
+@pytest.mark.parametrize(
+    "text", ["from .main import app", "from .main import *", "def __getattr__(name): ..."]
+)
+def test_a_package_that_may_hold_an_agent_is_imported(tmp_path, text):
+    (tmp_path / "__init__.py").write_text(text, encoding="utf-8")
+    assert may_be_agent(tmp_path)
 
 
 async def test_other_files_of_the_folder_are_named(tmp_path):
@@ -87,6 +105,15 @@ async def test_each_of_several_agents_is_shown_with_what_its_source_says(tmp_pat
         line = next(line for line in screen_text(app).splitlines() if "▌ desk" in line)
         assert "scripted model" in line
         assert "1 eval set" in line
+
+
+async def test_an_agent_that_cannot_be_read_says_where(tmp_path):
+    for name, text in (("broken", "x = 1\ndef root_agent(:"), ("fine", "root_agent = None")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "agent.py").write_text(text, encoding="utf-8")
+    app = ChooserApp(tmp_path, ["broken", "fine"])
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "! agent.py:2: invalid syntax" in screen_text(app))
 
 
 def _has_adk() -> bool:

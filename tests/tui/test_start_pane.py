@@ -70,7 +70,8 @@ async def test_a_set_without_cases_is_no_way_out_of_the_first_minute(write_agent
     app = WorkbenchApp(Workbench(folder))
     async with app.run_test(size=SIZE) as pilot:
         await until_ran(pilot, lambda: "✓ READY" in screen_text(app))
-        assert "people" in screen_text(app)
+        assert "people.evalset.json  no cases yet" in screen_text(app)
+        await until(pilot, lambda: "✓ Agent loaded in " in screen_text(app))
         await pilot.press("o")
         await until(pilot, lambda: "case_1" in screen_text(app))
         await until(pilot, lambda: "2 Case" in screen_text(app))
@@ -133,6 +134,16 @@ async def test_from_calls_to_the_tool_and_from_the_model_to_the_instruction(writ
         await pilot.press("E")
         await until(pilot, lambda: len(opened) == 4)
         assert opened[3] == tool
+
+
+async def test_a_file_without_an_agent_says_what_was_looked_for_and_opens_it(write_agent, opened):
+    folder = write_agent("x = 1\n", name="people")
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=SIZE) as pilot:
+        await until_ran(pilot, lambda: "Open agent.py:1" in screen_text(app))
+        assert "root_agent, app" in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: opened == [SourcePlace(folder / "agent.py", 1)])
 
 
 def error(message, kind="ModuleNotFoundError"):

@@ -12,14 +12,15 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import frame_place, root_place, source_lines
 from evaltui.files.workspace import Workspace
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.syntax import code
 from evaltui.text.values import cut, visible
 from evaltui.tui.pages.status import FRAMEWORKS
 from evaltui.tui.pages.writer import Page, write_error
-from evaltui.workbench.first_minute import api_key, missing_package
+from evaltui.workbench.first_minute import api_key, error_place, missing_package
+from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.workbench import Workbench
 
 _MOST_TOOLS = 20
@@ -65,6 +66,7 @@ def write_start(page: Page, workbench: Workbench) -> list[Choice]:
         page.row(("◐ ", "accent"), ("Loading agent…", "bold"))
         return []
     _write_ready(page, agent.dir, agent.info)
+    _write_empty_sets(page, workbench.sets)
     choices = _write_offers(page, "Create your first eval case", _STEPS)
     choices += _write_offers(page, "Or start from", _OTHER_WAYS)
     _write_tools(page, agent.info)
@@ -98,11 +100,21 @@ def _write_ready(page: Page, agent_dir: Path, info: Json) -> None:
     page.blank()
     if (place := root_place(agent_dir)) is not None:
         page.labelled("agent", [(visible(place.shown(agent_dir)), "function underline")])
-    page.labelled("Python", [(platform.python_version(), ""), (f"  {visible(sys.prefix)}", "muted")])
+    page.labelled(
+        "Python",
+        [(platform.python_version(), ""), (f"  {visible(sys.prefix)}, runs evaltui and the agent", "muted")],
+    )
     if (key := api_key(agent_dir, model)) is not None:
         variable, where = key
         missing: Line = [("! GOOGLE_API_KEY is not set", "warning"), ("  Set it in .env", "muted")]
         page.labelled("API key", [(variable, "key"), (f"  from {where}", "muted")] if variable else missing)
+
+
+def _write_empty_sets(page: Page, sets: OpenSets) -> None:
+    names = [visible(eval_set.path.name) for eval_set in sets.listed]
+    if names:
+        label = "eval set" if len(names) == 1 else "eval sets"
+        page.labelled(label, [(some_of(names), ""), ("  no cases yet", "muted")])
 
 
 def _write_tools(page: Page, info: Json) -> None:
@@ -145,7 +157,7 @@ def _signature(tool: Json) -> Line:
 
 
 def _write_broken_start(page: Page, agent_dir: Path, error: ErrorInfo) -> list[Choice]:
-    place, missing = frame_place(agent_dir, error.traceback), missing_package(agent_dir, error)
+    place, missing = error_place(agent_dir, error), missing_package(agent_dir, error)
     write_broken(page, agent_dir, error)
     offers = []
     if missing is not None and missing.command:

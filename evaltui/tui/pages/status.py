@@ -15,6 +15,7 @@ from evaltui.text.outcomes import COUNTED, ROLES, WORDS, counts, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
 from evaltui.workbench.actions import BY_ID, keys_of
+from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
 from evaltui.workbench.state import Run, Stage
@@ -102,11 +103,20 @@ def run_line(workbench: Workbench, width: int) -> Line:
 
 def _no_run_yet(workbench: Workbench) -> Line:
     cases = sum(len(eval_set.cases) for eval_set in workbench.sets.listed)
-    if not cases or workbench.outcomes.results.counts():
+    if not cases:
+        return _loaded(workbench.agent)
+    if workbench.outcomes.results.counts():
         return []
     key = key_name(keys_of(BY_ID["run_all"], workbench)[0])
     what = f"all {counted(cases, 'case')}" if cases > 1 else "the case"
     return [("No run yet", "muted"), _GAP, (key, "bold accent"), (f" runs {what}", "muted")]
+
+
+def _loaded(agent: AgentState) -> Line:
+    """`✓ Agent loaded in 0.8 s`"""
+    if agent.loaded_in is None or agent.error is not None:
+        return []
+    return [("✓ ", "success"), ("Agent loaded", ""), (f" in {show_duration(agent.loaded_in)}", "muted")]
 
 
 def _kept(row: RunRow) -> Line:

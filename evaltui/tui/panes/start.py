@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import events
 from textual.message import Message
 
-from evaltui.files.agent_source import SourcePlace, frame_place, root_place
+from evaltui.files.agent_source import SourcePlace, root_place
 from evaltui.text.lines import Line, Span
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.start import Choice, write_start
@@ -13,7 +13,7 @@ from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, PagePane
 from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.first_minute import missing_package
+from evaltui.workbench.first_minute import error_place, missing_package
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.tour import END, STEPS, Tour
 from evaltui.workbench.workbench import Workbench
@@ -60,7 +60,7 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
     def source(self) -> SourcePlace | None:
         agent = self._workbench.agent
         if agent.error is not None:
-            return frame_place(agent.dir, agent.error.traceback)
+            return error_place(agent.dir, agent.error)
         return root_place(agent.dir)
 
     def line(self, number: int) -> Line:

@@ -10,6 +10,7 @@ from textual.message import Message
 
 from evaltui.core.model.outcome import CaseResult
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
@@ -21,9 +22,8 @@ from evaltui.tui.widgets.choices import LABEL
 from evaltui.tui.widgets.lines import LineView, PageLines
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import Proposal, accept, effects, propose
-from evaltui.workbench.actions import BY_ID, Scope, keys_of
+from evaltui.workbench.actions import Scope
 from evaltui.workbench.background import Progress
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 # Seconds between looks at how far reading has come.
@@ -53,14 +53,13 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         self._progress = Progress()
 
     def compose(self) -> ComposeResult:
-        with Dialog(dialog_name("accept", self._workbench), id="accept"):
+        with Dialog(dialog_name("accept"), id="accept"):
             yield AcceptChoices([choice.title for choice in self._choices])
             yield AcceptLines(self._write_proposal, indent=0)
             yield DialogKeys(lambda: _HINTS)
 
     def on_mount(self) -> None:
-        undo = key_name(keys_of(BY_ID["undo"], self._workbench)[0])
-        self.query_one(Dialog).below([(f" {undo}", "bold accent"), (" undoes it later ", "")])
+        self.query_one(Dialog).below([(f" {key_of('undo')}", "bold accent"), (" undoes it later ", "")])
         self._choose(0)
         self.set_interval(_TICK, lambda: None if self._current in self._proposals else self.on_resize())
 

@@ -130,7 +130,7 @@ class ChatFromScreen(FormScreen):
         return next(wrong, 0 if result.error else self._turns)
 
     def compose(self) -> ComposeResult:
-        name = dialog_name("chat_from_here", self._workbench)
+        name = dialog_name("chat_from_here")
         with Dialog(name, [(visible(self._case.eval_id), "muted")], id="chat-from"):
             yield DrawnLine(self._place, id="chat-turn")
             yield ChoiceList(len(self._ways), self._way_line, id="chat-ways")
@@ -247,7 +247,7 @@ class NewChatScreen(FormScreen):
     def compose(self) -> ComposeResult:
         names = list(self._known_agents)
         agent = names.index(self._agent) if self._agent in names else 0
-        with Dialog(dialog_name("new_chat", self._workbench), id="new-chat"):
+        with Dialog(dialog_name("new_chat"), id="new-chat"):
             yield ChoiceLine("session", list(self._starts), len(self._starts) - 1, id="chat-begin")
             yield ChoiceLine("agent", self._known_agents, agent, id="chat-agent")
             for label in ("user", "app"):

@@ -129,7 +129,10 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
     def _agent_line(self, name: str, width: int) -> Line:
         longest = min(30, max(map(len, self._agents)))
         line: Line = [(pad(visible(name), longest), "bold")]
-        if (facts := self._facts.get(name)) is not None:
+        facts = self._facts.get(name)
+        if facts is not None and facts.problem:
+            line.append((f"  ! {visible(facts.problem)}", "error"))
+        elif facts is not None:
             sets = counted(facts.sets, "eval set") if facts.sets else "no eval sets"
             line += [
                 ("  ", ""),
@@ -186,6 +189,12 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         self._message = visible(self.refusal(action_id) or "")
         self.query_one("#chooser-status").refresh()
 
+    def follow(self) -> None:
+        self.query_one(ChooserKeys).refresh()
+
+    def on_screen_suspend(self) -> None:
+        self.follow()
+
     def action_leave(self) -> None:
         self.app.exit()
 
@@ -228,6 +237,8 @@ class ChooserKeys(ActionLine):
         self._actions = actions
 
     def parts(self, width: int) -> list[tuple[str, Line]]:
+        if not self.screen.is_current:
+            return []
         return [
             (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
             for one in self._actions

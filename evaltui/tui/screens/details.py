@@ -260,7 +260,7 @@ class ConvertScreen(QuestionScreen[None]):
     def compose(self) -> ComposeResult:
         can_be_done = self._eval_set is not None
         about: Line = [(f"{visible(self._old.name)} to the current format", "muted")]
-        with Dialog(dialog_name("convert", self._workbench), about, id="convert"):
+        with Dialog(dialog_name("convert"), about, id="convert"):
             # Scrolled from the field, where there is one.
             yield PageLines(self._write, can_focus=not can_be_done, id="converted")
             if can_be_done:

@@ -50,7 +50,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
         file = self._workbench.editing.open_file(self._clash.path)
         base = file.saved.text if file is not None and file.saved is not None else None
         with Dialog("Merge", self._about(), id="versions"):
-            yield DrawnLine(lambda width: self.rows.names(width), id="versions-names")
+            yield DrawnLine(lambda width: self.rows.names(), id="versions-names")
             yield VersionsRows(self._clash, base)
             yield QuestionNote()
             yield DialogKeys(self._hints)
@@ -81,6 +81,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
 
     @on(CursorLines.Moved)
     def _draw_around(self) -> None:
+        self.query_one("#versions-names").refresh()
         rows = self.rows
         left = f"{rows.undecided} of {counted(len(rows.clashes), 'conflict')} undecided"
         self.query_one(Dialog).below([(f" {left if rows.undecided else 'all decided'} ", "muted")])
@@ -153,10 +154,11 @@ class VersionsRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _shown_versions(self) -> tuple[str, ...]:
         return ("base", *_SIDES) if self._columns == 3 else _SIDES
 
-    def names(self, width: int) -> Line:
+    def names(self) -> Line:
         """What each column is; where there are none, what marks each version."""
         if self._columns > 1:
-            return in_columns([[(NAMES[side], "muted")] for side in self._shown_versions], width)
+            names: list[Line] = [[(NAMES[side], "muted")] for side in self._shown_versions]
+            return [(" ", ""), *in_columns(names, self.line_width - 1)]
         return [
             ("  −", "bold"),
             (f" {NAMES['mine']}   ", "muted"),

@@ -22,12 +22,11 @@ from evaltui.tui.action_screen import LEAST_WITH_MARGINS, DialogScreen, bindings
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.fields import OneLineInput
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, OneLine, content
-from evaltui.workbench.actions import BY_ID, Scope, keys_of
+from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.actions.action import LISTS
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.repeats import parse_repeated, repeat_problem
 from evaltui.workbench.state import Repeated
-from evaltui.workbench.workbench import Workbench
 
 Check = Callable[[str], str | None]
 
@@ -46,11 +45,9 @@ class AnswerLines(Protocol):
     def action_page_up(self) -> None: ...
 
 
-def dialog_name(action_id: str, workbench: Workbench | None = None) -> str:
-    """The key and the verb of an action, `x Relax`; `workbench` knows the keys that the user has chosen."""
-    action = BY_ID[action_id]
-    keys = keys_of(action, workbench) if workbench is not None else action.keys
-    return f"{key_name(keys[0])} {action.title.rstrip('…')}"
+def dialog_name(action_id: str) -> str:
+    """The key and the verb of an action: `x Relax`."""
+    return f"{key_of(action_id)} {BY_ID[action_id].title.rstrip('…')}"
 
 
 class Dialog(Vertical):

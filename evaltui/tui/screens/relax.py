@@ -34,8 +34,6 @@ from evaltui.tui.screens.prompt import (
 )
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine, PageLines
-from evaltui.workbench.actions import BY_ID, keys_of
-from evaltui.workbench.keymap import key_name
 from evaltui.workbench.relaxing import Effect, Relaxing, match_problem
 from evaltui.workbench.workbench import Workbench
 
@@ -67,7 +65,7 @@ class RelaxScreen(FormScreen):
         relaxing = self._relaxing
         arg = relaxing.arg
         about: list[Span] = [(f"{visible(relaxing.tool)} › {visible(arg.path) or 'arguments'}", "muted")]
-        with Dialog(dialog_name("relax", self._workbench), about, id="relax"):
+        with Dialog(dialog_name("relax"), about, id="relax"):
             yield DrawnLine(lambda width: self._side("expected", arg.expected, arg.op == "extra", width))
             yield DrawnLine(lambda width: self._side("actual", arg.actual, arg.op == "missing", width))
             places = ["all arguments" if path == "*" else path for path in self._arg_paths]
@@ -82,8 +80,7 @@ class RelaxScreen(FormScreen):
             yield DialogKeys(self._hints)
 
     def on_mount(self) -> None:
-        undo = key_name(keys_of(BY_ID["undo"], self._workbench)[0])
-        self.query_one(Dialog).below([(f" {undo}", "bold accent"), (" undoes it later ", "")])
+        self.query_one(Dialog).below([(f" {key_of('undo')}", "bold accent"), (" undoes it later ", "")])
         self._show_effect_soon()
 
     def _hints(self) -> list[Hint]:

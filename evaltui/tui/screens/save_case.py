@@ -71,7 +71,7 @@ class SaveCaseScreen(FormScreen):
         target = self.choices.target
         chosen = self._targets.index(target) if target in self._targets else len(names)
         turns = counted(len(self.choices.turns), "turn")
-        with Dialog(dialog_name("save_as_case", self._workbench), [(turns, "muted")], id="save-case"):
+        with Dialog(dialog_name("save_as_case"), [(turns, "muted")], id="save-case"):
             with Horizontal(classes="form-line"):
                 yield FormLabel("id")
                 yield FieldLine(id="save-id")

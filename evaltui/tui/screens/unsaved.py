@@ -40,7 +40,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         self._typed = typed
 
     def compose(self) -> ComposeResult:
-        with Dialog(dialog_name("quit", self._workbench), [(self._about(), "muted")], id="unsaved"):
+        with Dialog(dialog_name("quit"), [(self._about(), "muted")], id="unsaved"):
             yield UnsavedFiles(self._write_files, indent=0, id="unsaved-files")
             yield QuestionNote()
             save = [Hint("save_and_leave", "save and quit")] if self._has_files else []

@@ -335,7 +335,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         folder = set_editing.folder_for_new_set(self._workbench.editing)
         check = partial(set_editing.new_set_problem, self._workbench.editing)
         hint = f"a–z, 0–9, _   in {folder}"
-        name = dialog_name("new_set", self._workbench)
+        name = dialog_name("new_set")
         ask(self, PromptScreen(name, check=check, hint=hint, about=about), named)
 
     def action_rename(self) -> None:
@@ -345,7 +345,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         row, editing = self._current(), self._workbench.editing
         if row is None:
             return
-        name = dialog_name("rename", self._workbench)
+        name = dialog_name("rename")
         eval_set = self._rows.eval_set(row)
         path = eval_set.path
         if row.case is None:
