@@ -8,9 +8,10 @@ from typing import Any
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
 from evaltui.core.trace.graph import AgentUse, Graph
+from evaltui.core.trace.model_calls import STAND_IN
 from evaltui.core.trace.spans import Request, Span
 from evaltui.files.agent_source import SourcePlace, source_lines
-from evaltui.text.figures import counted, show_duration
+from evaltui.text.figures import counted, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.syntax import arguments_line, code
 from evaltui.text.values import visible, visible_block
@@ -66,9 +67,9 @@ def _facts(span: Span) -> list[tuple[str, str]]:
         ("candidates_token_count", "out"),
         ("thoughts_token_count", "thoughts"),
     ]
-    tokens = "   ".join(f"{usage[name]:,} {word}" for name, word in parts if usage.get(name))
+    tokens = "   ".join(f"{show_number(usage[name])} {word}" for name, word in parts if usage.get(name))
     if span.kind == "agent" and span.tokens:
-        tokens = f"{span.tokens:,}"
+        tokens = show_number(span.tokens)
     answered = span.event("model_response")
     came = came_of(answered.content) if answered is not None and answered.content else ""
     facts = [
@@ -89,7 +90,9 @@ def _recording(span: Span) -> str:
         return "not in the recording"
     if data.get("stubbed"):
         return f"stub from the {visible(str(data['stubbed']))}"
-    return "live" if span.kind == "model" and span.event("model_request") else ""
+    if span.kind != "model" or not span.event("model_request"):
+        return ""
+    return "scripted, offline" if _name_of(span).startswith(STAND_IN) else "live"
 
 
 def write_events(page: Page, events: Sequence[Event]) -> None:
@@ -192,7 +195,7 @@ def _write_contents(page: Page, request: Request) -> None:
     page.section(("Contents", "bold"), ("  + new", "muted"))
     left_out = max(0, len(request.contents) - _MOST_CONTENTS)
     if left_out:
-        page.row((f"   … {left_out:,} earlier contents", "muted"))
+        page.row((f"   … {counted(left_out, 'earlier content')}", "muted"))
     for number, content in enumerate(request.contents[left_out:], left_out):
         is_new = number >= request.new
         _write_content(page, content, [(" + ", "success")] if is_new else [("   ", "")], is_new=is_new)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.trace.spans import Span
 from evaltui.core.trace.time_spent import TimeSpent
-from evaltui.text.figures import counted, show_duration
+from evaltui.text.figures import counted, show_duration, show_number
 from evaltui.text.lines import Line, both_ends, cells, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.lines import cut as cut_line
@@ -186,7 +186,7 @@ def _right(span: Span, scale: Scale, width: int) -> Line:
     timed = span.kind in _SPAN_ROLES or span.kind == "turn"
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
     if span.kind == "agent" and span.tokens:
-        tokens = f"{span.tokens:,}"
+        tokens = show_number(span.tokens)
     shown = "…" if span.is_open else show_duration(span.seconds) if timed else ""
     took: Line = [("  ", ""), (f"{shown:>{_DURATION}}", "bold" if span.seconds >= _LONG else "muted")]
     room = _bar_cells(width)
@@ -207,8 +207,8 @@ def tokens_of(usage: Json | None) -> str:
     asked, answered = known.get("prompt_token_count"), known.get("candidates_token_count")
     if asked is None and answered is None:
         total = known.get("total_token_count")
-        return "" if total is None else f"{total:,}"
-    return f"{asked or 0:,} → {answered or 0:,}"
+        return "" if total is None else show_number(total)
+    return f"{show_number(asked or 0)} → {show_number(answered or 0)}"
 
 
 def part_of(event: Event | None, name: str) -> Mapping[str, Any]:
@@ -271,7 +271,7 @@ def write_last_runs(page: Page, past: CasePast, height: int) -> None:
     seconds = [point.summary.seconds or 0.0 for point in points]
     if len(points) < 2:
         return
-    page.section((f"This case, last {len(points)} runs", "bold"))
+    page.section((f"This case, last {counted(len(points), 'run')}", "bold"))
     longest = max(max(seconds), 1e-9)
     roles = [ROLES[point.summary.status] for point in points]
     p50, p95 = (show_duration(_quantile(seconds, share)) for share in (0.5, 0.95))
