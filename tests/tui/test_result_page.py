@@ -231,6 +231,25 @@ def test_words_that_changed_are_tinted_within_markdown():
     assert heading == ["bold accent"] * 2
 
 
+def test_what_stands_above_a_result_stays_there_where_the_page_fits():
+    page = Page(116, 180)
+    page.row(("Cannot load agent", "bold"))
+    write_case_result(page, CaseShown(outcome(EXPECTED, MADE), height=60))
+    lines = lines_of(page)
+    assert lines[0] == "Cannot load agent"
+    assert lines[page.turns[0]].startswith("▾ Turn 1")
+
+
+@pytest.mark.parametrize("width", [78, 116])
+def test_a_stale_result_has_faint_scores_and_says_why(width):
+    note = [("stale: agent.py changed after run 18", "warning")]
+    page = page_of(outcome(EXPECTED, MADE), width, note=note)
+    assert lines_of(page)[0] == " ✗ FAILED   stale: agent.py changed after run 18"
+    strip = [role for line in page.lines for _, role in line if "surface" in role]
+    assert strip
+    assert set(strip) == {"surface faint"}
+
+
 # Before there is a result
 
 

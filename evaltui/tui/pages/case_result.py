@@ -14,7 +14,7 @@ from evaltui.core.model.problems import format_path
 from evaltui.text.figures import counted, plural, show_duration, show_number, show_score
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, pad
-from evaltui.text.outcomes import glyph
+from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.syntax import JSON
 from evaltui.text.values import cut, show_change, show_value, type_names, visible
 from evaltui.tui.pages.calls import Row, outermost, write_row
@@ -22,7 +22,7 @@ from evaltui.tui.pages.history import write_history
 from evaltui.tui.pages.judged import write_metrics
 from evaltui.tui.pages.turns import write_turn
 from evaltui.tui.pages.verdict import write_strip, write_verdict
-from evaltui.tui.pages.writer import LABEL, NOT_FOLDED, Folding, Page, RepeatAt, write_error
+from evaltui.tui.pages.writer import LABEL, NOT_FOLDED, Folding, Lines, Page, RepeatAt, write_error
 from evaltui.workbench.agent_state import PrintedLine
 from evaltui.workbench.histories import CasePast
 from evaltui.workbench.results import turn_status
@@ -74,8 +74,8 @@ class CaseShown:
 
 
 def write_case_result(page: Page, shown: CaseShown) -> None:
-    """What passed is folded, unless all of the page fits with it open."""
-    opened = Page(page.width, page.widest, page.marks)
+    """What passed is folded, unless all of the page fits with it open, and with what stands above."""
+    opened = Page(page.width, page.widest, page.marks, Lines(page.lines))
     _write(page, shown, fits=False)
     if len(page.lines) <= shown.height:
         _write(opened, shown, fits=True)
@@ -92,13 +92,13 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
         page.blank()
         write_repeats(page, scored)
     if not shown.strip_last:
-        write_strip(page, result, shown.past)
+        write_strip(page, result, shown.past, stale=bool(shown.note))
     if result.error:
         page.blank()
         write_error(page, result.error)
     _write_turns(page, shown, result, fits=fits)
     if shown.strip_last:
-        write_strip(page, result, shown.past)
+        write_strip(page, result, shown.past, stale=bool(shown.note))
     write_metrics(page, result, shown.folding, fits=fits)
     _write_state(page, shown, result)
     _write_informational(page, result, shown.folding)
@@ -159,11 +159,19 @@ def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool)
             start = margin + (number - first) * _GLYPH
             page.repeats.append(RepeatAt(number, len(page.lines), start, start + _GLYPH))
             spans += [(mark, "chip" if number == shown else role), (" ", "")]
+        if first + in_row >= len(result.repeats):
+            spans.append((f" {result.passed_repeats}/{len(result.repeats)}", f"bold {ROLES[result.status]}"))
         page.row(*spans)
     differ = len({repeat.status for repeat in result.repeats}) > 1
     worst = " (worst)" if differ and not chosen else ""
     of_all = f"repeat {shown + 1} of {len(result.repeats)}{worst}"
-    page.labelled("shown", [(of_all, "bold"), ("   [ ] previous, next", "muted")])
+    page.labelled(
+        "shown",
+        [
+            (of_all, "bold"),
+            (f"   {key_of('previous_repeat')} {key_of('next_repeat')} previous, next", "muted"),
+        ],
+    )
 
 
 def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:

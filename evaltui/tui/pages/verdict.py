@@ -121,16 +121,22 @@ def short_names(metrics: Sequence[MetricResult], *, shortest: bool) -> list[str]
     return [visible(one.name if twice[name] > 1 else name) for name, one in zip(names, metrics, strict=True)]
 
 
-def write_strip(page: Page, result: CaseResult, past: CasePast | None) -> None:
-    """A card for each metric and one for the history; where there is less room, all of them in a line."""
+def write_strip(page: Page, result: CaseResult, past: CasePast | None, *, stale: bool = False) -> None:
+    """A card for each metric and one for the history; where there is less room, all of them in a line. Scores
+    of a stale result are faint."""
     metrics = gating(result)
     if not metrics and page.width < ROOMY:
         return
     page.blank()
+    first = len(page.lines)
     if page.width >= ROOMY:
         _write_cards(page, metrics, past)
     else:
         _write_line(page, metrics, past)
+    for number in range(first, len(page.lines)) if stale else ():
+        page.lines[number] = [
+            (text, "surface faint" if "surface" in role else role) for text, role in page.lines[number]
+        ]
 
 
 def _write_cards(page: Page, metrics: Sequence[MetricResult], past: CasePast | None) -> None:
