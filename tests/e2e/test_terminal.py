@@ -81,7 +81,7 @@ def test_in_a_field_alt_and_a_key_do_what_the_key_does_elsewhere(parrot):
     parrot.wait_for("○ repeats_it")
     parrot.press("2")
     parrot.wait_for("Turn 1")
-    parrot.press("j", "j", "j", "j", "j", "j", "enter")
+    parrot.press("j", "j", "j", "j", "j", "enter")
     parrot.wait_for("ctrl+j apply")
     parrot.type("r")
     parrot.wait_for("hir")

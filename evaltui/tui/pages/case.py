@@ -263,7 +263,7 @@ def _write_choices(page: Page, opened: OpenField, x: int) -> None:
     if not opened.choices:
         return
     longest = max(cells(left) + (cells(right) + 2 if right else 0) for left, right in opened.choices)
-    width = min(max(longest + 2, _MIN_FIELD), _MAX_CHOICE, page.width - x)
+    width = min(max(longest + 4, _MIN_FIELD), _MAX_CHOICE, page.width - x)
     for number, (left, right) in enumerate(opened.choices):
         chosen = number == opened.chosen
         line = both_ends([("▌" if chosen else " ", "bold accent"), *left], [*right, (" ", "")], width)

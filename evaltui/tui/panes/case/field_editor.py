@@ -244,7 +244,10 @@ class FieldEditor:
         A completion that is ready is taken first, and the field stays open.
         """
         field = self.opened
-        if field is None or field.adds is not None:
+        if field is None:
+            return
+        if field.adds is not None:
+            self.end()
             return
         if step > 0 and field.completes():
             field.widget.begin(field.matches()[field.choice or 0].text, selected=False)
