@@ -112,7 +112,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         name = (f" {row_title(self.rows.current)} ", "chip" if focused else "bold")
         keys: Line = [(key_of("next_pane"), "bold accent")]
         if focused:
-            keys = [(key_of("go_to_case"), "bold accent"), (" go to case", "muted")]
+            keys = [(key_of("go_to_case"), "bold accent"), (" open case", "muted")]
         return rule([name], keys, width, heavy=focused)
 
     def _draw_borders(self) -> None:
@@ -123,7 +123,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         focused = self.details.has_focus
         self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
         title = Tab(_DETAILS, "", row_title(self.rows.current), None, active=True)
-        keys: Line = [(key_of("go_to_case"), "bold accent"), (" go to case", "muted")] if focused else []
+        keys: Line = [(key_of("go_to_case"), "bold accent"), (" open case", "muted")] if focused else []
         self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
         self.set_class(focused, "-details")
         self.query_one(Footer).scope = self._scope

@@ -134,7 +134,9 @@ FILES: tuple[Action, ...] = (
     _in_criteria(
         "close_criteria", "Close criteria", "Return to the cases", "escape", "q", "m", rank=1, footer="close"
     ),
-    _in_effect("go_to_case", "Go to case", "Show the result of the case", "enter", rank=0),
+    _in_effect(
+        "go_to_case", "Go to case", "Show the result of the case", "enter", rank=0, footer="open case"
+    ),
     _in_effect("leave_effect", "Back", "Return to the list of criteria", "escape", "q", rank=0),
     _in_versions("keep_mine", "Keep mine", "Keep my version of this case", "left", "h"),
     _in_versions("take_theirs", "Take theirs", "Take the version on disk of this case", "right", "l"),
