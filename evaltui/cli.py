@@ -152,7 +152,12 @@ def _open_workbench(options: argparse.Namespace) -> int:
 
     record_mode = options.record or DEFAULT_MODE
     return open_workbench(
-        agent_dir, options.set, watch=options.watch, record_mode=record_mode, config=options.config
+        agent_dir,
+        options.set,
+        watch=options.watch,
+        record_mode=record_mode,
+        config=options.config,
+        python=options.python,
     )
 
 

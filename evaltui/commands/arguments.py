@@ -51,6 +51,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         metavar="FILE",
         help="Use this config for all sets, remembered for this agent; own restores the config of each set",
     )
+    _add_python(parser)
     _add_record(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="Show the version")
     return parser
@@ -94,6 +95,7 @@ def run_parser() -> Parser:
     )
     add("--timeout", type=_seconds, default=300.0, metavar="S", help="Seconds per case (default: 300)")
     add("--agent", metavar="NAME", help="Run this sub-agent instead of the root agent")
+    _add_python(parser)
     _add_reporting(parser)
     return parser
 
@@ -134,6 +136,16 @@ def _add_reporting(parser: Parser) -> None:
     add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
     add("--adk-verdicts", action="store_true", help="Use ADK's verdicts unchanged")
     add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")
+
+
+def _add_python(parser: Parser) -> None:
+    parser.add_argument(
+        "--python",
+        metavar="PYTHON",
+        help="Python of the agent: an executable, a virtual environment or a command; auto finds it again "
+        "(default: the one given to the workbench last, tool.evaltui.python, the project's environment, the "
+        "active one, evaltui's own)",
+    )
 
 
 def _add_record(parser: Parser) -> None:
@@ -191,6 +203,7 @@ def _add_agent(parser: Parser) -> None:
         help='Session at the start: {"app_name", "user_id", "state"}',
     )
     add("--timeout", type=_seconds, default=300.0, metavar="S", help="Seconds per turn (default: 300)")
+    _add_python(parser)
 
 
 def lint_parser() -> Parser:

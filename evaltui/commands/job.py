@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from evaltui.commands.metrics import announce
-from evaltui.commands.output import HAD_ERRORS, ReportTarget, UsageError, write_reports
+from evaltui.commands.output import HAD_ERRORS, ReportTarget, UsageError, interpreter_of, write_reports
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
@@ -143,6 +143,7 @@ def _requested(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         adk_verdicts=options.adk_verdicts,
         record=options.record or DEFAULT_MODE,
         tools=options.tools,
+        python=interpreter_of(options).executable,
     )
     return request, sets
 
@@ -165,7 +166,13 @@ def _resumed(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"--resume: {error}") from error
-    asked = RunRequest(agent_dir, parallel=options.parallel, workers=options.workers, timeout=options.timeout)
+    asked = RunRequest(
+        agent_dir,
+        parallel=options.parallel,
+        workers=options.workers,
+        timeout=options.timeout,
+        python=interpreter_of(options).executable,
+    )
     return resuming(asked, resumption), sets
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import json
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, TextIO, get_args
 from evaltui.files.folders import agents_in, may_be_agent
 
 if TYPE_CHECKING:
+    from evaltui.files.interpreters import Interpreter
     from evaltui.reports.model import RunReport
     from evaltui.text.lines import Line
 
@@ -77,6 +79,16 @@ HAD_ERRORS = 3
 
 class UsageError(ValueError):
     """The command was called in a way that cannot work; one sentence."""
+
+
+def interpreter_of(options: argparse.Namespace) -> Interpreter:
+    """The Python that the agent runs in. Raises UsageError."""
+    from evaltui.files.interpreters import InterpreterError, find_interpreter
+
+    try:
+        return find_interpreter(options.agent_dir, options.python)
+    except InterpreterError as error:
+        raise UsageError(str(error)) from error
 
 
 def complain(command: str, problem: object) -> int:

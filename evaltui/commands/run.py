@@ -9,7 +9,14 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evaltui.commands.output import ReportTarget, UsageError, complain, parse_targets, require_one_agent
+from evaltui.commands.output import (
+    ReportTarget,
+    UsageError,
+    complain,
+    interpreter_of,
+    parse_targets,
+    require_one_agent,
+)
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
@@ -51,8 +58,9 @@ async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> 
 
 
 def _start_host(options: argparse.Namespace, agent_name: str | None) -> StartedHost:
+    python = interpreter_of(options).executable
     return start_host(
-        HostSettings(options.agent_dir, agent_name, options.timeout, IMPORT_TIMEOUT, time.monotonic())
+        HostSettings(options.agent_dir, agent_name, options.timeout, IMPORT_TIMEOUT, time.monotonic(), python)
     )
 
 

@@ -92,23 +92,44 @@ _NAME = "settings.json"
 
 def remembered_config(agent_dir: Path) -> Path | None:
     """The config that was chosen for all sets of an agent, whether or not it is still there."""
-    if own_folder(agent_dir).is_symlink():
-        return None
-    try:
-        settings = json.loads((own_folder(agent_dir) / _NAME).read_text(encoding="utf-8"))
-        return agent_folder(agent_dir) / str(settings["config"]) if settings["config"] else None
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
+    config = _remembered(agent_dir).get("config")
+    return agent_folder(agent_dir) / config if isinstance(config, str) and config else None
 
 
 def remember_config(agent_dir: Path, config: Path | None) -> None:
     """Remember a config for all sets of an agent, or that each has its own again. Raises OSError."""
     folder = agent_folder(agent_dir)
-    if config is None and remembered_config(agent_dir) is None:
-        return
     # Seen from the agent, so that the project can be moved.
     seen = None if config is None else os.path.relpath(config.resolve(), folder.resolve())
-    write_privately(make_own_folder(agent_dir) / _NAME, json.dumps({"config": seen}, indent=2) + "\n")
+    _remember(agent_dir, "config", seen)
+
+
+def remembered_python(agent_dir: Path) -> Path | None:
+    """The Python that was chosen for an agent, whether or not it is still there."""
+    python = _remembered(agent_dir).get("python")
+    return Path(python) if isinstance(python, str) and python else None
+
+
+def remember_python(agent_dir: Path, executable: Path | None) -> None:
+    """Remember a Python for an agent, or that it is found again. Raises OSError."""
+    _remember(agent_dir, "python", None if executable is None else str(executable))
+
+
+def _remembered(agent_dir: Path) -> dict[str, Any]:
+    if own_folder(agent_dir).is_symlink():
+        return {}
+    try:
+        settings = json.loads((own_folder(agent_dir) / _NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def _remember(agent_dir: Path, name: str, value: str | None) -> None:
+    settings = _remembered(agent_dir)
+    if settings.get(name) != value:
+        text = json.dumps(settings | {name: value}, indent=2) + "\n"
+        write_privately(make_own_folder(agent_dir) / _NAME, text)
 
 
 def secrets_of(agent_dir: Path) -> Secrets:

@@ -8,6 +8,7 @@ Python is the agent's: evaltui need not be installed for it, and a module of the
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -76,6 +77,19 @@ def make_known() -> None:
 def command(python: str, program: str, *arguments: str) -> list[str]:
     """The command that runs a module of `child` in some Python."""
     return [python, "-P", "-u", __file__, program, *arguments]
+
+
+def environment(python: Path | None) -> dict[str, str]:
+    """The variables for a host: in another Python than evaltui's, as if its environment were active."""
+    environ = dict(os.environ)
+    if python is None:
+        return environ
+    # Where evaltui's own libraries are.
+    environ.pop("PYTHONHOME", None)
+    environ["PATH"] = os.pathsep.join(filter(None, [str(python.parent), environ.get("PATH")]))
+    if (python.parent.parent / "pyvenv.cfg").is_file():
+        environ["VIRTUAL_ENV"] = str(python.parent.parent)
+    return environ
 
 
 if __name__ == "__main__":

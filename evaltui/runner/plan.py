@@ -64,6 +64,8 @@ class RunPlan:
     record: RecordMode = DEFAULT_MODE
     tools: ToolMode | None = None
     checks: tuple[MetricCheck, ...] = ()
+    python: Path | None = None
+    """The executable of the Python that the agent runs in; None for evaltui's own."""
 
     @property
     def case_count(self) -> int:

@@ -51,6 +51,8 @@ class RunRequest:
     """The run that this one brings to its end."""
     number: int | None = None
     """Number of the run, from 1; None for the next one."""
+    python: Path | None = None
+    """The executable of the Python that the agent runs in; None for evaltui's own."""
 
 
 def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
@@ -140,6 +142,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         known=request.resumes.known if request.resumes else {},
         record=request.record,
         tools=request.tools,
+        python=request.python,
     )
 
 

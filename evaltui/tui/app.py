@@ -18,6 +18,7 @@ from textual.widgets import Input, TextArea
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.folders import agents_in, may_be_agent
+from evaltui.files.interpreters import choose_interpreter
 from evaltui.files.settings import config_file, last_theme, remember_agent
 from evaltui.files.templates import create_demo
 from evaltui.files.workspace import SelectionError, select, set_files
@@ -178,10 +179,12 @@ def open_workbench(
     watch: bool = False,
     record_mode: RecordMode = DEFAULT_MODE,
     config: str | None = None,
+    python: str | None = None,
 ) -> int:
     """Show the workbench until the user leaves it; the exit code of the program.
 
-    `config` is a file for all sets, or `own` for each its own; None for what was said the last time.
+    `config` is a file for all sets, or `own` for each its own; None for what was said the last time. `python`
+    is what the agent runs in, see `choose_interpreter`.
     """
     opening = _choose(agent_dir)
     if isinstance(opening, int):
@@ -192,9 +195,10 @@ def open_workbench(
     given = [set_name] if set_name and Path(set_name).exists() else []
     try:
         chosen = choose_config(agent_dir, config)
+        interpreter = choose_interpreter(agent_dir, python)
     except ValueError as error:
         return _refuse(str(error))
-    workbench = Workbench(agent_dir, given, record_mode, chosen.path)
+    workbench = Workbench(agent_dir, given, record_mode, chosen.path, interpreter=interpreter)
     if chosen.note:
         workbench.say(chosen.note)
     if opening.starter:

@@ -19,6 +19,7 @@ from evaltui.runner.errors import AgentBrokenError
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
     from evaltui.core.secrets import Secrets
+    from evaltui.files.interpreters import Interpreter
     from evaltui.runner.parent.pool import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
 
@@ -30,9 +31,17 @@ class AgentState:
     started on the side.
     """
 
-    def __init__(self, agent_dir: Path, changed: Callable[[], None], is_running: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        agent_dir: Path,
+        interpreter: Interpreter,
+        changed: Callable[[], None],
+        is_running: Callable[[], bool],
+    ) -> None:
         self.dir = agent_dir
         """The agent's folder."""
+        self.interpreter = interpreter
+        """The Python that it runs in."""
         self.info: Json | None = None
         """What the agent says of itself (AgentInfo as JSON); None before it was imported."""
         self.error: ErrorInfo | None = None
@@ -59,7 +68,7 @@ class AgentState:
         """The processes that have imported the agent's libraries before they are needed."""
         from evaltui.runner.parent.warm_hosts import WarmHosts
 
-        return WarmHosts(self.dir)
+        return WarmHosts(self.dir, self.interpreter.executable)
 
     def imported(self, info: Json) -> None:
         """Notes what an import of the agent has shown."""
@@ -85,8 +94,9 @@ class AgentState:
         from evaltui.runner.parent.pool import HostSettings
         from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
+        python = self.interpreter.executable
         return self.warm_hosts.start(
-            HostSettings(self.dir, None, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
+            HostSettings(self.dir, None, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic(), python)
         )
 
     def keep_host_warm(self) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.files.agent_source import SourcePlace, frame_place
-from evaltui.files.folders import agent_folder, env_file, project_root
+from evaltui.files.folders import agent_folder, env_file
+from evaltui.files.interpreters import Interpreter
+from evaltui.files.packages import install_command
 from evaltui.text.values import nearest
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.open_sets import OpenSets
@@ -85,7 +86,7 @@ class Missing(NamedTuple):
     """The module of the agent's own that was probably meant; "" for none."""
 
 
-def missing_package(agent_dir: Path, error: ErrorInfo) -> Missing | None:
+def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter) -> Missing | None:
     """The package without which the agent cannot be imported; None where something else is wrong."""
     found = _NO_MODULE.search(error.message)
     if "needs google-adk" in error.message:
@@ -101,12 +102,7 @@ def missing_package(agent_dir: Path, error: ErrorInfo) -> Missing | None:
     if meant or top == folder.name:
         return Missing(module, "", meant)
     package = _package(module)
-    root = project_root(folder) or folder
-    if (root / "uv.lock").is_file():
-        return Missing(module, f"uv add {package}", "")
-    if (root / "poetry.lock").is_file():
-        return Missing(module, f"poetry add {package}", "")
-    return Missing(module, f"{sys.executable} -m pip install {package}", "")
+    return Missing(module, install_command(folder, package, interpreter.path), "")
 
 
 def _package(module: str) -> str:

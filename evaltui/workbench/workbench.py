@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
+from evaltui.files.interpreters import OWN, Interpreter
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.first_minute import RetryOnSave, is_first_minute
@@ -40,6 +41,7 @@ class Workbench:
         record_mode: RecordMode = DEFAULT_MODE,
         config: Path | None = None,
         run_service: RunService | None = None,
+        interpreter: Interpreter = OWN,
     ) -> None:
         self.notice: Notice | None = None
         """The sentence that is shown; None for none."""
@@ -49,7 +51,7 @@ class Workbench:
         notify, say = self._notify, self.say
         self.console = Console()
         """What the agent has printed."""
-        self.agent = AgentState(agent_dir, notify, lambda: self.runs.is_running)
+        self.agent = AgentState(agent_dir, interpreter, notify, lambda: self.runs.is_running)
         self.retry = RetryOnSave(self.agent, lambda: self.watch.on, say)
         """Imports the agent again once it is mended."""
         self.sets = OpenSets(agent_dir, given, config, notify, say)

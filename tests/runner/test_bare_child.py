@@ -50,7 +50,7 @@ AGENT = """
 ALLOWED = {
     "evaltui": {"events"},
     "evaltui.core": {"compare", "model", "conversation", "recordings", "secrets"},
-    "evaltui.files": {"folders"},
+    "evaltui.files": {"folders", "packages"},
     "evaltui.runner": {
         "bootstrap",
         "call_recorder",

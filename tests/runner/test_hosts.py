@@ -193,7 +193,7 @@ async def test_an_adk_agent_without_google_adk_says_what_to_install(write_agent)
     result = await evaluate(agent, cases_saying("one"), TEXT_ONLY)
     error = result.cases[0].error
     assert error is not None
-    assert "pip install 'evaltui[adk]'" in error.message
+    assert "-m pip install google-adk" in error.message
     assert error.traceback == ""
 
 

@@ -63,7 +63,7 @@ class Study:
         """What came of the questions: texts, with `~` before those that were replayed, or errors."""
         recordings = SetRecordings(self.path, "x", modes_of(mode, None, {}), self.notes.append)
         await recordings.open()
-        judges = Judges(host, self.path.parent)
+        judges = Judges(host, host, self.path.parent)
         judge = judges.judge_for(recordings.judging("one", repeat, judges.secrets))
         try:
             came = await asyncio.gather(*map(judge, questions), return_exceptions=True)
@@ -250,7 +250,7 @@ async def test_secrets_of_the_agents_environment_file_are_left_out(study, tmp_pa
 
 async def test_off_records_nothing_and_without_recordings_everything_is_asked(study, tmp_path):
     host = Host("a", "b")
-    judge = Judges(host, tmp_path).judge_for(None)
+    judge = Judges(host, host, tmp_path).judge_for(None)
     options = {"judge_model": "mine:ask", "judge_model_config": {"temperature": 0.5, "top_k": 3}}
     assert await judge(question(**options)) == Answer("a")
     assert host.asked == [("mine:ask", "so?", {"temperature": 0.5, "top_k": 3.0})]
@@ -260,7 +260,7 @@ async def test_off_records_nothing_and_without_recordings_everything_is_asked(st
 
 async def test_of_one_metric_so_many_are_under_way_as_it_allows_over_all_cases(tmp_path):
     host = Host(*map(str, range(12)), held=True)
-    judges = Judges(host, tmp_path)
+    judges = Judges(host, host, tmp_path)
     cases = [judges.judge_for(None) for _ in range(3)]
     asked = [question(str(n), limit=2) for n in range(3)]
     tasks = [asyncio.create_task(case(one)) for case in cases for one in asked]

@@ -9,6 +9,7 @@ from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import SourcePlace
+from evaltui.files.interpreters import OWN
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.case.view import CaseView
 from evaltui.tui.panes.chat.view import ChatView
@@ -106,9 +107,9 @@ async def test_of_a_missing_package_the_command_is_shown_and_copied(write_agent)
     app = WorkbenchApp(Workbench(folder))
     async with app.run_test(size=SIZE) as pilot:
         await until_ran(pilot, lambda: "Copy the command" in screen_text(app))
-        assert "-m pip install" in screen_text(app)
+        assert "pip install" in screen_text(app)
         await pilot.press("enter")
-        await until(pilot, lambda: app.clipboard.endswith("-m pip install yamlx_of_nobody"))
+        await until(pilot, lambda: app.clipboard.endswith(" yamlx_of_nobody"))
 
 
 async def test_from_calls_to_the_tool_and_from_the_model_to_the_instruction(write_agent, opened):
@@ -153,27 +154,27 @@ def error(message, kind="ModuleNotFoundError"):
 @pytest.mark.parametrize(
     ("message", "command"),
     [
-        ("No module named 'yaml'", "-m pip install pyyaml"),
-        ("No module named 'google.genai'", "-m pip install google-genai"),
-        ("No module named 'requests.adapters'", "-m pip install requests"),
-        ("this agent needs google-adk, which is not installed", "-m pip install google-adk"),
+        ("No module named 'yaml'", "pyyaml"),
+        ("No module named 'google.genai'", "google-genai"),
+        ("No module named 'requests.adapters'", "requests"),
+        ("this agent needs google-adk, which is not installed", "google-adk"),
     ],
 )
 def test_a_package_is_named_as_it_is_installed(tmp_path, message, command):
-    assert missing_package(tmp_path, error(message)).command.endswith(command)
+    assert missing_package(tmp_path, error(message), OWN).command.endswith(f" {command}")
 
 
 def test_a_project_of_uv_adds_the_package(tmp_path):
     (tmp_path / "uv.lock").write_text("", encoding="utf-8")
     (tmp_path / "pyproject.toml").write_text("", encoding="utf-8")
-    assert missing_package(tmp_path, error("No module named 'yaml'")).command == "uv add pyyaml"
+    assert missing_package(tmp_path, error("No module named 'yaml'"), OWN).command == "uv add pyyaml"
 
 
 def test_a_module_of_the_agents_own_is_not_installed_from_anywhere(tmp_path):
     (tmp_path / "tools.py").write_text("", encoding="utf-8")
-    missing = missing_package(tmp_path, error("No module named 'tols'"))
+    missing = missing_package(tmp_path, error("No module named 'tols'"), OWN)
     assert (missing.command, missing.meant) == ("", "tools")
-    assert missing_package(tmp_path, error("x", "ValueError")) is None
+    assert missing_package(tmp_path, error("x", "ValueError"), OWN) is None
 
 
 def test_the_key_of_a_gemini_model_is_named_and_never_shown(tmp_path, monkeypatch):

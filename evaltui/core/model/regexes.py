@@ -10,7 +10,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from evaltui.text.figures import show_number
+from ...text.figures import show_number
 
 # Of one scoring, all its rules together, in seconds.
 PATIENCE = 2.0

@@ -194,7 +194,7 @@ class _Host:
         if found is not None:
             try:
                 self._adapter = await make_adapter(found, agent_name)
-                info = asdict(await self._adapter.open())
+                info = asdict(await self._adapter.open()) | {"python": sys.version.split()[0]}
                 self._framework = info["framework"]
             except BaseException as error:
                 self._channel.send({"op": "broken", "error": _load_error(error)})

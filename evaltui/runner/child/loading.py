@@ -23,13 +23,9 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ...files.folders import agent_folder, env_file
+from ...files.packages import install_command
 from ..errors import is_own_code
 from .adapters.base import AgentAdapter, AgentLoadError
-
-INSTALL_ADK = (
-    "this agent needs google-adk, which is not installed for this Python: "
-    "pip install 'evaltui[adk]' (or pip install google-adk)"
-)
 
 
 class _FromSource(SourceFileLoader):
@@ -61,11 +57,19 @@ def import_agent(agent_dir: Path) -> Any:
         found = _first_agent(agent_dir)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("google.adk") or error.name == "google":
-            raise AgentLoadError(INSTALL_ADK) from error
+            raise AgentLoadError(_needs_adk(agent_dir)) from error
         raise
     if found is None:
         raise AgentLoadError(_nothing_found(agent_dir))
     return found
+
+
+def _needs_adk(agent: Path) -> str:
+    version = ".".join(map(str, sys.version_info[:2]))
+    command = install_command(agent_folder(agent), "google-adk", Path(sys.executable))
+    return (
+        f"this agent needs google-adk, which is not installed for Python {version} ({sys.prefix}): {command}"
+    )
 
 
 def use_own_modules(agent_dir: Path) -> None:
@@ -156,7 +160,7 @@ def _from_yaml(path: Path) -> Any:
     try:
         from .adapters.adk import agent_from_yaml
     except ModuleNotFoundError as error:
-        raise AgentLoadError(INSTALL_ADK) from error
+        raise AgentLoadError(_needs_adk(path)) from error
     return agent_from_yaml(path)
 
 

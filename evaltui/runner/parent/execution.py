@@ -142,7 +142,7 @@ class _Run:
         self._on_update = on_update
         self._began = first.settings.started if first else time.monotonic()
         settings = HostSettings(
-            plan.agent_dir, plan.agent_name, plan.timeout, plan.import_timeout, self._began
+            plan.agent_dir, plan.agent_name, plan.timeout, plan.import_timeout, self._began, plan.python
         )
         self._pool = HostPool(settings, self, plan.parallel, plan.workers, first)
         self._seq = 0
@@ -154,10 +154,13 @@ class _Run:
         self._withheld = {path: withheld(plan.checks, path) for path in map(plan.path_of, plan.sets)}
         # Of some case of each set, by the set's path.
         self._expected_of: dict[str, Expected] = {}
-        self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
-        # One of their own: a metric function that blocks its process would hold up every answer.
-        self._asking = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
-        self._judges = Judges(self._asking, plan.agent_dir)
+        self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, plan.python)
+        # Hosts of their own: a metric function that blocks its process would hold up every answer. Models are
+        # asked from evaltui's own Python, functions that stand for one are in the agent's.
+        models = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
+        functions = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, plan.python)
+        self._other_hosts = (self._metrics, models, functions)
+        self._judges = Judges(models, functions, plan.agent_dir)
         self._being_judged = asyncio.Semaphore(plan.parallel)
         self._judging = asyncio.TaskGroup()
         self._recordings = _recordings(plan, self._note)
@@ -183,11 +186,11 @@ class _Run:
             for recordings in self._recordings.values():
                 recordings.abandon()
             await asyncio.gather(
-                self._pool.close(), self._metrics.close(), self._asking.close(), self._saving.save()
+                self._pool.close(), *(one.close() for one in self._other_hosts), self._saving.save()
             )
 
     async def _kill(self) -> None:
-        await asyncio.gather(self._pool.kill(), self._metrics.kill(), self._asking.kill())
+        await asyncio.gather(self._pool.kill(), *(one.kill() for one in self._other_hosts))
 
     def _is_refused(self, item: WorkItem) -> bool:
         """Whether there is nothing to run; what a case says is looked at only where it has a say in it."""

@@ -1,4 +1,4 @@
-"""The judges of a run: asked a few questions at a time in a process of their own, recorded and replayed."""
+"""The judges of a run: asked a few questions at a time in processes of their own, recorded and replayed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from evaltui.runner.parent.metric_host import MetricHost
 class Judges:
     """Asks the questions of all cases, of one metric at most so many at once as its options allow."""
 
-    def __init__(self, host: MetricHost, agent_dir: Path) -> None:
-        self._host = host
+    def __init__(self, models: MetricHost, functions: MetricHost, agent_dir: Path) -> None:
+        """`functions` is asked where a `module:callable` of the project stands for a model."""
+        self._models = models
+        self._functions = functions
         self._agent_dir = agent_dir
         self._limits: dict[tuple[str, int], asyncio.Semaphore] = {}
 
@@ -41,7 +43,8 @@ class Judges:
         key = question.metric, options.parallelism_limit
         limit = self._limits.setdefault(key, asyncio.Semaphore(options.parallelism_limit))
         async with limit:
-            return await self._host.ask(options.judge_model, question.prompt, _config_to_ask(question))
+            host = self._functions if ":" in options.judge_model else self._models
+            return await host.ask(options.judge_model, question.prompt, _config_to_ask(question))
 
 
 class CaseJudge:

@@ -25,6 +25,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
 from evaltui.files.folders import agent_folder, env_file
+from evaltui.files.packages import site_packages
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host, OnConsole
@@ -44,7 +45,10 @@ class MetricHost:
     `files` are those of the user's that metrics have imported.
     """
 
-    def __init__(self, agent_dir: Path, timeout: float, on_console: OnConsole) -> None:
+    def __init__(
+        self, agent_dir: Path, timeout: float, on_console: OnConsole, python: Path | None = None
+    ) -> None:
+        self._python = python
         self._agent_folder = str(agent_folder(agent_dir).resolve())
         self._timeout = timeout
         self._on_console = on_console
@@ -113,7 +117,7 @@ class MetricHost:
             self._under_way.remove(request)
         # Which of them did it shows where each is by itself.
         async with self._one_by_one:
-            by_itself = Host("the metric")
+            by_itself = Host("the metric", self._python)
             try:
                 await self._load(by_itself)
                 return await self._put(message, by_itself, set())
@@ -134,7 +138,7 @@ class MetricHost:
         if lost is not None and lost.alive:
             return lost
         # Before anything is awaited: whoever asks meanwhile gets the same one.
-        host = self._host = Host("the metric")
+        host = self._host = Host("the metric", self._python)
         self._imported = set()
         await self._load(host)
         if lost is not None:
@@ -170,14 +174,15 @@ def _error(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
     )
 
 
-def has_module(name: str, agent_folder: Path) -> bool:
+def has_module(name: str, agent_folder: Path, python: Path | None = None) -> bool:
     """Whether the child process would find this module for an agent, going by the files there are."""
+    installed = None if python is None else [str(one) for one in site_packages(python)]
     importlib.invalidate_caches()
     folder = agent_folder.resolve()
     return any(
         _is_there(spelling.split("."), places)
         for spelling in _spellings(name, folder)
-        for places in ([str(folder.parent)], [str(folder)], *_above(spelling, folder), None)
+        for places in ([str(folder.parent)], [str(folder)], *_above(spelling, folder), installed)
     )
 
 
@@ -228,16 +233,21 @@ def checked(plan: RunPlan) -> RunPlan:
         for one in plan.sets
         if one.path is not None and recordings_path(one.path, one.eval_set_id).is_file()
     )
-    return replace(plan, checks=preflight(sets, facts_of(plan.agent_dir, plan.record, recorded)))
+    return replace(plan, checks=preflight(sets, facts_of(plan.agent_dir, plan.record, recorded, plan.python)))
 
 
-def facts_of(agent_dir: Path, record: RecordMode = DEFAULT_MODE, recorded: Iterable[str] = ()) -> Facts:
+def facts_of(
+    agent_dir: Path,
+    record: RecordMode = DEFAULT_MODE,
+    recorded: Iterable[str] = (),
+    python: Path | None = None,
+) -> Facts:
     """What is known of this machine and an agent. `recorded` are the sets with recordings, as in `CaseId`."""
     folder = agent_folder(agent_dir)
     environment = _environment(agent_dir)
     return Facts(
         gemini=gemini_access(environment, default_credentials=_has_default_credentials(environment)),
-        has_module=cache(partial(has_module, agent_folder=folder)),
+        has_module=cache(partial(has_module, agent_folder=folder, python=python)),
         record=record,
         recorded=frozenset(recorded),
     )

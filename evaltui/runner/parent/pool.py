@@ -32,6 +32,8 @@ class HostSettings:
     timeout: float
     import_timeout: float
     started: float
+    python: Path | None = None
+    """The executable of the Python that the agent runs in; None for evaltui's own."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class StartedHost:
 
 def start_host(settings: HostSettings) -> StartedHost:
     """Start a host before it is known what it will run: importing takes longer than everything else."""
-    host = Host()
+    host = Host(python=settings.python)
     return StartedHost(settings, host, begin_loading(host, settings))
 
 

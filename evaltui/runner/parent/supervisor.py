@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import os
 import re
 import signal
 import socket
@@ -21,7 +20,7 @@ from typing import Any
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.runner.bootstrap import command
+from evaltui.runner.bootstrap import command, environment
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, is_own_code
 from evaltui.runner.orphans import MARK, kill_marked
 from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
@@ -49,8 +48,9 @@ class Host:
     when the process has ended. `who` works in it is said in messages.
     """
 
-    def __init__(self, who: str = "the agent") -> None:
+    def __init__(self, who: str = "the agent", python: Path | None = None) -> None:
         self._who = who
+        self._python = python
         self._on_console: OnConsole | None = None
         self._unheard: list[tuple[str, str]] = []
         self._mark = uuid.uuid4().hex
@@ -80,12 +80,12 @@ class Host:
         self._socket.setblocking(False)
         self._lifeline, held = socket.socketpair()
         self._process = subprocess.Popen(
-            command(sys.executable, "guard", str(theirs.fileno())),
+            command(str(self._python or sys.executable), "guard", str(theirs.fileno())),
             stdin=held.fileno(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=(theirs.fileno(),),
-            env={**os.environ, MARK: self._mark},
+            env={**environment(self._python), MARK: self._mark},
             start_new_session=True,
         )
         theirs.close()

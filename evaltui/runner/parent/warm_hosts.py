@@ -12,6 +12,7 @@ from typing import Any
 
 from evaltui.core.model.events import Json
 from evaltui.files.folders import env_file
+from evaltui.files.packages import site_packages
 from evaltui.runner.errors import LIBRARIES
 from evaltui.runner.parent.pool import HostSettings, StartedHost, begin_loading
 from evaltui.runner.parent.supervisor import Host
@@ -33,8 +34,9 @@ class WarmHosts:
     a host calls `prepare`, and whoever is done with everything `close`.
     """
 
-    def __init__(self, agent_dir: Path) -> None:
+    def __init__(self, agent_dir: Path, python: Path | None = None) -> None:
         self._agent_dir = agent_dir
+        self._python = python
         self._steps: Sequence[Any] = ()
         self._ready: _Ready | None = None
         self._preparing: asyncio.Task[None] | None = None
@@ -54,7 +56,7 @@ class WarmHosts:
         # What is being closed may still hold what the agent needs, such as a port.
         after = [*self._closing.values()]
         if ready is None:
-            host = Host()
+            host = Host(python=self._python)
         else:
             host = ready.host
             after.append(ready.asked)
@@ -85,7 +87,7 @@ class WarmHosts:
             await asyncio.wait(self._closing.values())
 
     def _is_good(self, ready: _Ready) -> bool:
-        return ready.host.alive and ready.surroundings == _surroundings(self._agent_dir)
+        return ready.host.alive and ready.surroundings == self._surroundings()
 
     async def _end(self, host: Host) -> None:
         closing = self._close(host)
@@ -111,25 +113,26 @@ class WarmHosts:
             await asyncio.wait(busy)
         if not self._steps or self._ready is not None:
             return
-        surroundings = _surroundings(self._agent_dir)
-        host = Host()
+        surroundings = self._surroundings()
+        host = Host(python=self._python)
         asked = asyncio.create_task(host.preload(self._agent_dir, self._steps))
         self._ready = _Ready(host, surroundings, asked)
+
+    def _surroundings(self) -> object:
+        """What decides what a library is, and what it finds when it is imported."""
+        python = self._python or Path(sys.executable)
+        libraries = LIBRARIES if self._python is None else site_packages(python)
+        return (
+            dict(os.environ),
+            _content(env_file(self._agent_dir)),
+            _stat(Path())[:2],
+            # Whatever is installed or removed changes the folder that it is in.
+            [_stat(path) for path in (*libraries, python)],
+        )
 
     def _stop_preparing(self) -> None:
         if self._preparing is not None:
             self._preparing.cancel()
-
-
-def _surroundings(agent_dir: Path) -> object:
-    """What decides what a library is, and what it finds when it is imported."""
-    return (
-        dict(os.environ),
-        _content(env_file(agent_dir)),
-        _stat(Path())[:2],
-        # Whatever is installed or removed changes the folder that it is in.
-        [_stat(path) for path in (*LIBRARIES, Path(sys.executable))],
-    )
 
 
 def _content(path: Path | None) -> bytes:

@@ -204,7 +204,7 @@ def _write_set_results(page: Page, workbench: Workbench, eval_set: EvalSetFile) 
 def _write_broken_agent(page: Page, workbench: Workbench) -> None:
     if workbench.agent.error is None:
         return
-    write_broken(page, workbench.agent.dir, workbench.agent.error)
+    write_broken(page, workbench.agent, workbench.agent.error)
     page.blank()
     key = key_of("open_source")
     page.row(

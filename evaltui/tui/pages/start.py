@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.files.agent_source import frame_place, root_place, source_lines
+from evaltui.files.agent_source import root_place, source_lines
+from evaltui.files.interpreters import Interpreter
 from evaltui.files.workspace import Workspace
 from evaltui.text.figures import counted, some_of
 from evaltui.text.keys import key_of
@@ -19,6 +17,7 @@ from evaltui.text.syntax import code
 from evaltui.text.values import cut, visible
 from evaltui.tui.pages.status import FRAMEWORKS
 from evaltui.tui.pages.writer import Page, write_error
+from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.first_minute import api_key, error_place, missing_package
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.workbench import Workbench
@@ -61,11 +60,11 @@ def write_start(page: Page, workbench: Workbench) -> list[Choice]:
     page.lines.append([])
     agent = workbench.agent
     if agent.error is not None:
-        return _write_broken_start(page, agent.dir, agent.error)
+        return _write_broken_start(page, agent, agent.error)
     if agent.info is None:
         page.row(("◐ ", "accent"), ("Loading agent…", "bold"))
         return []
-    _write_ready(page, agent.dir, agent.info)
+    _write_ready(page, agent, agent.info)
     _write_empty_sets(page, workbench.sets)
     choices = _write_offers(page, "Create your first eval case", _STEPS)
     choices += _write_offers(page, "Or start from", _OTHER_WAYS)
@@ -91,23 +90,25 @@ def _write_offers(page: Page, title: str, offers: Sequence[Offer]) -> list[Choic
     return choices
 
 
-def _write_ready(page: Page, agent_dir: Path, info: Json) -> None:
+def _write_ready(page: Page, agent: AgentState, info: Json) -> None:
     model = str(info.get("model") or "")
     framework = FRAMEWORKS.get(str(info.get("framework")), str(info.get("framework")))
     known = ", ".join(part for part in (framework, model) if part)
     name: Line = [(visible(str(info.get("name"))), "bold"), (f"  {visible(known)}", "muted")]
     page.row((" ✓ READY ", "bold success exp"), ("  ", ""), *name)
     page.blank()
-    if (place := root_place(agent_dir)) is not None:
-        page.labelled("agent", [(visible(place.shown(agent_dir)), "function underline")])
-    page.labelled(
-        "Python",
-        [(platform.python_version(), ""), (f"  {visible(sys.prefix)}, runs evaltui and the agent", "muted")],
-    )
-    if (key := api_key(agent_dir, model)) is not None:
+    if (place := root_place(agent.dir)) is not None:
+        page.labelled("agent", [(visible(place.shown(agent.dir)), "function underline")])
+    page.labelled("Python", _python(agent.interpreter, str(info.get("python", ""))))
+    if (key := api_key(agent.dir, model)) is not None:
         variable, where = key
         missing: Line = [("! GOOGLE_API_KEY is not set", "warning"), ("  Set it in .env", "muted")]
         page.labelled("API key", [(variable, "key"), (f"  from {where}", "muted")] if variable else missing)
+
+
+def _python(interpreter: Interpreter, version: str) -> Line:
+    why = f"from {interpreter.reason}" if interpreter.reason else "runs evaltui and the agent"
+    return [(version, ""), (f"  {visible(str(interpreter.path))}", "muted"), (f"  {visible(why)}", "muted")]
 
 
 def _write_empty_sets(page: Page, sets: OpenSets) -> None:
@@ -156,14 +157,15 @@ def _signature(tool: Json) -> Line:
 # What cannot be loaded
 
 
-def _write_broken_start(page: Page, agent_dir: Path, error: ErrorInfo) -> list[Choice]:
-    place, missing = error_place(agent_dir, error), missing_package(agent_dir, error)
-    write_broken(page, agent_dir, error)
+def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list[Choice]:
+    place = error_place(agent.dir, error)
+    missing = missing_package(agent.dir, error, agent.interpreter)
+    write_broken(page, agent, error)
     offers = []
     if missing is not None and missing.command:
         offers.append(Offer("copy", "Copy the command", "Paste it in a shell, then retry"))
     if place is not None:
-        offers.append(Offer("edit_source", f"Open {visible(place.shown(agent_dir))}", "In $EDITOR"))
+        offers.append(Offer("edit_source", f"Open {visible(place.shown(agent.dir))}", "In $EDITOR"))
     offers.append(Offer("reload", "Retry", "Retries on save"))
     choices = _write_offers(page, "Next", offers)
     if error.traceback.strip():
@@ -172,10 +174,11 @@ def _write_broken_start(page: Page, agent_dir: Path, error: ErrorInfo) -> list[C
     return choices
 
 
-def write_broken(page: Page, agent_dir: Path, error: ErrorInfo) -> None:
+def write_broken(page: Page, agent: AgentState, error: ErrorInfo) -> None:
     """Why an agent cannot be loaded, and the lines of its source."""
-    place, missing = frame_place(agent_dir, error.traceback), missing_package(agent_dir, error)
-    where = visible(place.shown(agent_dir)) if place else ""
+    place = error_place(agent.dir, error)
+    missing = missing_package(agent.dir, error, agent.interpreter)
+    where = visible(place.shown(agent.dir)) if place else ""
     page.row((" ! ERROR ", "bold error act"), ("  Cannot load agent", "bold"), (f"  {where}", "function"))
     page.blank()
     message = f"{error.type}: {error.message.strip()}" if place else error.message.strip()

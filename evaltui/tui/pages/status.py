@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
@@ -48,16 +45,16 @@ def header_ends(workbench: Workbench, folder: str, width: int) -> tuple[Line, Li
         name, framework = str(info.get("name") or ""), str(info.get("framework") or "")
         facts = [name if name not in (folder, "root_agent") else "", FRAMEWORKS.get(framework, framework)]
         facts.append(str(info.get("model") or ""))
-        facts += [f"recordings {workbench.runs.record_mode}", _python()] if info else []
+        facts += [f"recordings {workbench.runs.record_mode}", _python(workbench)] if info else []
         left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
     return left, right
 
 
-def _python() -> str:
-    """`Python 3.12 (.venv)`"""
-    major, minor, *_ = platform.python_version_tuple()
-    environment = f" ({Path(sys.prefix).name})" if sys.prefix != sys.base_prefix else ""
-    return f"Python {major}.{minor}{environment}"
+def _python(workbench: Workbench) -> str:
+    """`Python 3.12 (.venv)`: the one that the agent runs in, and what it was found by."""
+    version = str((workbench.agent.info or {}).get("python", "")).split(".")[:2]
+    reason = workbench.agent.interpreter.reason
+    return f"Python {'.'.join(version)}{f' ({visible(reason)})' if reason else ''}"
 
 
 def _fitting(facts: list[str], room: int) -> Line:

@@ -1,0 +1,186 @@
+"""The Python that an agent runs in: that of its project, so that evaltui need not be installed there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.files.folders import agent_folder, project_root
+from evaltui.files.settings import remember_python, remembered_python
+
+OLDEST = (3, 11)
+# What `--python` takes for the Python that is found without it.
+AUTO = "auto"
+# Seconds.
+_PATIENCE = 10.0
+_EXECUTABLES = ("bin/python", "bin/python3", "Scripts/python.exe")
+
+
+class InterpreterError(ValueError):
+    """No Python is where one was asked for, or it is too old; the message is a sentence."""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python, and why it is the one."""
+
+    path: Path
+    """Its executable, as it was found: of a virtual environment, the link in it."""
+    reason: str
+    """What it was found by, such as `.venv` or `--python`; "" for the one that evaltui runs in."""
+
+    @property
+    def executable(self) -> Path | None:
+        """What hosts are started with; None where evaltui itself runs in this Python."""
+        return None if _environment(self.path) == _environment(Path(sys.executable)) else self.path
+
+
+OWN = Interpreter(Path(sys.executable), "")
+
+
+def find_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
+    """The Python for an agent: the one that was `asked` for, else the one remembered for it, else `python`
+    under `[tool.evaltui]`, else the environment of the project, else the active one, else evaltui's own.
+
+    Asked for is an executable, the folder of an environment, or a command; `auto` passes over the
+    remembered one. Raises InterpreterError.
+    """
+    folder = agent_folder(agent_dir).resolve()
+    if asked not in (None, AUTO):
+        return _checked(_given(asked, Path(), "--python"), "--python")
+    if asked is None and (remembered := remembered_python(agent_dir)) is not None and remembered.is_file():
+        return _checked(remembered, "--python")
+    if (configured := _configured(folder)) is not None:
+        path, python = configured
+        return _checked(_given(python, path.parent, f"{path}: tool.evaltui.python"), path.name)
+    for environment, reason in _environments(folder, os.environ):
+        if (executable := _executable(environment)) is not None:
+            return _checked(executable, reason)
+    return OWN
+
+
+def choose_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
+    """As `find_interpreter`; what was asked for is remembered for the agent if its folder can be written."""
+    found = find_interpreter(agent_dir, asked)
+    if asked is not None:
+        with suppress(OSError):
+            remember_python(agent_dir, None if asked == AUTO else found.path)
+    return found
+
+
+def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """The environments that an agent may belong to, and what says so; the nearest first."""
+    root = project_root(folder)
+    if root is not None and (name := environ.get("UV_PROJECT_ENVIRONMENT")):
+        yield root / name, "UV_PROJECT_ENVIRONMENT"
+    for one in (folder, *folder.parents):
+        yield one / ".venv", ".venv"
+    if root is not None and (root / "poetry.lock").is_file() and (found := _poetry(root)) is not None:
+        yield found, "Poetry"
+    if active := environ.get("VIRTUAL_ENV"):
+        yield Path(active), "VIRTUAL_ENV"
+    # The base environment is active wherever conda is installed, whatever the project.
+    if (active := environ.get("CONDA_PREFIX")) and environ.get("CONDA_DEFAULT_ENV") != "base":
+        yield Path(active), "conda"
+
+
+def _poetry(root: Path) -> Path | None:
+    if shutil.which("poetry") is None:
+        return None
+    try:
+        done = subprocess.run(
+            ["poetry", "env", "info", "--path"], cwd=root, capture_output=True, text=True, timeout=_PATIENCE
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
+
+
+def _configured(folder: Path) -> tuple[Path, str] | None:
+    """The nearest pyproject.toml that names a Python for evaltui, and the name. Raises InterpreterError."""
+    for path in (one / "pyproject.toml" for one in (folder, *folder.parents)):
+        try:
+            text = path.read_text(encoding="utf-8")
+            tables = tomllib.loads(text) if "tool.evaltui" in text else {}
+        except OSError:
+            continue
+        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise InterpreterError(f"{path}: {error}") from error
+        python = tables.get("tool", {}).get("evaltui", {}).get("python")
+        if python is not None:
+            if not isinstance(python, str):
+                raise InterpreterError(
+                    f"{path}: tool.evaltui.python is not a string. Give a path or a command"
+                )
+            return path, python
+    return None
+
+
+def _given(text: str, base: Path, place: str) -> Path:
+    """The executable that somebody named. Raises InterpreterError, which begins with the place."""
+    path = base / Path(text).expanduser()
+    if path.is_file():
+        return path
+    if path.is_dir() and (executable := _executable(path)) is not None:
+        return executable
+    if os.sep not in text and (command := shutil.which(text)) is not None:
+        return Path(command)
+    raise InterpreterError(
+        f"{place}: no Python at {text}. Give an executable, a virtual environment or a command"
+    )
+
+
+def _executable(environment: Path) -> Path | None:
+    return next((path for name in _EXECUTABLES if (path := environment / name).is_file()), None)
+
+
+def _checked(executable: Path, reason: str) -> Interpreter:
+    """Raises InterpreterError for a Python that is too old, or that cannot be started."""
+    path = Path(os.path.abspath(executable))  # noqa: PTH100
+    found = Interpreter(path, reason)
+    version = OLDEST if found.executable is None else _version(path)
+    if version < OLDEST:
+        had, wanted = ".".join(map(str, version)), ".".join(map(str, OLDEST))
+        raise InterpreterError(
+            f"{path}: Python {had} is too old (from {reason}). Agents need {wanted} or later"
+        )
+    return found
+
+
+def _environment(executable: Path) -> Path:
+    """The virtual environment of an executable; the executable itself where it is of none."""
+    environment = executable.absolute().parent.parent
+    if (environment / "pyvenv.cfg").is_file():
+        return environment.resolve()
+    return executable.resolve()
+
+
+def _version(executable: Path) -> tuple[int, ...]:
+    if (version := _noted_version(executable.parent.parent / "pyvenv.cfg")) is not None:
+        return version
+    command = [str(executable), "-I", "-c", "import sys; print(*sys.version_info[:2])"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
+        major, minor = map(int, done.stdout.split())
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        raise InterpreterError(f"{executable}: cannot be started as a Python ({error})") from error
+    return major, minor
+
+
+def _noted_version(config: Path) -> tuple[int, ...] | None:
+    """What an environment says of its version when it was made; None where it does not."""
+    try:
+        lines = [line.partition("=") for line in config.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError):
+        return None
+    noted = {name.strip(): value.strip() for name, _, value in lines}
+    text = noted.get("version_info") or noted.get("version", "")
+    parts = text.split(".")[:2]
+    return tuple(map(int, parts)) if len(parts) == 2 and all(map(str.isdigit, parts)) else None

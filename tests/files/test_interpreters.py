@@ -1,0 +1,209 @@
+"""Which Python an agent runs in: found from its project, asked for, or remembered."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaltui.files.interpreters import (
+    OWN,
+    InterpreterError,
+    choose_interpreter,
+    find_interpreter,
+)
+from evaltui.files.packages import install_command, site_packages
+
+VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "UV_PROJECT_ENVIRONMENT")
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An agent two folders below the root of its project."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    project = tmp_path / "project"
+    folder = project / "src" / "bot"
+    folder.mkdir(parents=True)
+    (project / "pyproject.toml").write_text('[project]\nname = "bot"\n')
+    (folder / "agent.py").write_text("root_agent = print\n")
+    return folder
+
+
+def environment(folder: Path, version: str = "3.12.1") -> Path:
+    """A virtual environment, as far as it is looked at; its executable."""
+    executable = folder / "bin" / "python"
+    executable.parent.mkdir(parents=True)
+    executable.symlink_to(sys.executable)
+    (folder / "pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {version}\n")
+    return executable
+
+
+def test_without_anything_it_is_evaltuis_own(agent):
+    found = find_interpreter(agent)
+    assert found == OWN
+    assert found.executable is None
+
+
+@pytest.mark.parametrize("place", ["", "src", "src/bot"])
+def test_an_environment_at_or_above_the_agent(place, agent):
+    executable = environment(agent.parents[1] / place / ".venv")
+    for agent_dir in (agent, agent / "agent.py"):
+        found = find_interpreter(agent_dir)
+        assert (found.path, found.executable, found.reason) == (executable, executable, ".venv")
+
+
+def test_the_nearest_environment_wins(agent):
+    environment(agent.parents[1] / ".venv")
+    nearest = environment(agent / ".venv")
+    assert find_interpreter(agent).path == nearest
+
+
+@pytest.mark.parametrize(
+    ("variables", "reason"),
+    [
+        ({"VIRTUAL_ENV": "active"}, "VIRTUAL_ENV"),
+        ({"CONDA_PREFIX": "active", "CONDA_DEFAULT_ENV": "work"}, "conda"),
+        ({"CONDA_PREFIX": "active", "CONDA_DEFAULT_ENV": "base"}, ""),
+        ({"VIRTUAL_ENV": "gone"}, ""),
+    ],
+)
+def test_the_active_environment(variables, reason, agent, tmp_path, monkeypatch):
+    executable = environment(tmp_path / "active")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value if name == "CONDA_DEFAULT_ENV" else str(tmp_path / value))
+    found = find_interpreter(agent)
+    assert found.reason == reason
+    assert found.path == (executable if reason else Path(sys.executable))
+
+
+def test_the_environment_of_the_project_goes_before_the_active_one(agent, tmp_path, monkeypatch):
+    monkeypatch.setenv("VIRTUAL_ENV", str(environment(tmp_path / "active").parents[1]))
+    of_project = environment(agent.parents[1] / ".venv")
+    assert find_interpreter(agent).path == of_project
+
+
+def test_uvs_own_place_for_the_environment(agent, monkeypatch):
+    environment(agent.parents[1] / ".venv")
+    executable = environment(agent.parents[1] / "envs" / "py")
+    monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "envs/py")
+    found = find_interpreter(agent)
+    assert (found.path, found.reason) == (executable, "UV_PROJECT_ENVIRONMENT")
+
+
+def test_poetry_says_where_its_environment_is(agent, tmp_path, monkeypatch):
+    executable = environment(tmp_path / "cache" / "bot-py3.12")
+    (agent.parents[1] / "poetry.lock").touch()
+    poetry = tmp_path / "bin" / "poetry"
+    poetry.parent.mkdir()
+    poetry.write_text(f"#!/bin/sh\n[ \"$*\" = 'env info --path' ] && echo {executable.parents[1]}\n")
+    poetry.chmod(0o755)
+    monkeypatch.setenv("PATH", str(poetry.parent), prepend=":")
+    found = find_interpreter(agent)
+    assert (found.path, found.reason) == (executable, "Poetry")
+
+
+def test_the_project_says_which(agent):
+    environment(agent.parents[1] / ".venv")
+    executable = environment(agent.parents[1] / "other")
+    pyproject = agent.parents[1] / "pyproject.toml"
+    pyproject.write_text('[tool.evaltui]\npython = "other"\n')
+    found = find_interpreter(agent)
+    assert (found.path, found.reason) == (executable, "pyproject.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('python = "gone"', "tool.evaltui.python: no Python at gone. Give an executable"),
+        ("python = 3", "tool.evaltui.python is not a string. Give a path or a command"),
+        ("python = ", "Invalid value (at line 2, column 10)"),
+    ],
+)
+def test_a_project_that_says_it_wrongly(text, message, agent):
+    pyproject = agent.parents[1] / "pyproject.toml"
+    pyproject.write_text(f"[tool.evaltui]\n{text}\n")
+    with pytest.raises(InterpreterError) as raised:
+        find_interpreter(agent)
+    assert str(raised.value).startswith(str(pyproject))
+    assert message in str(raised.value)
+
+
+def test_what_is_asked_for_goes_before_everything(agent, tmp_path, monkeypatch):
+    environment(agent.parents[1] / ".venv")
+    executable = environment(tmp_path / "asked")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python-of-bot").symlink_to(executable)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    for asked in (str(executable), str(tmp_path / "asked"), "asked"):
+        assert find_interpreter(agent, asked).path == executable
+    assert find_interpreter(agent, "python-of-bot").path == tmp_path / "bin" / "python-of-bot"
+    with pytest.raises(InterpreterError, match="--python: no Python at nowhere"):
+        find_interpreter(agent, "nowhere")
+
+
+def test_what_was_asked_for_is_remembered_until_it_is_to_be_found_again(agent, tmp_path):
+    of_project = environment(agent.parents[1] / ".venv")
+    executable = environment(tmp_path / "asked")
+    assert choose_interpreter(agent).path == of_project
+    assert not (agent / ".evaltui").exists()
+
+    assert choose_interpreter(agent, "asked").path == executable
+    assert find_interpreter(agent).path == executable
+    settings = json.loads((agent / ".evaltui" / "settings.json").read_text())
+    assert settings["python"] == str(executable)
+
+    assert choose_interpreter(agent, "auto").path == of_project
+    assert find_interpreter(agent).path == of_project
+
+
+def test_a_remembered_one_that_is_gone_is_passed_over(agent, tmp_path):
+    executable = environment(tmp_path / "asked")
+    choose_interpreter(agent, "asked")
+    executable.unlink()
+    assert find_interpreter(agent) == OWN
+
+
+def test_one_that_is_too_old(agent):
+    environment(agent.parents[1] / ".venv", "3.10.4")
+    with pytest.raises(
+        InterpreterError, match=r"Python 3\.10 is too old \(from \.venv\)\. Agents need 3\.11"
+    ):
+        find_interpreter(agent)
+
+
+def test_one_that_is_none(agent, tmp_path):
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o755)
+    with pytest.raises(InterpreterError, match="cannot be started as a Python"):
+        find_interpreter(agent, str(broken))
+
+
+def test_evaltuis_own_environment_is_its_own_wherever_it_was_found(agent, monkeypatch):
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    assert find_interpreter(agent).executable is None
+
+
+@pytest.mark.parametrize(
+    ("lock", "has_pip", "command"),
+    [
+        ("uv.lock", False, "uv add yarl"),
+        ("poetry.lock", False, "poetry add yarl"),
+        (None, True, "{python} -m pip install yarl"),
+        (None, False, "uv pip install --python {python} yarl"),
+    ],
+)
+def test_what_installs_a_package(lock, has_pip, command, agent, tmp_path):
+    executable = environment(tmp_path / "env")
+    packages = tmp_path / "env" / "lib" / "python3.12" / "site-packages"
+    packages.mkdir(parents=True)
+    assert site_packages(executable) == [packages]
+    if has_pip:
+        (packages / "pip").mkdir()
+    if lock:
+        (agent.parents[1] / lock).touch()
+    assert install_command(agent, "yarl", executable) == command.format(python=executable)
