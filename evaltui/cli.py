@@ -54,6 +54,8 @@ def _dispatch(words: list[str]) -> int:
     if words and words[0] in _COMMANDS:
         parser, run = _COMMANDS[words[0]]
         return run(parser().parse_intermixed_args(words[1:]))
+    if words and not words[0].startswith("-") and not Path(words[0]).exists():
+        return _unknown(words[0])
     return _open_workbench(workbench_parser(_SUMMARIES).parse_intermixed_args(words))
 
 
@@ -61,6 +63,13 @@ def fail(message: str) -> int:
     """Say what was wrong with the call."""
     print(f"evaltui: {message}", file=sys.stderr)
     return WRONG_USE
+
+
+def _unknown(word: str) -> int:
+    from evaltui.text.values import did_you_mean
+
+    hint = did_you_mean(word, _COMMANDS) or ". `evaltui --help` lists the commands"
+    return fail(f"{word} is not a folder, a file or a command{hint}")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -138,10 +147,7 @@ def _demo(options: argparse.Namespace) -> int:
 def _open_workbench(options: argparse.Namespace) -> int:
     agent_dir = Path(options.agent_dir)
     if not agent_dir.exists():
-        from evaltui.text.values import did_you_mean
-
-        hint = did_you_mean(options.agent_dir, _COMMANDS) or ". `evaltui --help` lists the commands"
-        return fail(f"{options.agent_dir} is not a folder, a file or a command{hint}")
+        return _unknown(options.agent_dir)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return fail(
             f"the workbench needs a terminal. `evaltui run {options.agent_dir}` runs eval sets without one"

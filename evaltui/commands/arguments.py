@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, get_args
@@ -29,7 +30,16 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help="Show this help")
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_USE, f"{self.prog}: {message}\n")
+        self.exit(WRONG_USE, f"{self.prog}: {message}{self._meant(message)}\n")
+
+    def _meant(self, message: str) -> str:
+        """`. Did you mean --parallel?` after an unknown option."""
+        option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        if option is None:
+            return ""
+        from evaltui.text.values import did_you_mean
+
+        return did_you_mean(option[1], self._option_string_actions)
 
 
 def workbench_parser(commands: Mapping[str, str]) -> Parser:

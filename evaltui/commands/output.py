@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
 from evaltui.files.folders import agents_in, may_be_agent
+from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
     from evaltui.files.interpreters import Interpreter
@@ -145,7 +146,7 @@ def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
     for known in formats:
         if name == known:
             return ReportTarget(known, None if path in ("", "-") else Path(path))
-    raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}")
+    raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}{did_you_mean(name, formats)}")
 
 
 def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> bool:

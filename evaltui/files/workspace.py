@@ -236,7 +236,7 @@ def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
     name = selector.partition(":")[0]
     ids = [eval_set.eval_set_id for eval_set in workspace.sets]
     hint = did_you_mean(name, ids) or _list_of(ids)
-    raise failure or SelectionError(f"no eval set {name!r} in {workspace.folder}{hint}")
+    raise failure or SelectionError(f"no eval set {name!r} in {workspace.folder.resolve().name}{hint}")
 
 
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from evaltui.core.compare.diff import calls_of
+from evaltui.core.compare.explain import crash_text
 from evaltui.core.compare.judged import Finding, answered, findings_in
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import (
@@ -92,7 +93,7 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
 
 def _repeat_rows(repeat: RepeatResult, expected: Sequence[Invocation]) -> Iterator[_Row]:
     if not repeat.metrics:
-        yield {"eval_status": repeat.status.value, "reason": str(repeat.error or "")}
+        yield {"eval_status": repeat.status.value, "reason": crash_text(repeat.error) if repeat.error else ""}
     for metric in repeat.metrics:
         head: _Row = {
             "metric_name": metric.name,

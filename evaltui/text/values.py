@@ -144,7 +144,7 @@ _LONGEST_QUOTE = 40
 
 
 def in_words(value: Any) -> str:
-    """A JSON value as it is named in a sentence: `the number 5`, `the text 'abc'`, `an object`."""
+    """A JSON value as it is named in a sentence: `the number 5`, `the string "abc"`, `an object`."""
     match value:
         case None:
             return "null"
@@ -152,10 +152,8 @@ def in_words(value: Any) -> str:
             return "true" if value else "false"
         case int() | float():
             return f"the number {value}"
-        case str() if len(value) > _LONGEST_QUOTE:
-            return f"the text {value[: _LONGEST_QUOTE - 1] + '…'!r}"
         case str():
-            return f"the text {value!r}"
+            return f"the string {show_value(value, _LONGEST_QUOTE)}"
         case dict():
             return "an object"
         case _:

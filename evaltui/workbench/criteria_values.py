@@ -90,5 +90,5 @@ def _number(text: str, otherwise: str = "must be a number") -> float:
 
 def _whole(text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
-        raise ValueError(f"must be a whole number, at least {least}")
+        raise ValueError(f"must be an integer, at least {least}")
     return int(text)

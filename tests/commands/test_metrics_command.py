@@ -24,9 +24,9 @@ def test_meaning_range_needs_and_why_not(capsys):
     assert "response_evaluation_score 1 to 5 criteria" in text
     assert (
         "safety_v1 0 to 1 criteria Harmlessness of the responses. Needs a judge model. "
-        "Cannot run here: GOOGLE_API_KEY is not set (judge gemini-2.5-flash)." in text
+        "Cannot run here: GOOGLE_API_KEY is not set." in text
     )
-    assert text.count("set GOOGLE_API_KEY or GEMINI_API_KEY") == 1
+    assert text.count("Set it in .env, or list the metric under evaltui.optional") == 1
     assert "tool_call_count_v1 0 and up always reported Tool calls per turn." in text
     assert "trajectory_recall 0 to 1 evaltui.criteria" in text
 

@@ -235,7 +235,7 @@ def test_another_type_is_a_change(value):
         (Rename(("b", 0), "l"), "only a member of an object has a key"),
         (Put(("a",), float("nan")), "a: JSON has no number nan"),
         (Put(("a",), {"x": {1}}), "a.x: set is not a JSON value"),
-        (Put(("a",), {1: 2}), "a: keys must be text, found 1"),
+        (Put(("a",), {1: 2}), "a: keys must be strings, found 1"),
     ],
 )
 def test_what_cannot_be_done_is_said_and_leaves_all_as_it_was(edit, message):

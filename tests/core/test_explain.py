@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.compare.explain import describe_call, error_text, sentence, summary
+from evaltui.core.compare.explain import crash_text, describe_call, sentence, summary
 from evaltui.core.model.outcome import (
     Call,
     CaseResult,
@@ -157,16 +157,16 @@ def test_an_error_of_the_agent_is_the_reason_for_all_that_follows():
         "TimeoutError", "no response within 30 s\nmore", "Traceback ...", "tools.py:41 in wait_for_boiler"
     )
     unevaluated = metric("response_match_score", status=Status.NOT_EVALUATED)
-    expected = "TimeoutError: no response within 30 s (tools.py:41 in wait_for_boiler)"
+    expected = "no response within 30 s (tools.py:41 in wait_for_boiler). Raise --timeout or fix the tool"
     result = case(Status.ERROR, unevaluated, error=error, turns=(turn([call("f")], []),))
-    assert sentence(result) == summary(result) == error_text(error) == expected
+    assert sentence(result) == summary(result) == crash_text(error) == expected
 
 
 def test_an_error_of_a_metric_and_a_failure_are_both_told():
     raised = MetricResult("judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500"))
     result = case(BAD, raised, metric("politeness", score=0.1, threshold=0.5))
-    assert sentence(result) == "politeness 0.10 < 0.50; judge raised RuntimeError: judge 500"
-    assert sentence(case(Status.ERROR, raised)) == "judge raised RuntimeError: judge 500"
+    assert sentence(result) == "politeness 0.10 < 0.50; judge: RuntimeError: judge 500"
+    assert sentence(case(Status.ERROR, raised)) == "judge: RuntimeError: judge 500"
 
 
 def test_why_a_metric_was_not_evaluated():

@@ -58,7 +58,7 @@ def test_a_model_can_be_asked_where_a_client_can_be_made(logged_in, monkeypatch,
 def test_what_is_missing_is_said_with_what_to_do():
     without = gemini_access({}, default_credentials=False)
     assert without.problem == "GOOGLE_API_KEY is not set"
-    assert "GOOGLE_API_KEY or GEMINI_API_KEY" in without.fix
+    assert without.fix == "Set it in .env"
     vertex = gemini_access({"GOOGLE_GENAI_USE_VERTEXAI": "True"}, default_credentials=False)
     assert "Vertex AI" in vertex.problem
     assert "GOOGLE_CLOUD_PROJECT" in vertex.fix

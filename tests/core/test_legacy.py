@@ -109,9 +109,9 @@ def test_everything_wrong_with_an_old_test_is_reported_at_its_own_path():
     assert data is None
     assert sentences(problems) == [
         "error: [0].query: missing",
-        "error: [0].reference: must be text, is the number 5",
+        "error: [0].reference: must be a string, is the number 5",
         "error: [0].expected_tool_use[0].tool_input: missing",
-        "error: [0].expected_tool_use[1]: must be an object, is the text 'g'",
+        'error: [0].expected_tool_use[1]: must be an object, is the string "g"',
         "error: [0].expected_tool_use[2].tool_name: missing",
         "error: [0].expected_tool_use[2].tool_input: must be an object, is a list",
         "error: [1]: must be an object, is the number 7",
@@ -131,12 +131,12 @@ def test_everything_wrong_with_an_old_eval_set_is_reported_at_its_own_path():
     )
     assert data is None
     assert sentences(problems) == [
-        "error: [0].data[0].query: must be text, is null",
+        "error: [0].data[0].query: must be a string, is null",
         "error: [1].data: must be a list, is the number 3",
-        "error: [1].initial_session.app_name: must be text, is the number 1",
+        "error: [1].initial_session.app_name: must be a string, is the number 1",
         "error: [1].initial_session.state: must be an object, is a list",
         "error: [2].name: missing",
-        "error: [2].initial_session: must be an object with app_name, user_id and state, is the text 'x'",
+        'error: [2].initial_session: must be an object with app_name, user_id and state, is the string "x"',
         "error: [1].name: duplicate name 'one'; [0] has it too",
     ]
 

@@ -68,7 +68,7 @@ def test_nothing_is_said_of_what_runs():
 def test_a_judge_needs_a_key():
     one = check("safety_v1", facts=NO_KEY)
     assert one.readiness is Readiness.CANNOT
-    assert one.reason == "GOOGLE_API_KEY is not set (judge gemini-2.5-flash); set it"
+    assert one.reason == "GOOGLE_API_KEY is not set. set it, or list the metric under evaltui.optional"
     assert check("safety_v1").is_fine
 
 
@@ -208,7 +208,7 @@ def test_a_user_who_cannot_be_played():
     checks = preflight([to_check(cases, {"hallucinations_v1": 0.5})], NO_KEY)
     one = checks[-1]
     assert (one.metric, one.cases) == (SCENARIO, 1)
-    assert one.why == "GOOGLE_API_KEY is not set (simulated user gemini-2.5-flash)"
+    assert one.why == "GOOGLE_API_KEY is not set"
     assert SCENARIO in withheld(checks, "s")
     spoken = to_check(cases, {"hallucinations_v1": 0.5}, user_simulator_config={"type": "llm_audio"})
     assert "evaltui does not support" in preflight([spoken], HERE)[-1].why

@@ -43,7 +43,7 @@ def test_every_kind_of_match(match):
         (
             "ignored",
             "match: must be ignore, type, subset or case_insensitive, "
-            "or an object with regex, approx or any_of, is the text 'ignored'. Did you mean ignore?",
+            'or an object with regex, approx or any_of, is the string "ignored". Did you mean ignore?',
         ),
         (
             ["ignore"],
@@ -60,13 +60,13 @@ def test_every_kind_of_match(match):
             {"regex": "(a"},
             "match.regex: is not a regular expression: missing ), unterminated subpattern at position 0",
         ),
-        ({"regex": 5}, "match.regex: must be text, is the number 5"),
+        ({"regex": 5}, "match.regex: must be a string, is the number 5"),
         ({"any_of": []}, "match: any_of needs at least one value"),
-        ({"any_of": "a"}, "match.any_of: must be a list, is the text 'a'"),
+        ({"any_of": "a"}, 'match.any_of: must be a list, is the string "a"'),
         ({"approx": 0.5}, "match.approx: must be an object, is the number 0.5"),
         ({"approx": {}}, 'match.approx: needs abs, rel or both, such as {"abs": 0.5}'),
         ({"approx": {"abs": -1}}, "match.approx.abs: must be at least 0, is the number -1"),
-        ({"approx": {"rel": "1%"}}, "match.approx.rel: must be a number, is the text '1%'"),
+        ({"approx": {"rel": "1%"}}, 'match.approx.rel: must be a number, is the string "1%"'),
     ],
 )
 def test_what_is_no_match(match, problem):

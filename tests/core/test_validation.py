@@ -91,7 +91,7 @@ def test_a_missing_key_is_named_in_the_spelling_around_it():
         ),
         (
             {"intermediate_data": {"invocation_events": [{"author": 5}]}},
-            "intermediate_data.invocation_events[0].author: must be text, is the number 5",
+            "intermediate_data.invocation_events[0].author: must be a string, is the number 5",
         ),
         (
             {"intermediate_data": {"invocation_events": [], "tool_uses": []}},
@@ -109,14 +109,14 @@ def test_a_missing_key_is_named_in_the_spelling_around_it():
         ),
         (
             {"final_response": "it's off"},
-            'final_response: must be an object, is the text "it\'s off"; '
+            'final_response: must be an object, is the string "it\'s off"; '
             'write {"parts": [{"text": "it\'s off"}]}',
         ),
         (
             {"final_response": {"parts": [{"inline_data": {"data": "***"}}]}},
             "final_response.parts[0].inline_data.data: must be base64 data, which this text is not",
         ),
-        ({"duration": "long"}, "duration: must be a number, is the text 'long'"),
+        ({"duration": "long"}, 'duration: must be a number, is the string "long"'),
         ({"rubrics": {}}, "rubrics: must be a list, is an object"),
         (
             {"app_details": {"agent_details": {"my agent": {}}}},
@@ -185,7 +185,8 @@ def test_an_unknown_persona_and_an_incomplete_one():
         "error eval_cases[0].conversation_scenario.user_persona.behaviors: missing"
     ]
     assert found({"eval_id": "a", "conversation_scenario": {**plan, "user_persona": 5}}) == [
-        "error eval_cases[0].conversation_scenario.user_persona: must be text or an object, is the number 5"
+        "error eval_cases[0].conversation_scenario.user_persona: "
+        "must be a string or an object, is the number 5"
     ]
 
 
@@ -199,7 +200,7 @@ def test_a_set_must_be_an_object(data):
 def test_set_fields():
     _, problems = validate_eval_set({"eval_set_id": 5, "eval_cases": {}})
     assert [str(problem) for problem in problems] == [
-        "eval_set_id: must be text, is the number 5",
+        "eval_set_id: must be a string, is the number 5",
         "eval_cases: must be a list, is an object",
     ]
     _, problems = validate_eval_set({})
@@ -343,7 +344,10 @@ def test_a_sound_config():
     ("data", "problem"),
     [
         ([], "error must be an object, is a list"),
-        ({"criteria": {"m": "high"}}, "error criteria.m: must be a number or an object, is the text 'high'"),
+        (
+            {"criteria": {"m": "high"}},
+            'error criteria.m: must be a number or an object, is the string "high"',
+        ),
         ({"criteria": {"m": {"treshold": 1}}}, "error criteria.m.threshold: missing"),
         (
             {"criteria": {"m": 1}, "custom_metrics": {"m": {}}},
@@ -359,7 +363,7 @@ def test_a_sound_config():
         ),
         (
             {"criteria": {"m": 1}, "evaltui": {"repeats": {"pass_if": "often"}}},
-            "error evaltui.repeats.pass_if: must be 'all' or 'majority' or a number, is the text 'often'",
+            "error evaltui.repeats.pass_if: must be 'all' or 'majority' or a number, is the string \"often\"",
         ),
         (
             {

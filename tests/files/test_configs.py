@@ -49,7 +49,7 @@ def test_an_explicit_file_applies_to_every_set(set_path, tmp_path):
     ("text", "message"),
     [
         ('{"criteria": {"m": 1},}', "not valid JSON: a comma before the closing bracket"),
-        ('{\n"criteria": {"m": "x"}}', ":2: criteria.m: must be a number or an object, is the text 'x'"),
+        ('{\n"criteria": {"m": "x"}}', ':2: criteria.m: must be a number or an object, is the string "x"'),
         ("[]", ":1: must be an object, is a list"),
     ],
 )

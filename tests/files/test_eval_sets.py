@@ -132,7 +132,7 @@ def test_problems_have_path_line_and_file(tmp_path):
     text = SNAKE.replace('"user_content"', '"user_contents"').replace('"turn_off"', "5")
     path.write_bytes(text.replace("\n", "\r\n").encode())
     assert errors(path) == [
-        "line 5: eval_cases[0].eval_id: must be text, is the number 5",
+        "line 5: eval_cases[0].eval_id: must be a string, is the number 5",
         "line 7: eval_cases[0].conversation[0].user_content: missing",
         "line 8: eval_cases[0].conversation[0].user_contents: unknown key. Did you mean user_content?",
     ]
@@ -236,7 +236,7 @@ def test_a_broken_initial_session_is_reported_as_its_own_file(tmp_path):
     assert errors(path, initial_session=session) == [
         "line 1: must be an object with app_name, user_id and state, is a list"
     ]
-    with pytest.raises(EvalSetError, match=r"^initial_session: user_id: must be text, is the number 5$"):
+    with pytest.raises(EvalSetError, match=r"^initial_session: user_id: must be a string, is the number 5$"):
         load_eval_set(path, {"user_id": 5})
 
 

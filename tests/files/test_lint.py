@@ -48,7 +48,7 @@ def test_each_file_is_linted_once_and_its_problems_go_by_line(agent):
     path.write_text('{"eval_set_id": 5,\n"eval_cases": [\n{"eval_id": "a", "conversation": []},\n{}]}')
     lines = [str(problem) for problem in lint([path, agent, path])]
     assert lines == [
-        "line 1: eval_set_id: must be text, is the number 5",
+        "line 1: eval_set_id: must be a string, is the number 5",
         "line 3: eval_cases[0].conversation: empty; nothing to run",
         "line 4: eval_cases[1].eval_id: missing",
     ]
@@ -95,7 +95,7 @@ def test_a_config_is_known_by_its_content_too(tmp_path):
     config = tmp_path / "strict.json"
     config.write_text('{"criteria": {"m": "x"}}')
     assert [str(problem) for problem in lint([config])] == [
-        "line 1: criteria.m: must be a number or an object, is the text 'x'"
+        'line 1: criteria.m: must be a number or an object, is the string "x"'
     ]
 
 

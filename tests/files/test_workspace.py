@@ -149,7 +149,7 @@ def test_a_broken_set_is_listed_with_its_problems(project):
         "line 1: eval_set_id: missing",
         "line 2: eval_cases[0].eval_id: missing",
         "line 3: eval_cases[1]: must be an object, is the number 7",
-        "line 4: eval_cases[2].eval_id: must be text, is the number 1",
+        "line 4: eval_cases[2].eval_id: must be a string, is the number 1",
     ]
     assert {problem.severity for problem in b.problems} == {Severity.ERROR}
     assert (c.eval_set_id, c.cases) == ("c", ())
@@ -305,8 +305,8 @@ def test_selectors_of_one_set_add_up(lights):
         ),
         ("lights:", "case id missing after lights:"),
         ("lights:a,", "case id missing after lights:"),
-        ("lihgts:a", "no eval set 'lihgts' in AGENT. Did you mean lights?"),
-        ("", "no eval set '' in AGENT. Known: lights:night, empty, twice, twice, lights"),
+        ("lihgts:a", "no eval set 'lihgts' in NAME. Did you mean lights?"),
+        ("", "no eval set '' in NAME. Known: lights:night, empty, twice, twice, lights"),
         ("empty", "empty has no cases; nothing to run"),
         ("empty:x", "no case 'x' in empty"),
         (
@@ -321,7 +321,7 @@ def test_what_cannot_be_selected_says_why_in_one_line(lights, selector, message)
     (lights / "nothing_here").mkdir()
     with pytest.raises(SelectionError) as caught:
         picked(lights, selector)
-    assert str(caught.value) == message.replace("AGENT", str(lights))
+    assert str(caught.value) == message.replace("NAME", lights.name).replace("AGENT", str(lights))
 
 
 def test_nothing_at_all_says_what_was_skipped(project):

@@ -48,7 +48,7 @@ def test_a_line_per_case():
     assert lines(mixed(), width=98)[2:8] == [
         "✓ turn_off_bedroom       1.00",
         '✗ thermostat_night       0.50  turn 2: set_temperature: degrees is "19" (string), expected 19; un…',
-        "! away_for_a_week       error  TimeoutError: no response within 30 s (tools.py:41 in wait_for_boi…",
+        "! away_for_a_week       error  no response within 30 s (tools.py:41 in wait_for_boiler). Raise --…",
         "– judged                    —  safety_v1: needs Vertex AI",
         "≈ movie_mode        3/5 FLAKY  fails policy all: missing call dim",
         "≈ movie_night       3/5 FLAKY  meets policy majority: missing call dim",

@@ -86,7 +86,10 @@ def test_a_case_that_raised_has_a_row_with_the_error():
     raised = replace(crashed(), repeats=(RepeatResult(Status.ERROR, error=crashed().error),))
     (row,) = rows(report(raised))
     assert (row["eval_status"], row["metric_name"], row["turn"]) == ("ERROR", "", "")
-    assert row["reason"] == "TimeoutError: no response within 30 s (tools.py:41 in wait_for_boiler)"
+    assert (
+        row["reason"]
+        == "no response within 30 s (tools.py:41 in wait_for_boiler). Raise --timeout or fix the tool"
+    )
 
 
 def test_a_metric_without_turns_has_one_row():

@@ -169,7 +169,7 @@ WRONG = {
     "dies": ("AgentProcessError", "the metric's process ended itself with exit code 3"),
     "wrong_type": ("TypeError", "my_agent.metrics.wrong_type returned a float; it must return"),
     "nothing": ("TypeError", "returned None; it must return an EvaluationResult"),
-    "no_turns": ("CustomMetricError", "per_invocation_results has 0 entries for 1 turns"),
+    "no_turns": ("CustomMetricError", "per_invocation_results has 0 entries for 1 turn"),
     "nan": ("CustomMetricError", "overall_score"),
     "text": ("CustomMetricError", "overall_score"),
     "no_list": ("TypeError", "must return an EvaluationResult"),

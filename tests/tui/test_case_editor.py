@@ -76,7 +76,7 @@ async def test_a_line_is_edited_in_its_place_and_the_case_follows_every_key(hous
         )
         await until(pilot, lambda: "      level  35" in screen_text(app))
         await pilot.press("x")
-        await until(pilot, lambda: "must be a whole number, is the text '35x'" in screen_text(app))
+        await until(pilot, lambda: 'must be an integer, is the string "35x"' in screen_text(app))
         await pilot.press("backspace", "enter")
         await until(pilot, lambda: app.screen.focused is pane(app))
         assert app.workbench.editing.undo_label == "change level of set_light"

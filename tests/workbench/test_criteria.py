@@ -170,7 +170,7 @@ async def test_options_are_set_in_the_file_s_own_spelling_and_taken_out_again(gr
 async def test_options_of_a_judge_are_typed(greetings):
     criteria = criteria_of(greetings, json.dumps({"criteria": {"final_response_match_v2": 0.5}}))
     samples = option(criteria, "final_response_match_v2", "num_samples")
-    assert criteria.check(samples, "none") == "must be a whole number, at least 1"
+    assert criteria.check(samples, "none") == "must be an integer, at least 1"
     assert criteria.check(samples, "0") is not None
     criteria.type(samples, "3")
     criteria.type(option(criteria, "final_response_match_v2", "judge_model"), "my-model")

@@ -189,8 +189,8 @@ def test_a_new_call_gets_the_arguments_that_its_tool_needs(bench):
     row = bench.rows[then]
     assert {one.text for one in row.field.completions} == {"set_light", "get_mode"}
     assert [problem.message for problem in row.findings] == [
-        "room: missing; must be text",
-        "level: missing; must be a whole number",
+        "room: missing; must be a string",
+        "level: missing; must be an integer",
     ]
     assert bench.do(row.field.then) == ("turn", 0, "call", 1, "arg", 0)
     assert calls(bench)[1] == {"name": "set_light", "args": {"room": "", "level": 0}}
@@ -277,7 +277,7 @@ def test_problems_stand_at_their_rows():
     bench = Bench(case_with({"tool_uses": [call, {"name": "set_light", "args": {"room": 3, "level": "x"}}]}))
     rows = bench.rows
     assert "set_light" in rows["turn", 0, "call", 0].findings[0].message
-    assert rows["turn", 0, "call", 1, "arg", 0].findings[0].message == "must be text, is the number 3"
+    assert rows["turn", 0, "call", 1, "arg", 0].findings[0].message == "must be a string, is the number 3"
     assert rows["turn", 0, "call", 1].findings == ()
     assert rows["final_state", 0].findings[0].message == 'becomes a number, was a string: "day"'
     unknown = Bench(case_with({"tool_uses": [call]}), tools=())

@@ -166,7 +166,8 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
     found = [reason for reasons in judged.values() for reason in reasons]
 
     if result.error:
-        yield _same(error_text(result.error))
+        turn = result.error.turn
+        yield _same(crash_text(result.error), None if turn is None else turn + 1)
     of_turns = [*calls, *answers, *(reason for reason in found if reason.turn)]
     yield from sorted(of_turns, key=lambda reason: reason.turn or 0)
     yield from (reason for reason in found if not reason.turn)
@@ -342,7 +343,7 @@ def _metric_reason(metric: MetricResult) -> Reason:
     name = visible(metric.name)
     if metric.status is Status.ERROR and metric.error:
         why = error_text(metric.error)
-        return Reason([(f"{name} raised {why}", "")], f"{name}: {why}")
+        return _same(f"{name}: {why}")
     if metric.status is Status.FAILED:
         text = short = f"{name} {show_scores(metric.score, metric.threshold, metric.lower_is_better)}"
     else:
@@ -358,6 +359,15 @@ def metric_reason(metric: MetricResult) -> str:
 
 
 def error_text(error: ErrorInfo) -> str:
-    """Type, first line of the message and place: `TimeoutError: no answer in 30 s (tools.py:41 in wait)`."""
+    """Place, type and the first line of the message: `agent.py:12: NameError: name 'tols' is not defined`."""
     message = next((line.strip() for line in error.message.splitlines() if line.strip()), "")
     return str(ErrorInfo(visible(error.type), cut(visible(message), MAX_MESSAGE), where=visible(error.where)))
+
+
+def crash_text(error: ErrorInfo) -> str:
+    """What ended a case: `no response within 30 s (tools.py:41 in wait). Raise --timeout or fix the tool`."""
+    message = error.message.partition("\n")[0]
+    if error.type != "TimeoutError" or not message.startswith("no response within"):
+        return error_text(error)
+    place = f" ({visible(error.where)})" if error.where else ""
+    return f"{visible(message)}{place}. Raise --timeout or fix the tool"

@@ -230,7 +230,7 @@ def json_value(value: Any, path: JsonPath) -> Any:
         case dict():
             for key in value:
                 if not isinstance(key, str):
-                    raise EditError(f"keys must be text, found {key!r}", path)
+                    raise EditError(f"keys must be strings, found {key!r}", path)
             return {key: json_value(item, (*path, key)) for key, item in value.items()}
         case list():
             return [json_value(item, (*path, index)) for index, item in enumerate(value)]

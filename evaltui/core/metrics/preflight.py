@@ -118,7 +118,7 @@ class MetricCheck:
     @property
     def reason(self) -> str:
         """Why it does not run, and what to do, as the reason of a metric."""
-        return "; ".join(part for part in (self.why, self.fix) if part)
+        return ". ".join(part for part in (self.why, self.fix) if part)
 
 
 class _InSet(NamedTuple):
@@ -257,14 +257,14 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
             cases,
             cases.simulated,
             "the metric needs expected turns; cases with a simulated user have none",
-            "move these cases to another eval set, or list the metric under evaltui.optional",
+            "Move these cases to another eval set, or list the metric under evaltui.optional",
         )
     if "a scenario" in info.needs and cases.scripted:
         return _lacking(
             cases,
             cases.scripted,
             "the metric rates a simulated user; these cases have no conversation_scenario",
-            "move cases with a scenario to another eval set, or list the metric under evaltui.optional",
+            "Move cases with a scenario to another eval set, or list the metric under evaltui.optional",
         )
     if metric.metric_name in RUBRIC_TYPES and not criterion_rubrics(metric):
         kind = RUBRIC_TYPES[metric.metric_name]
@@ -325,7 +325,7 @@ def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
         ids = some_of([eval_id for _, eval_id in check.without], _MOST_CASES)
         yield from _indented([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
-        fix = f" {check.fix[0].upper()}{check.fix[1:]}." if check.fix else ""
+        fix = f" {check.fix}." if check.fix else ""
         fix = fix.replace("?.", "?")
         yield from _indented([(f"{visible(check.why)}.", ""), (visible(fix), "muted")], width)
 

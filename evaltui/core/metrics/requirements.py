@@ -62,7 +62,7 @@ def gemini_access(environment: Mapping[str, str], *, default_credentials: bool) 
             return GeminiAccess(serves_other_names=elsewhere)
         return GeminiAccess(
             "GOOGLE_API_KEY is not set",
-            "set GOOGLE_API_KEY or GEMINI_API_KEY in the environment or in the agent's .env file",
+            "Set it in .env",
             elsewhere,
         )
     # A location without a project makes google-genai pass a key over.
@@ -71,7 +71,7 @@ def gemini_access(environment: Mapping[str, str], *, default_credentials: bool) 
         return GeminiAccess(serves_other_names=elsewhere)
     return GeminiAccess(
         "no Vertex AI project or login",
-        "set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or log in with gcloud auth application-default "
+        "Set GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or log in with gcloud auth application-default "
         "login",
     )
 
@@ -171,10 +171,10 @@ def _model(model: str, who: str, option: str, facts: Facts, recorded: bool) -> F
         return _unmet(f"the {who} {model} is not a Gemini model", _other_model(model, who, option))
     if facts.record == "replay" or not facts.gemini.problem:
         return None
-    why, fix = f"{facts.gemini.problem} ({who} {model})", facts.gemini.fix
+    why, fix = facts.gemini.problem, facts.gemini.fix
     if facts.record == "auto" and recorded:
         return Found(Readiness.RUNS, f"{why}, so only recorded responses are replayed", fix)
-    return _unmet(why, fix)
+    return _unmet(why, f"{fix}, or list the metric under evaltui.optional" if who == "judge" else fix)
 
 
 def _other_model(model: str, who: str, option: str) -> str:
@@ -184,7 +184,7 @@ def _other_model(model: str, who: str, option: str) -> str:
     if hit := nearest(model, _WELL_KNOWN, likeness=0.8):
         return f"Did you mean {hit}?"
     key, role = option.rpartition(".")[2], who.rpartition(" ")[2]
-    return f'for other models name a function that asks them: "{key}": "my_agent.models:my_{role}"'
+    return f'For other models name a function that calls them: "{key}": "my_agent.models:my_{role}"'
 
 
 _WELL_KNOWN = ("gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro")
@@ -193,7 +193,7 @@ _WELL_KNOWN = ("gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-pro")
 def _no_module(module: str, what: str) -> Found:
     return _unmet(
         f"no module {module} for {what}",
-        "create it or correct the name; searched are the agent's folder, its parent and installed packages",
+        "Create it or correct the name; searched are the agent's folder, its parent and installed packages",
     )
 
 

@@ -59,7 +59,7 @@ def required_field(
     value = data.get(key)
     if isinstance(value, kind):
         return value
-    wanted = "text" if kind is str else "a list"
+    wanted = "a string" if kind is str else "a list"
     message = f"must be {wanted}, is {in_words(value)}" if key in data else "missing"
     problems.append(Problem.error((*path[:-1], key), message))
     return None

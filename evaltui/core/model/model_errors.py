@@ -89,14 +89,14 @@ def _has(value: Any, step: str | int) -> bool:
 
 
 _EXPECTED = {
-    "string": "text",
+    "string": "a string",
     "dict": "an object",
     "model": "an object",
     "list": "a list",
     "tuple": "a list",
     "float": "a number",
     "finite": "a finite number",
-    "int": "a whole number",
+    "int": "an integer",
     "bool": "true or false",
 }
 _LIMITS = {

@@ -210,7 +210,7 @@ def _each(
     return converted, problems
 
 
-_KIND_NAMES = {str: "text", list: "a list", dict: "an object"}
+_KIND_NAMES = {str: "a string", list: "a list", dict: "an object"}
 
 
 def _get(

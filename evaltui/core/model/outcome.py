@@ -41,10 +41,12 @@ class ErrorInfo:
     traceback: str = ""
     where: str = ""
     """The innermost frame of the user's own code; "" for none."""
+    turn: int | None = field(default=None, compare=False)
+    """The turn in which it was raised, 0-based; None outside of turns."""
 
     def __str__(self) -> str:
-        text = f"{self.type}: {self.message}" if self.message else self.type
-        return f"{text} ({self.where})" if self.where else text
+        """`agent.py:12 in root_agent: NameError: name 'tols' is not defined`"""
+        return ": ".join(filter(None, (self.where, self.type, self.message)))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ keyword that is not known here, and a reference that leads nowhere, allows every
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,9 +36,9 @@ _MOST_CHOICES = 6
 _DEEPEST = 32
 # As JSON schema names the types, and what a value of it is called.
 _TYPES = {
-    "string": "text",
+    "string": "a string",
     "number": "a number",
-    "integer": "a whole number",
+    "integer": "an integer",
     "boolean": "true or false",
     "object": "an object",
     "array": "a list",
@@ -224,6 +225,7 @@ def _in_words(error: ValidationError) -> Iterator[Problem]:
         case "type" | "enum":
             texts = [choice for choice in _list(schema, "enum") if isinstance(choice, str)]
             hint = did_you_mean(value, texts) if isinstance(value, str) and error.validator == "enum" else ""
+            hint = hint or _unquoted(error)
             yield Problem.error((), f"must be {schema['description']}, is {in_words(value)}{hint}")
         case "required":
             for name in schema["required"]:
@@ -238,6 +240,20 @@ def _in_words(error: ValidationError) -> Iterator[Problem]:
                     yield kind((name,), f"unknown argument{did_you_mean(name, absent)}")
         case "anyOf":
             yield from _no_alternative(error)
+
+
+def _unquoted(error: ValidationError) -> str:
+    """`. Change "19" to 19`, where a string has in it what is expected; "" elsewhere."""
+    from jsonschema import Draft202012Validator
+
+    if error.validator != "type" or not isinstance(error.instance, str):
+        return ""
+    try:
+        value = json.loads(error.instance)
+    except ValueError:
+        return ""
+    fits = Draft202012Validator({"type": error.validator_value}).is_valid(value)
+    return f". Change {show_value(error.instance)} to {show_value(value)}" if fits else ""
 
 
 def _no_alternative(error: ValidationError) -> Iterator[Problem]:

@@ -299,7 +299,10 @@ class _Run:
         if ran.error is not None:
             # What ended the case is the last thing that happened in it.
             since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
-            self._add(item, Event("error", data=asdict(ran.error), t=since, turn=turn))
+            data = asdict(ran.error)
+            del data["turn"]
+            self._add(item, Event("error", data=data, t=since, turn=turn))
+            ran = replace(ran, error=replace(ran.error, turn=turn))
         expected = self._expected(item)
         if ran.error is None and expected.is_judged and not self._is_refused(item):
             # The hosts go on meanwhile, but not so far ahead that what cases did fills the memory.

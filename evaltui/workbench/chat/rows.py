@@ -367,5 +367,5 @@ def _first(event: Event, name: str) -> Mapping[str, Any]:
 
 
 def _error(data: Mapping[str, Any]) -> ErrorInfo:
-    more = (str(data.get(name) or "") for name in ("message", "traceback", "where"))
-    return ErrorInfo(str(data.get("type") or "Error"), *more)
+    message, trace, where = (str(data.get(name) or "") for name in ("message", "traceback", "where"))
+    return ErrorInfo(str(data.get("type") or "Error"), message, trace, where)

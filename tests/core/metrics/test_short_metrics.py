@@ -58,7 +58,7 @@ def test_a_turn_that_raised_makes_it_an_error_whatever_the_others_are():
     turns = [{"score": 1.0}, {"error": asdict(error)}, {"score": None}]
     out = result_of_turns(given_turns(short(), 3), turns)
     assert (out.status, out.score, out.error) == (Status.ERROR, None, error)
-    assert out.reason == "turn 2: ZeroDivisionError: division by zero (metrics.py:3 in brevity)"
+    assert out.reason == "turn 2: metrics.py:3 in brevity: ZeroDivisionError: division by zero"
     assert [one.score for one in out.per_invocation] == [1.0, None, None]
     context = result_of_turns(given_turns(short(), 3, context=frozenset([1])), turns)
     assert (context.status, context.score) == (Status.PASSED, 1.0)
