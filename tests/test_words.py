@@ -69,27 +69,14 @@ def refused_in(text: str) -> Iterator[str]:
             yield f"{found[0]!r} in {text[:90]!r}: write {instead!r}"
 
 
-# How many are left in the screens; the number may only become smaller.
-LEFT_IN_SCREENS = 35
-
-
-def found_in_source(in_screens: bool) -> list[str]:
-    return [
-        f"{path}:{line}: {found}"
-        for path, tree in MODULES.items()
-        if path.startswith("evaltui/tui/") == in_screens
-        for line, text in strings_of(tree)
-        for found in refused_in(text)
-    ]
-
-
 def test_no_string_of_the_product_has_a_refused_phrase():
-    assert not (found := found_in_source(in_screens=False)), "\n".join(found)
-
-
-def test_the_screens_have_no_more_of_them():
-    found = found_in_source(in_screens=True)
-    assert len(found) <= LEFT_IN_SCREENS, "\n".join(found)
+    found = [
+        f"{path}:{line}: {phrase}"
+        for path, tree in MODULES.items()
+        for line, text in strings_of(tree)
+        for phrase in refused_in(text)
+    ]
+    assert not found, "\n".join(found)
 
 
 @every_page

@@ -67,7 +67,7 @@ def edit_outside(app: App[Any], text: str, suffix: str) -> str:
         try:
             changed = path.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise EditorError(f"what the editor wrote cannot be read: {error}") from None
+            raise EditorError(f"Cannot read the edited file: {error}") from None
     if text.endswith("\n") or not changed.endswith("\n"):
         return changed
     # Editors end a file with a newline, whether the text had one or not.
@@ -150,7 +150,7 @@ def cannot_attach(text: str) -> str | None:
         if not path.is_file():
             return "No such file"
         if path.stat().st_size > _LARGEST_FILE:
-            return f"it is larger than {show_size(_LARGEST_FILE)}"
+            return f"File is larger than {show_size(_LARGEST_FILE)}"
     except (OSError, ValueError) as error:
         return str(error)
     return None

@@ -371,7 +371,7 @@ async def test_enter_shows_what_was_judged_where_nothing_differs(folder):
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(app, pilot, METRICS[1])
         await pilot.press("enter")
-        assert "What the judge found" in screen_text(app)
+        assert "Verdicts of the judge" in screen_text(app)
         assert "5 of 5 votes" in screen_text(app)
 
 

@@ -236,10 +236,10 @@ def _ended(left: Line, right: Line, room: int) -> Line:
 
 
 _TITLES = {
-    "user": "what you said",
-    "text": "what it said",
-    "thought": "what it thought",
-    "footer": "the turn",
+    "user": "your message",
+    "text": "response",
+    "thought": "thought",
+    "footer": "turn",
 }
 
 
@@ -328,7 +328,7 @@ def _write_turn(page: Page, turn: ChatTurn) -> None:
 
 
 def _write_difference(page: Page, difference: Difference, turn: int) -> None:
-    page.text([(visible(difference.sentence or "it did the same as before"), "")])
+    page.text([(visible(difference.sentence or "no difference to the turn before"), "")])
     page.blank()
     made = [diff.expected for diff in difference.turn.calls if diff.expected]
     write_heads(page, ("before", ""), ("now", ""))
@@ -340,11 +340,11 @@ def _write_difference(page: Page, difference: Difference, turn: int) -> None:
 def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
     """How a conversation begins, what can be done with it, and why the agent cannot be talked to."""
     if transcript is not None and transcript.broken is not None:
-        page.text([("The agent cannot be talked to.", "bold")])
+        page.text([("Cannot load the agent", "bold")])
         page.blank()
         write_error(page, transcript.broken)
         page.blank()
-        page.text([("The next message tries again, with the code as it is then.", "muted")])
+        page.text([("The next message loads the agent again.", "muted")])
         return
     if transcript is not None and transcript.loading:
         page.text([(f"Loading {visible(transcript.title)}…", "muted")])
@@ -356,9 +356,9 @@ def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
     if transcript is not None:
         _write_start(page, transcript)
     for key, what in (
-        ("ctrl+n", "begins with a state, a user or a sub-agent of your choice"),
-        ("ctrl+t", "makes a case of what was said"),
-        ("c", "in the cases continues a case from its selected turn"),
+        ("ctrl+n", "starts with a state, a user or a sub-agent"),
+        ("ctrl+t", "saves the chat as a case"),
+        ("c", "in the cases: continues a case from its selected turn"),
     ):
         page.labelled(key, [(what, "muted")], "bold")
 

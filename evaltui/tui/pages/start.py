@@ -10,7 +10,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import root_place, source_lines
 from evaltui.files.interpreters import Interpreter
 from evaltui.files.workspace import Workspace
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, plural, some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells, pad
 from evaltui.text.syntax import code
@@ -114,8 +114,7 @@ def _python(interpreter: Interpreter, version: str) -> Line:
 def _write_empty_sets(page: Page, sets: OpenSets) -> None:
     names = [visible(eval_set.path.name) for eval_set in sets.listed]
     if names:
-        label = "eval set" if len(names) == 1 else "eval sets"
-        page.labelled(label, [(some_of(names), ""), ("  no cases yet", "muted")])
+        page.labelled(plural(len(names), "eval set"), [(some_of(names), ""), ("  no cases yet", "muted")])
 
 
 def _write_tools(page: Page, info: Json) -> None:

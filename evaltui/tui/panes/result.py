@@ -218,7 +218,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             hint = f"No difference selected   {key_of('next_difference')} next difference"
             self._workbench.say(hint if self.page.differences else _NO_DIFFERENCES)
             return
-        title: Line = [("What the judge found", "bold")]
+        title: Line = [("Verdicts of the judge", "bold")]
         self.app.push_screen(DetailsScreen(title, partial(write_all_findings, metrics=judged)))
 
     def open_link(self, link: Link) -> None:
@@ -318,7 +318,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             origin = await self._workbench.chat.origin(case)
             screen = SaveCaseScreen(self._workbench, origin.last_run())
         except (OSError, ValueError) as error:
-            self._workbench.say(f"no case can be made of this: {error}")
+            self._workbench.say(f"Cannot save as case: {error}")
             return
         if self.screen.is_active:
             # Else something else is being done by now.

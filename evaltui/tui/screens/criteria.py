@@ -359,7 +359,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self.follow()
 
 
-_RUBRIC_HINT = "What a good response does, in one sentence"
+_RUBRIC_HINT = "A good response, in one sentence"
 
 
 def _question(row: Row) -> tuple[str, str]:
