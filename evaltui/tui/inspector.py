@@ -12,6 +12,7 @@ from textual.geometry import Region
 
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.glyphs import BAR
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, draw
 from evaltui.tui.action_screen import ActionScreen, bindings
 from evaltui.tui.exchange import copy
@@ -163,7 +164,7 @@ class Inspector(Beside):
         self._drawn = drawn, inspected.state
         several = len(inspected.tabs) > 1
         self.tabs.display = self._rule.display = several
-        hint = "esc back" if self.in_place else ""
+        hint = f"{key_of('step_back')} back" if self.in_place else ""
         self.tabs.show([one.name for one in inspected.tabs], tab.name, hint)
         self.show((Tab(self._pane.id or "", "", "Inspector", None, True),), [], focused=self.lines.has_focus)
 
