@@ -230,6 +230,10 @@ def test_a_simulated_conversation_is_shown_as_one():
         "    It is in Rome.",
     ]
     assert "stopped at the limit of 1 turn" in lines
+    wide = drawn(
+        page_of(judged_metric(RUBRICS, [SHORT]), turns=(said,), case=SIMULATED, unfolded=True, width=110)
+    )
+    assert "    It is in Rome." in wide
     assert page.differences == []
 
 

@@ -155,8 +155,12 @@ def write_response(page: Page, turn: TurnResult, number: int, op: str, score: st
     expected, actual = turn.response.expected, turn.response.actual
     if not expected and not actual:
         return
+    if turn.expectation == "simulated":
+        # Nothing is expected: there is one column.
+        page.lines += [[("    ", ""), *line] for line in prose(actual or "", page.width - 4)]
+        return
     if not op:
-        note = "no response expected" if not expected and turn.expectation != "simulated" else score
+        note = "no response expected" if not expected else score
         _write_same(page, actual or "", note, expected=expected == actual)
         return
     at = DifferenceAt("answer", number)
