@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from textual.containers import Vertical
 from textual.content import Content
-from textual.geometry import Region
+from textual.geometry import Offset, Region
 from textual.widget import Widget
 
 from evaltui.files.agent_source import SourcePlace
@@ -54,6 +54,10 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
     def source(self) -> SourcePlace | None:
         """Where the source of what is current stands."""
         return None
+
+    def sections(self) -> Iterator[tuple[int, int]]:
+        """The turns that it shows in sections, counted from 0, and the line of each."""
+        return iter(())
 
     def mark(self) -> Span | None:
         """What its tab says of it, in a glyph."""
@@ -115,6 +119,15 @@ def _tab_parts(tabs: Sequence[Tab], *, focused: bool, between: str, titles: bool
     return parts
 
 
+def tab_columns(parts: Sequence[tuple[str, Line]], tabs: Sequence[Tab]) -> Iterator[tuple[Tab, int]]:
+    """Each tab, and the cell in which it begins."""
+    left, following = 0, iter(tabs)
+    for action, part in parts:
+        if action:
+            yield next(following), left
+        left += cells(part)
+
+
 def _tab(tab: Tab, *, focused: bool, title: bool) -> Line:
     """` 3 Result ✗ `, as a chip where the focus is."""
     chip = tab.active and focused
@@ -133,6 +146,10 @@ def fitting(line: Line, width: int) -> Line:
         while line and line[0][0].strip() in ("", "›"):
             line = line[1:]
     return line
+
+
+# Cells of corners, strokes and gaps beside the tabs in a border.
+_ENDS = 6
 
 
 class PaneFrame(Vertical):
@@ -154,14 +171,24 @@ class PaneFrame(Vertical):
     def on_resize(self) -> None:
         self._draw_border()
 
+    def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
+        """Each tab in the border, and where on the screen it begins."""
+        for tab, column in tab_columns(self._parts(), self._tabs):
+            # Before the tabs there are a corner, a stroke and a gap.
+            yield tab, self.region.offset + Offset(column + 3, 0)
+
+    def _parts(self) -> list[tuple[str, Line]]:
+        focused = self.has_class("-focused")
+        return tab_parts(self._tabs, self.outer_size.width - _ENDS, focused=focused, between=EMPTY_BAR)
+
     def _draw_border(self) -> None:
-        # Corners, strokes and gaps take six cells.
-        width, focused = self.outer_size.width - 6, self.has_class("-focused")
+        width, focused = self.outer_size.width - _ENDS, self.has_class("-focused")
         drawn = (self._tabs, self._where, width, focused, self.app.theme)
         if drawn != self._drawn:
             self._drawn = drawn
-            parts = tab_parts(self._tabs, width, focused=focused, between=EMPTY_BAR)
-            self.border_title = Content("").join(content(self, line, action) for action, line in parts)
+            self.border_title = Content("").join(
+                content(self, line, action) for action, line in self._parts()
+            )
             self.border_subtitle = content(self, fitting(list(self._where), width))
 
 
@@ -209,6 +236,9 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
         if self._workbench.navigation.selection != self._shown:
             self._shown = self._workbench.navigation.selection
             self._scroll_to_selection()
+
+    def sections(self) -> Iterator[tuple[int, int]]:
+        return iter(self.page.turns.items())
 
     def copied(self) -> Copied | None:
         """The whole page, without colours."""

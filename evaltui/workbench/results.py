@@ -6,6 +6,7 @@ Statuses are compared by their text, so that nothing heavy is imported to draw a
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -39,6 +40,8 @@ def figure(result: CaseResult) -> str:
     return show_score(deciding.score)
 
 
+# What the reason of a metric says where its judge cannot be asked.
+_NO_JUDGE = re.compile(r"judge|API_KEY")
 _CALLS = ("tool_trajectory_avg_score", "trajectory_recall", "trajectory_precision")
 _OPS = {"missing": "missing", "extra": "unexpected"}
 
@@ -51,9 +54,11 @@ def why(result: CaseResult) -> str:
     if result.status == "FLAKY":
         return f"{result.passed_repeats}/{len(result.repeats)} flaky"
     if result.error is not None:
-        return "timeout" if "Timeout" in result.error.type else result.error.type
+        limit = re.search(r"within (\S+ s)\b", result.error.message)
+        return f"timeout {limit[1]}" if limit and "Timeout" in result.error.type else result.error.type
     if result.status == "NOT_EVALUATED":
-        return "not evaluated"
+        reasons = [metric.reason for metric in result.metrics if metric.status == result.status]
+        return "no judge" if any(_NO_JUDGE.search(reason) for reason in reasons) else "not evaluated"
     failed = [metric for metric in result.metrics if metric.status == result.status]
     ops = [call.op for turn in result.turns if turn.checks_calls for call in turn.calls if call.op != "same"]
     if ops and any(metric.name in _CALLS for metric in failed):

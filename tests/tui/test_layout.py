@@ -354,13 +354,21 @@ async def test_jumping_to_a_pane_by_the_key_on_it(agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
         await pilot.press("ctrl+o")
-        await until(pilot, lambda: len(app.screen.query(JumpLabel)) == 7)
+        await until(pilot, lambda: len(app.screen.query(JumpLabel)) >= 7)
         assert "○ off" in screen_text(app)
+        # On the title of every pane, which stays where it is.
+        assert {f" {key} " for key in "123456H"} <= {
+            label.line(3)[0][0] for label in app.screen.query(JumpLabel)
+        }
+        assert "3 Result" in screen_text(app)
         await pilot.press("3")
         await until(pilot, lambda: app.screen.focused and app.screen.focused.id == "result")
         await pilot.press("ctrl+o", "escape")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         assert app.screen.focused.id == "result"
+        # A turn in view has one, too.
+        await pilot.press("ctrl+o", "a")
+        await until(pilot, lambda: app.workbench.navigation.selection.turn == 0)
 
 
 async def test_running_a_case_brings_its_result_up(agent):

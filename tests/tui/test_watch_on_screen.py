@@ -36,13 +36,13 @@ async def test_w_watches_and_the_screen_says_what_follows_from_a_save(agent):
         assert re.search(r"✗ agrees +stale", shown)
         assert "stale: agent.py changed after run 1" in shown
         (agent / "agent.py").write_text(AGENT.format("yes"))
-        await until(pilot, lambda: "Run 2 finished: 1 passed" in screen_text(app))
-        await until(pilot, lambda: "s after the save" in screen_text(app))
+        await until(pilot, lambda: "agent.py saved   1 case rerun" in screen_text(app))
+        await until(pilot, lambda: "verdict after" in screen_text(app))
         shown = screen_text(app)
         assert "✓ agrees" in shown
         assert not re.search(r"agrees +stale", shown)
         assert re.search(r"✓ refuses +stale", shown)
-        assert "1 stale (unknown number of live calls)" in shown
+        assert "1 stale (unknown number of live calls), W runs them" in shown
         await pilot.press("W")
         await until(pilot, lambda: "✗ refuses" in screen_text(app))
         await pilot.press("w")

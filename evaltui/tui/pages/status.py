@@ -45,7 +45,7 @@ def header_ends(workbench: Workbench, folder: str, width: int) -> tuple[Line, Li
         name, framework = str(info.get("name") or ""), str(info.get("framework") or "")
         facts = [name if name not in (folder, "root_agent") else "", FRAMEWORKS.get(framework, framework)]
         facts.append(str(info.get("model") or ""))
-        facts += [f"recordings {workbench.runs.record_mode}", _python(workbench)] if info else []
+        facts += [f"recordings {workbench.runs.record_mode}", _python(workbench)]
         left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
     return left, right
 
@@ -89,9 +89,9 @@ def run_line(workbench: Workbench, width: int) -> Line:
         calls: Line = [_GAP, (calls_in_words(of_save.calls), "muted")] if of_save else []
         return [*_progress(run, width), *calls, *_unready(workbench, run)]
     remarks = [span for one in run.remarks for span in (_GAP, (visible(one), "warning"))]
+    ended = _rerun(of_save) if of_save and run.stage is Stage.FINISHED else _ended(run, width)
     return [
-        *_ended(run, width),
-        *_after_save(of_save),
+        *ended,
         *_unready(workbench, run),
         *remarks,
         *_stale(workbench),
@@ -195,10 +195,16 @@ def _followed(reaction: Reaction, error: ErrorInfo | None) -> Line:
     return [*saved, _GAP, (done, "muted"), *_after_save(reaction)]
 
 
+def _rerun(reaction: Reaction) -> Line:
+    """`● agent.py saved   5 cases rerun   verdict after 0.4 s`"""
+    saved: Line = [("● ", "accent"), (f"{visible(in_short(reaction.changed))} saved", "")]
+    return [*saved, _GAP, (f"{counted(reaction.cases, 'case')} rerun", ""), *_after_save(reaction)]
+
+
 def _after_save(reaction: Reaction | None) -> Line:
     if reaction is None or reaction.seconds is None:
         return []
-    return [_GAP, (f"verdict {show_duration(reaction.seconds)} after the save", "muted")]
+    return [_GAP, (f"verdict after {show_duration(reaction.seconds)}", "muted")]
 
 
 def _stale(workbench: Workbench) -> Line:
@@ -207,5 +213,5 @@ def _stale(workbench: Workbench) -> Line:
     if not waiting.cases:
         return []
     key = key_name(keys_of(BY_ID["run_waiting"], workbench)[0])
-    what = f"{len(waiting.cases)} stale ({calls_in_words(waiting.calls)})"
-    return [_GAP, (what, "muted"), ("  ", ""), (key, "bold accent"), (" run", "muted")]
+    what = f"{len(waiting.cases)} stale ({calls_in_words(waiting.calls)}), "
+    return [_GAP, (what, "muted"), (key, "bold accent"), (" runs them", "muted")]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from textual.geometry import Size
+from textual.geometry import Offset, Size
 from textual.strip import Strip
 
 from evaltui.text.glyphs import BAR
 from evaltui.text.lines import Line, both_ends, cells, cut, wrap
 from evaltui.text.values import visible
 from evaltui.tui.pages.status import header_ends, run_line
-from evaltui.tui.pane import Tab, fitting, tab_parts
+from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
 from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints, keys_of
 from evaltui.workbench.keymap import key_name
@@ -149,8 +149,13 @@ class TabRow(ActionLine):
         self._where = where
         self.refresh()
 
-    def parts(self, width: int) -> Iterator[tuple[str, Line]]:
-        yield from tab_parts(self._tabs, width, focused=True, between="")
+    def parts(self, width: int) -> list[tuple[str, Line]]:
+        return tab_parts(self._tabs, width, focused=True, between="")
+
+    def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
+        """Each tab, and where on the screen it begins."""
+        for tab, column in tab_columns(self.parts(self.size.width), self._tabs):
+            yield tab, self.region.offset + Offset(column, 0)
 
     def line(self, width: int) -> Line:
         tabs = super().line(width)
@@ -175,11 +180,11 @@ class TooSmall(LineView, can_focus=False, inherit_bindings=False):
 
     def on_resize(self) -> None:
         size = self.app.size
-        sentence = (
-            f"evaltui needs {MIN_WIDTH} columns and {MIN_HEIGHT} rows; this terminal has "
-            f"{size.width} and {size.height}. Nothing is lost: make it larger."
-        )
-        self._lines = wrap([(sentence, "")], max(1, size.width))
+        said: Line = [(f"evaltui needs {MIN_WIDTH} columns and {MIN_HEIGHT} rows", "")]
+        wrapped = wrap(said, max(1, size.width))
+        left = max(0, size.width - max(map(cells, wrapped))) // 2
+        above: list[Line] = [[] for _ in range(max(0, size.height - len(wrapped)) // 2)]
+        self._lines = [*above, *([(" " * left, ""), *line] for line in wrapped)]
         self.lines_changed(len(self._lines))
 
     def line(self, number: int) -> Line:

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.geometry import Region
+from textual.geometry import Offset
 from textual.message import Message
 from textual.widgets import Input
 
@@ -254,18 +254,16 @@ def _first_line(text: str) -> str:
 
 
 class Jump(NamedTuple):
-    """A pane that can be gone to, and where its label stands."""
+    """A pane or a section in it that can be gone to, and where its label stands."""
 
-    pane: str
-    """Id of the pane."""
+    target: str
     key: str
-    title: str
-    place: Region
-    """The region that it shares with other labels."""
+    at: Offset
+    """The cell of the screen where its label begins."""
 
 
 class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
-    """Returns the pane that was chosen."""
+    """Returns the target that was chosen."""
 
     BINDINGS = bindings(Scope.JUMP)
 
@@ -274,23 +272,16 @@ class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
         self._jumps = jumps
 
     def compose(self) -> ComposeResult:
-        """The labels of a place below its title, from left to right, in as many rows as it takes."""
-        left = row = 0
-        for number, jump in enumerate(self._jumps):
+        for jump in self._jumps:
             label = JumpLabel(jump)
-            if number == 0 or jump.place != self._jumps[number - 1].place:
-                left = row = 0
-            elif left + label.width > jump.place.width - 2:
-                left, row = 0, row + 1
-            label.styles.offset = (jump.place.x + 2 + left, jump.place.y + 1 + row)
-            left += label.width + 1
+            label.styles.offset = jump.at
             yield label
 
     def on_key(self, event: events.Key) -> None:
         for jump in self._jumps:
             if event.key == jump.key:
                 event.stop()
-                self.dismiss(jump.pane)
+                self.dismiss(jump.target)
 
     def on_resize(self, event: events.Resize) -> None:
         # The labels belong to a screen of another size.
@@ -317,7 +308,7 @@ class JumpLabel(OneLine):
         return cells(self.line(0))
 
     def line(self, width: int) -> Line:
-        return [(f" {self._jump.key} {self._jump.title} ", "chip")]
+        return [(f" {self._jump.key} ", "chip")]
 
     def on_click(self) -> None:
-        self.screen.dismiss(self._jump.pane)
+        self.screen.dismiss(self._jump.target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partialmethod
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -14,7 +15,7 @@ from evaltui.files.settings import last_cases_width, remember_cases_width
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import KEYS, MEDIUM, PANES, TITLES, Layout
+from evaltui.tui.layout import MEDIUM, PANES, Layout
 from evaltui.tui.pane import Beside, Copied
 from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.screens.main_dialogs import MainDialogs
@@ -332,17 +333,20 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self.run_worker(self.workbench.open(), group="reload", exclusive=True)
 
     def action_jump(self) -> None:
-        """To any pane, by the key of its label."""
+        """To any pane or turn in view, by the key of its label."""
         from evaltui.tui.screens.keys import Jump, JumpScreen
 
-        jumps = [
-            Jump(pane, KEYS[pane], TITLES[pane], frame.region)
-            for place in self._panes.places
-            for frame in [self._panes.frames[place.shown]]
-            for pane in place.panes
-            if pane in KEYS
-        ]
-        ask(self, JumpScreen(jumps), self.go_to)
+        tabs = [Jump(tab.pane, tab.key, at) for tab, at in self._panes.tab_places() if tab.key]
+        turns = zip(ascii_lowercase, self._panes.section_places(), strict=False)
+        sections = [Jump(f"{pane} {turn}", key, at) for key, (pane, turn, at) in turns]
+        ask(self, JumpScreen([*tabs, *sections]), self._jump_to)
+
+    def _jump_to(self, target: str) -> None:
+        pane, *turns = target.split()
+        self.go_to(pane)
+        for turn in turns:
+            navigation = self.workbench.navigation
+            navigation.select(navigation.selection._replace(turn=int(turn)))
 
     def action_copy(self) -> None:
         self._copy(self._panes.pane(self._layout.focus).copied())

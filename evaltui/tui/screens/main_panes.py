@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from textual.containers import Container
-from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Offset, Region, Size
 from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.widget import Widget
@@ -92,6 +94,21 @@ class Panes(Container):
         around = set(widget.ancestors_with_self) if widget else set()
         frames = *self.frames.items(), *self.details.items()
         return next((pane for pane, frame in frames if frame in around), None)
+
+    def tab_places(self) -> Iterator[tuple[Tab, Offset]]:
+        """Each tab that is seen, and where on the screen it begins."""
+        if self.app.size.width < MEDIUM:
+            return self.tabs.tab_places()
+        return chain.from_iterable(self.frames[place.shown].tab_places() for place in self.places)
+
+    def section_places(self) -> Iterator[tuple[str, int, Offset]]:
+        """Each turn that begins in view: the pane, the number of the turn, and where its line begins."""
+        for place in self.places:
+            pane = self.made.get(place.shown)
+            for turn, line in pane.sections() if pane else ():
+                at = Offset(0, line - pane.scroll_offset.y) if pane else Offset()
+                if pane and 0 <= at.y < pane.size.height:
+                    yield place.shown, turn, pane.content_region.offset + at
 
     def regions(self, size: Size) -> dict[Widget, Region]:
         """The frames that a screen of some size has room for, and where."""

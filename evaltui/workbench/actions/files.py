@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from evaltui.text.values import cut
 from evaltui.workbench.actions.action import Action, Scope, action
 from evaltui.workbench.workbench import Workbench
 
@@ -12,8 +11,6 @@ _in_criteria = partial(action, where=(Scope.CRITERIA,))
 _in_effect = partial(action, where=(Scope.CRITERIA_EFFECT,))
 _in_versions = partial(action, where=(Scope.VERSIONS,))
 _in_leaving = partial(action, where=(Scope.LEAVING,))
-# Longer labels leave no room for other keys in the footer.
-_LONGEST_LABEL = 26
 
 
 def _nothing_unsaved(workbench: Workbench) -> str | None:
@@ -29,10 +26,6 @@ def _no_set(workbench: Workbench) -> str | None:
 
 def _save(workbench: Workbench) -> None:
     workbench.editing.save_all()
-
-
-def _with_label(word: str, label: str | None) -> str:
-    return f"{word}: {cut(label, _LONGEST_LABEL)}" if label else word
 
 
 _EDITS = (Scope.MAIN, Scope.CRITERIA, Scope.CRITERIA_EFFECT)
@@ -62,7 +55,6 @@ FILES: tuple[Action, ...] = (
         do=lambda workbench: workbench.editing.undo(),
         refusal=lambda workbench: None if workbench.editing.undo_label else "Nothing to undo",
         rank=2,
-        word=lambda workbench: _with_label("undo", workbench.editing.undo_label),
     ),
     action(
         "redo",
@@ -74,7 +66,6 @@ FILES: tuple[Action, ...] = (
         do=lambda workbench: workbench.editing.redo(),
         refusal=lambda workbench: None if workbench.editing.redo_label else "Nothing to redo",
         rank=2,
-        word=lambda workbench: _with_label("redo", workbench.editing.redo_label),
     ),
     action(
         "criteria",

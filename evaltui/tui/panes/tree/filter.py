@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line
+from evaltui.text.lines import Line, cells
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import OneLine
@@ -66,4 +66,5 @@ class FilterRow(Horizontal):
 
 class FilterKey(OneLine):
     def line(self, width: int) -> Line:
-        return [(f"{key_of('filter')} ", "bold accent"), (FilterInput.idle, "faint")]
+        key: Line = [(f"{key_of('filter')} ", "bold accent")]
+        return [*key, (FilterInput.idle, "faint")] if width > cells(key) else key
