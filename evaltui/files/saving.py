@@ -176,7 +176,7 @@ def _eval_set(source: Source) -> tuple[JsonDocument, str]:
     cases_key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
     if not isinstance(data, dict) or not isinstance(data.get(cases_key), list):
         raise _unusable(
-            source.path, (cases_key,), "must be a list of cases; only an eval set can get another"
+            source.path, (cases_key,), "must be a list of cases; cases can be added to eval sets only"
         )
     return JsonDocument(source.text), cases_key
 

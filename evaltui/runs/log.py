@@ -371,5 +371,5 @@ def _as_seen(log: Path, path: str) -> str:
 def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
     values = data.get(name)
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-        raise ValueError(f"{name} is not a list of texts")
+        raise ValueError(f"{name} is not a list of strings")
     return tuple(values)

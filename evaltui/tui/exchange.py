@@ -60,7 +60,7 @@ def edit_outside(app: App[Any], text: str, suffix: str) -> str:
             path.write_text(text, encoding="utf-8", newline="")
         except UnicodeEncodeError:
             raise EditorError(
-                "half a character, as \\ud83d, cannot be written to a file: edit it here"
+                "Half a character such as \\ud83d cannot be written to a file; edit it here"
             ) from None
         if problem := _run_in_terminal(app, [*command, str(path)]):
             raise EditorError(problem)
@@ -114,7 +114,7 @@ def _run_in_terminal(app: App[Any], command: list[str]) -> str:
             # An exception that left this block would leave the terminal as the editor had it.
             return _run(command)
     except SuspendNotSupported:
-        raise EditorError("no other program can be shown in this terminal") from None
+        raise EditorError("Cannot open another program in this terminal") from None
 
 
 def _run(command: list[str]) -> str:

@@ -184,7 +184,7 @@ class SelectedCase:
             return None
         new_id = field_value(value, (), "eval_id")
         if not isinstance(new_id, str):
-            raise FieldError("eval_id must be a text")
+            raise FieldError("eval_id must be a string")
         if problem := SetEditor(editor.data).eval_id_problem(new_id, editor.number):
             raise FieldError(problem)
         written = self._written or ""

@@ -44,7 +44,7 @@ def test_many_runs_are_exact():
 
 @pytest.mark.parametrize(("runs", "passed", "k"), [(5, 6, 1), (5, 3, 6), (5, 3, 0), (5, -1, 1)])
 def test_more_than_there_are_runs_cannot_be_told(runs, passed, k):
-    with pytest.raises(ValueError, match=f"{passed} of {runs} says nothing of {k}"):
+    with pytest.raises(ValueError, match=f"no rate at {k} from {passed} of {runs}"):
         pass_at_k(runs, passed, k)
     with pytest.raises(ValueError):
         pass_hat_k(runs, passed, k)

@@ -100,15 +100,15 @@ def test_both_spellings_and_unknown_keys():
         ),
         (
             {"custom_instructions": COMPLETE.replace("conversation_plan", "plan")},
-            "does not understand {{ plan }}",
+            "unknown markup {{ plan }}",
         ),
         (
             {"custom_instructions": f"{COMPLETE} {{% if persona %}}x{{% endif %}}"},
-            "understand {% if persona %}",
+            "unknown markup {% if persona %}",
         ),
         (
             {"custom_instructions": f"{COMPLETE} {{{{ persona | upper }}}}"},
-            "understand {{ persona | upper }}",
+            "unknown markup {{ persona | upper }}",
         ),
     ],
 )

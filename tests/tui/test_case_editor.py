@@ -365,7 +365,7 @@ async def test_the_editor_of_the_user_gets_the_text(house, monkeypatch, tmp_path
         await in_the_case(app, pilot)
         await go_to(app, pilot, "turn", 0, "user", 0)
         await pilot.press("ctrl+e")
-        await until(pilot, lambda: "no other program can be shown in this terminal" in screen_text(app))
+        await until(pilot, lambda: "Cannot open another program in this terminal" in screen_text(app))
 
 
 async def test_an_old_set_says_why_it_cannot_be_edited(house):

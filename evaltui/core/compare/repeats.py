@@ -97,7 +97,7 @@ def pass_hat_k(runs: int, passed: int, k: int) -> float:
 
 def _checked(runs: int, passed: int, k: int) -> int:
     if not 0 <= passed <= runs or not 1 <= k <= runs:
-        raise ValueError(f"{passed} of {runs} says nothing of {k}")
+        raise ValueError(f"no rate at {k} from {passed} of {runs}")
     return passed
 
 

@@ -26,6 +26,7 @@ from evaltui.core.model.eval_set import (
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.secrets import Secrets
+from evaltui.text.figures import counted
 
 _LONGEST_ID = 40
 # Another role would be a problem of the case.
@@ -146,7 +147,7 @@ def _invocation(events: Sequence[Event]) -> Invocation:
     whole = [event for event in events if event.kind != "text" or event.data.get("step") not in streamed]
     invocations = invocations_from_events(whole)
     if len(invocations) != 1:
-        raise ValueError(f"the events of one turn are drafted at a time; these are of {len(invocations)}")
+        raise ValueError(f"expected the events of one turn, found {counted(len(invocations), 'turn')}")
     return invocations[0]
 
 

@@ -33,8 +33,8 @@ def placeholders(template: str) -> set[str]:
         placeholder = _PLACEHOLDER.fullmatch(markup[0])
         if placeholder is None or placeholder[1] not in _KNOWN:
             raise ValueError(
-                f"evaltui does not understand {markup[0]}: of Jinja it knows the placeholders "
-                f"{', '.join(f'{{{{ {name} }}}}' for name in _KNOWN)}, where {{{{ persona }}}} is all of it"
+                f"unknown markup {markup[0]}. Placeholders are "
+                f"{', '.join(f'{{{{ {name} }}}}' for name in _KNOWN)}; {{{{ persona }}}} is the whole persona"
             )
         found.add(placeholder[1])
     return found

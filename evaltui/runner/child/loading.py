@@ -102,8 +102,8 @@ def load_env_file(agent_dir: Path) -> None:
             from dotenv import load_dotenv
         except ModuleNotFoundError as error:
             raise AgentLoadError(
-                f"{found} is read with python-dotenv, which is not installed for this Python: "
-                "pip install python-dotenv, or set ADK_DISABLE_LOAD_DOTENV=1 to do without the file"
+                f"{found}: python-dotenv is not installed for this Python. Run pip install python-dotenv, "
+                "or set ADK_DISABLE_LOAD_DOTENV=1 to ignore the file"
             ) from error
         load_dotenv(found, override=False)
 

@@ -82,8 +82,7 @@ def _recordings(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None,
             continue
         if one.path is None:
             raise ValueError(
-                f"recordings are kept beside the file of an eval set, and {one.eval_set_id!r} has none: "
-                "give its path"
+                f"eval set {one.eval_set_id!r} has no file, so recordings have no place. Give its path"
             )
         found[one.path] = SetRecordings(one.path, one.eval_set_id, modes, note)
     return found

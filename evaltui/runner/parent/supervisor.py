@@ -274,9 +274,9 @@ class Host:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)
         self._socket.close()
-        for pipe in (self._process.stdout, self._process.stderr):
+        for pipe in filter(None, (self._process.stdout, self._process.stderr)):
             with contextlib.suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
+                pipe.close()
         self._lost = self._cause_of_death(cut_off)
         self.preloaded.set()
         if not self.loaded.done():

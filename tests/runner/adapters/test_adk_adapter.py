@@ -189,9 +189,9 @@ async def test_a_sub_agent_by_name_keeps_the_app():
     assert app.root_agent is root
 
 
-def test_an_unknown_sub_agent_names_the_nearest_first():
+def test_an_unknown_sub_agent_names_the_nearest():
     root = agent(sub_agents=[agent(name="shipping"), agent(name="billing")])
-    with pytest.raises(AgentLoadError, match=r"no agent 'biling'; nearest: billing, "):
+    with pytest.raises(AgentLoadError, match=r"no agent 'biling'. Did you mean billing\?"):
         AdkAdapter(root, "biling")
 
 

@@ -38,7 +38,7 @@ def test_tuples_become_lists():
     [
         ({"orders": [{"due": date(2026, 1, 1)}]}, "state.orders[0].due is a date, which JSON cannot hold"),
         ({"a b": {1, 2}}, "state['a b'] is a set, which JSON cannot hold"),
-        ({"x": {1: "a"}}, "state.x has the key 1, but keys of JSON objects are text"),
+        ({"x": {1: "a"}}, "state.x has the key 1, but JSON keys are strings"),
     ],
 )
 def test_what_json_cannot_hold_is_named(state, sentence):

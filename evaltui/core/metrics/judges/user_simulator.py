@@ -147,7 +147,7 @@ def _stop_signal(given: MetricInput) -> str:
     extra = criterion_extra(given.metric)
     signal = extra.get("stop_signal", extra.get("stopSignal", STOP_SIGNAL))
     if not isinstance(signal, str) or not signal.strip():
-        raise CriterionError(f"stop_signal of {given.metric.metric_name} must be a text")
+        raise CriterionError(f"stop_signal of {given.metric.metric_name} must be a string")
     return signal
 
 

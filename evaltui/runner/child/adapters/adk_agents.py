@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from google.adk.agents.base_agent import BaseAgent
@@ -15,6 +14,7 @@ from google.adk.tools.function_tool import FunctionTool
 from google.adk.workflow import BaseNode
 
 from ....core.model.events import Json
+from ....text.values import did_you_mean
 from ...errors import message_of
 from .base import AgentLoadError, ToolInfo, plain_json
 
@@ -22,13 +22,13 @@ from .base import AgentLoadError, ToolInfo, plain_json
 def find_agent(root: BaseNode, name: str) -> BaseNode:
     """The agent of that name at or below `root`, the first one in depth-first order.
 
-    Raises AgentLoadError with the names there are, the nearest first.
+    Raises AgentLoadError with the name that was probably meant, else all names.
     """
     agents = {agent.name: agent for agent in reversed([root, *agents_below(root)])}
     if name in agents:
         return agents[name]
-    nearest = get_close_matches(name, agents, n=len(agents), cutoff=0)
-    raise AgentLoadError(f"no agent {name!r}; nearest: {', '.join(nearest)}")
+    hint = did_you_mean(name, agents) or f". Known: {', '.join(agents)}"
+    raise AgentLoadError(f"no agent {name!r}{hint}")
 
 
 def agents_below(root: BaseNode) -> list[BaseAgent]:

@@ -229,7 +229,7 @@ def plain_copy(value: Any, path: JsonPath) -> Any:
 def _text_key(key: object, path: JsonPath) -> str:
     if isinstance(key, str):
         return key
-    raise TypeError(f"{format_path(path)} has the key {key!r}, but keys of JSON objects are text")
+    raise TypeError(f"{format_path(path)} has the key {key!r}, but JSON keys are strings")
 
 
 def copy_state(state: Json) -> Json:
