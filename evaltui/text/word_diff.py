@@ -11,7 +11,7 @@ from typing import Literal, get_args
 # Beyond this many words, differing texts are shown as one removed and one added part.
 MAX_WORDS = 6_000
 
-_MIN_COMMON = 0.3
+_MIN_COMMON, _MIN_COMMON_IN_LINES = 0.3, 0.6
 
 WordOp = Literal["same", "removed", "added"]
 # What stands before and after a part, and its role.
@@ -42,9 +42,12 @@ def words(expected: str, actual: str) -> tuple[tuple[WordOp, str], ...]:
 
 
 def much_in_common(parts: Sequence[tuple[WordOp, str]]) -> bool:
-    """Whether to mark single words: where the two texts share little, that confuses more than it shows."""
+    """Whether to mark single words: where the two texts share little, that confuses more than it shows, and
+    the more so in several lines."""
     same, removed, added = (sum(len(text) for op, text in parts if op == one) for one in get_args(WordOp))
-    return same >= _MIN_COMMON * (same + max(removed, added))
+    several = any("\n" in text.strip() for _, text in parts)
+    least = _MIN_COMMON_IN_LINES if several else _MIN_COMMON
+    return same >= least * (same + max(removed, added))
 
 
 def _parts(before: list[str], after: list[str]) -> Iterator[tuple[WordOp, str]]:

@@ -11,6 +11,7 @@ from evaltui.text.syntax import (
     arguments_line,
     change_lines,
     code,
+    colored,
     value_line,
 )
 
@@ -73,7 +74,7 @@ def test_long_texts_are_cut():
 def test_values_arguments_and_changes():
     assert dump(value_line({"a": None})) == '{<comment>"a"<key>: <comment>null<number>}<comment>'
     assert dump(value_line("x" * 100, 10)) == '"xxxxxxx…"<string>'
-    assert dump(arguments_line({"room": "Hall", "to": 5}, 50)) == (
+    assert dump(colored(arguments_line({"room": "Hall", "to": 5}, 50))) == (
         '  room<key> "Hall"<string>  to<key> 5<number>'
     )
     assert arguments_line(None, 50) == []

@@ -12,7 +12,7 @@ from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Call, CallDiff
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
-from evaltui.text.lines import Line, Span
+from evaltui.text.lines import Line, Span, cut
 from evaltui.text.outcomes import CALL_MARKS, NOT_RUN, RUNNING, glyph
 from evaltui.text.plots import bar
 from evaltui.text.values import visible, visible_block
@@ -83,10 +83,12 @@ def write_expected(page: Page, case: EvalCase) -> None:
         page.row(
             ("  ", ""), (f"Turn {number + 1} ", "bold"), glyph(NOT_RUN), (f"  {_said(case, number)}", "muted")
         )
+        lines: list[Line] = []
         for call in calls_of(turn.intermediate_data)[:_MOST_CALLS]:
-            _write_both(page, "", call, None)
-        text = scored_text(turn, thoughts=False)
-        _write_response(page, text or "", None)
+            lines += [[(visible(call.name), "bold")], *argument_lines(call.args)]
+        if text := scored_text(turn, thoughts=False):
+            lines += prose(visible_block(text[-_LONGEST_TEXT:]), page.width - 4)
+        page.lines += [cut([("    ", ""), *line], page.width) for line in lines]
 
 
 def _by_turn(events: Sequence[Event]) -> Mapping[int, list[Event]]:
@@ -190,7 +192,7 @@ def _write_both(page: Page, op: str, expected: Call | None, actual: Call | None)
         write_row(page, Row(op if number == 0 else "", one, other))
 
 
-def _write_response(page: Page, expected: str, actual: str | None) -> None:
+def _write_response(page: Page, expected: str, actual: str) -> None:
     beside = page.width >= BESIDE
     room = column_width(page) if beside else page.width - 4
     left, right = (
