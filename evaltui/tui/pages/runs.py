@@ -247,6 +247,8 @@ def _same_cases(one: RunRow, other: RunRow) -> bool:
 
 # One run
 
+_ONE_BELOW_THE_OTHER = 60
+
 
 class FailedCase(NamedTuple):
     """A case of a run that did not pass."""
@@ -314,13 +316,21 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("model", [(visible(row.model), "")])
     if row.tokens is not None:
         page.labelled("tokens", [(show_number(round(row.tokens)), "")])
-    if criteria := list(_criteria(row)):
-        page.row(("  config", "muted"))
-        for name, threshold in criteria:
-            page.ends([(f"    {name}", "")], [(threshold, "muted")])
+    _write_criteria(page, list(_criteria(row)))
     if row.changed:
         names = some_of([visible(name) for name in row.changed])
         page.labelled("stale", [(names, ""), (" changed after this run", "muted")])
+
+
+def _write_criteria(page: Page, criteria: Sequence[tuple[str, str]]) -> None:
+    """On one line, or on one each where there is little room."""
+    if criteria and page.width < _ONE_BELOW_THE_OTHER:
+        page.row(("  config", "muted"))
+        for name, threshold in criteria:
+            page.ends([(f"    {name}", "")], [(threshold, "muted")])
+    elif criteria:
+        pairs = [((name, ""), (f"  {threshold}   ", "muted")) for name, threshold in criteria]
+        page.labelled("config", [span for pair in pairs for span in pair])
 
 
 def _criteria(row: RunRow) -> Iterator[tuple[str, str]]:

@@ -64,13 +64,15 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self._base, self._candidate = sides
         self.compared: Compared | None = None
         self._reasons: Reasons | None = None
-        self._problem = ""
+        # What is said of all cases is found once: there may be thousands.
+        self._chips: list[tuple[str, Line]] = []
+        self._spent: Line = []
         self._both: tuple[CaseChange, Trajectories | None] | None = None
         self._toggled: set[str] = set()
 
     def parts(self) -> Iterator[Widget]:
-        yield Chips(self, id="comparison-chips")
-        yield DrawnLine(self._spent, id="comparison-spent")
+        yield Chips(lambda: self._chips, id="comparison-chips")
+        yield DrawnLine(lambda width: self._spent, id="comparison-spent")
         yield DrawnLine(self._heads, id="comparison-heads")
         yield ComparedRows(self, id="comparison-rows")
 
@@ -91,7 +93,8 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         self.call_after_refresh(self.draw_around)
 
     def _compare(self) -> None:
-        self.compared, self._problem = None, ""
+        self.compared = None
+        self._chips, self._spent = [("", [("Reading both runs…", "muted")])], []
         self.rows.show(None)
         self.run_worker(self._read(), group="compare", exclusive=True)
 
@@ -105,8 +108,10 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         try:
             self.compared = await asyncio.to_thread(compare_kept, self._base.path, self._candidate.path)
             self._reasons = Reasons(self.compared, self._show_reasons)
+            self._chips = list(chip_parts(self.compared.comparison))
+            self._spent = [(" ", ""), *spent_line(self.compared)]
         except (OSError, ValueError) as error:
-            self._problem = str(error)
+            self._chips = [("", [(f"! {visible(str(error))}", "error")])]
         if self.is_here:
             self.rows.show(self.compared)
             self.follow()
@@ -156,16 +161,6 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
 
     def why(self, change: CaseChange) -> str | None:
         return self._reasons.of(change) if self._reasons else None
-
-    def chips(self) -> Iterable[tuple[str, Line]]:
-        if self._problem:
-            return [("", [(f"! {visible(self._problem)}", "error")])]
-        if self.compared is None:
-            return [("", [("Reading both runs…", "muted")])]
-        return chip_parts(self.compared.comparison)
-
-    def _spent(self, width: int) -> Line:
-        return [(" ", ""), *spent_line(self.compared)] if self.compared else []
 
     def _heads(self, width: int) -> Line:
         shown = self.compared is not None and self.compared.comparison.cases
@@ -238,13 +233,13 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
 class Chips(ActionLine):
     """How many cases are in each group; a click goes there."""
 
-    def __init__(self, screen: ComparisonScreen, *, id: str) -> None:
+    def __init__(self, chips: Callable[[], Iterable[tuple[str, Line]]], *, id: str) -> None:
         super().__init__(id=id)
-        self._comparison = screen
+        self._chips = chips
 
     def parts(self, width: int) -> Iterable[tuple[str, Line]]:
         yield "", [(" ", "")]
-        yield from self._comparison.chips()
+        yield from self._chips()
 
 
 class BothTrajectories(PageLines, inherit_bindings=False):
@@ -268,10 +263,12 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._folded: set[Kind] = set(FOLDED_AT_FIRST)
         self._rows: list[ComparedRow] = []
         self._longest = 0
+        self._tells_tokens = False
 
     def show(self, compared: Compared | None) -> None:
         changes = compared.comparison.cases if compared else ()
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)
+        self._tells_tokens = compared is not None and compared.comparison.tokens is not None
         self._write()
         # Whoever compares wants to see a case first, not the title above it.
         self.cursor = 1 if len(self._rows) > 1 and isinstance(self._rows[1], CaseChange) else 0
@@ -289,9 +286,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
     @property
     def columns(self) -> Columns:
         """The columns that there is room for."""
-        compared = self._comparison.compared
-        tokens = compared is not None and compared.comparison.tokens is not None
-        return Columns.for_width(self.line_width - 5, self._longest, tokens=tokens)
+        return Columns.for_width(self.line_width - 5, self._longest, tokens=self._tells_tokens)
 
     def toggle_fold(self) -> None:
         """Folds or opens the group that the cursor is in, and goes to its title."""
