@@ -95,9 +95,14 @@ def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
     drawn = KeyRows()
     beside = width >= 70
     subjects = width - 2 * _SUBJECT if beside else 0
-    column = (subjects if beside else width) // 2
-    for first in range(0, len(here.matter), _ROWS):
-        _add_column(drawn, here, here.matter[first : first + _ROWS], first // _ROWS * column, column - 2)
+    room = subjects if beside else width
+    columns = [here.matter[first : first + _ROWS] for first in range(0, len(here.matter), _ROWS)]
+    widths = [_width_of(here, actions) + 2 for actions in columns]
+    # The second one begins in the middle, or as far right of it as the first one needs and it can spare.
+    middle = max(room // 2, min(widths[0], room - widths[1])) if len(widths) > 1 else room
+    for number, actions in enumerate(columns):
+        left, end = (0, middle) if number == 0 else (middle, room)
+        _add_column(drawn, here, actions, left, end - left - 2)
     top = 0 if beside else len(drawn.rows) + 1
     for number, (name, actions) in enumerate(here.rest.items()):
         row, left = top + number % _SUBJECT_ROWS, subjects + number // _SUBJECT_ROWS * _SUBJECT
@@ -136,6 +141,12 @@ def found_rows(here: KeysHere, query: str, width: int) -> KeyRows:
     if not drawn.rows:
         drawn.add(Cell(0, [("No match", "muted")]))
     return drawn
+
+
+def _width_of(here: KeysHere, actions: Sequence[Action]) -> int:
+    """Cells that a column needs, with that of the cursor."""
+    keys = max(len(here.names[action.id].split(" ")[0]) for action in actions)
+    return 1 + keys + 2 + max(len(action.title) for action in actions)
 
 
 def _add_column(drawn: KeyRows, here: KeysHere, actions: Sequence[Action], left: int, width: int) -> None:
