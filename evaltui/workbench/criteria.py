@@ -12,7 +12,7 @@ from evaltui.core.editing.config import ConfigEditor, new_config, new_config_tex
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.references import BlockList, dangling, idle_rules
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Edit
+from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.splices import LineChange, changed_lines, differences
 from evaltui.core.metrics.registry import METRICS, Option
 from evaltui.core.model.case_id import CaseId
@@ -121,7 +121,7 @@ class Criteria:
             case SettingRow(given=True):
                 return {"repeats": value_at(config.config, ("evaltui", "repeats"))}
             case ReferenceRow(block=block, index=index):
-                return dict(config.entries(block))[index]
+                return dict(config.entries(block)).get(index)
         return None
 
     def config(self) -> EvalConfig | None:
@@ -239,8 +239,11 @@ class Criteria:
         return self._do(f"add {row.name}", lambda config: _added(config, row))
 
     def addition(self, row: MetricRow) -> tuple[LineChange, ...]:
-        """The lines of the file that adding a metric would change."""
-        edits = _added(ConfigEditor(self._data()), row)
+        """The lines of the file that adding a metric would change; none where it is in use by now."""
+        try:
+            edits = _added(ConfigEditor(self._data()), row)
+        except EditError:
+            return ()
         is_new = not self.exists
         document = JsonDocument(new_config_text()) if is_new else self._editing.document(self.path).copy()
         return document.preview(edits).lines
