@@ -51,10 +51,10 @@ def header_ends(workbench: Workbench, folder: str, width: int) -> tuple[Line, Li
 
 
 def _python(workbench: Workbench) -> str:
-    """`Python 3.12 (.venv)`: the one that the agent runs in, and what it was found by."""
+    """`Python 3.12 (.venv)`: where the agent runs, and how that was found; "" before the agent is loaded."""
     version = str((workbench.agent.info or {}).get("python", "")).split(".")[:2]
     reason = workbench.agent.interpreter.reason
-    return f"Python {'.'.join(version)}{f' ({visible(reason)})' if reason else ''}"
+    return f"Python {'.'.join(version)}{f' ({visible(reason)})' if reason else ''}" if version[0] else ""
 
 
 def _fitting(facts: list[str], room: int) -> Line:
