@@ -7,6 +7,7 @@ from rich.cells import cell_len
 from textual.app import App
 from textual.geometry import Size
 
+from evaltui.files.settings import last_cases_width
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import PANES, Layout, make_pane
 from evaltui.tui.panes import bars
@@ -308,6 +309,20 @@ async def test_the_key_of_the_docks_tab_hides_it_and_shows_it_again(agent):
         await pilot.press("5")
         await until(pilot, lambda: screen_text(app) == before)
         assert app.screen.focused.id == "trace"
+
+
+async def test_the_divider_beside_the_cases_is_dragged(agent, no_settings_of_the_user):
+    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await started(app, pilot)
+        before = screen_lines(app)[1].index("╮")
+        await pilot.mouse_down(offset=(before, 9))
+        await pilot.hover(offset=(before + 5, 9))
+        await pilot.hover(offset=(before + 12, 9))
+        await pilot.mouse_up(offset=(before + 12, 9))
+        await until(pilot, lambda: screen_lines(app)[1].index("╮") == before + 11)
+        assert not app.screen.selections
+    assert last_cases_width() == before + 12
 
 
 async def test_the_cases_keep_the_width_that_they_are_given(agent, no_settings_of_the_user):

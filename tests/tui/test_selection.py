@@ -77,6 +77,27 @@ async def drag(pilot, begin, end):
     await pilot.pause()
 
 
+async def test_a_click_whose_pointer_moves_by_a_cell_is_a_click():
+    app = TwoViews()
+    async with app.run_test(size=(40, 12)) as pilot:
+        await drag(pilot, (2, 1), (3, 1))
+        # Only where something is selected, the click is kept from the rows.
+        assert not app.screen.selections
+        await drag(pilot, (2, 1), (4, 1))
+        assert app.screen.selections
+
+
+async def test_a_line_that_is_cut_is_told_in_full_under_the_pointer():
+    app = TwoViews()
+    async with app.run_test(size=(8, 12)) as pilot:
+        upper = app.query_one("#upper", Rows)
+        await pilot.hover("#upper", offset=(2, 0))
+        assert str(upper.tooltip) == "one first"
+        await pilot.hover("#upper", offset=(2, 1))
+        assert upper.tooltip is None
+        assert upper.row_role(1) == "sel-blur"
+
+
 async def test_dragging_selects_and_ctrl_c_copies_without_the_gutter():
     app = TwoViews()
     async with app.run_test(size=(40, 12)) as pilot:

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.widgets import Input, TextArea
 
-from evaltui.files.settings import last_cases_width, remember_cases_width
+from evaltui.files.settings import last_cases_width
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
@@ -297,18 +297,10 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self._arrange()
 
     def action_narrow_cases(self) -> None:
-        self._widen_cases(-_STEP)
+        self._panes.widen_cases(-_STEP)
 
     def action_widen_cases(self) -> None:
-        self._widen_cases(_STEP)
-
-    def _widen_cases(self, step: int) -> None:
-        width = self._layout.widen_cases(self.size.width, step)
-        self._arrange()
-        try:
-            remember_cases_width(width)
-        except OSError as error:
-            self.workbench.say(f"Width not saved: {error}")
+        self._panes.widen_cases(_STEP)
 
     def action_filter(self) -> None:
         """Of the trace, if one is there; else of the cases."""

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from textual import events
 from textual.containers import Container
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Offset, Region, Size
 from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.widget import Widget
 
+from evaltui.files.settings import remember_cases_width
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, START, TITLES, Layout, Place, make_pane
 from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
@@ -132,6 +134,37 @@ class Panes(Container):
                 frame.display = frame in regions
                 # What has changed in a child is what has its parent arranged anew.
                 frame.refresh(layout=True)
+
+    def widen_cases(self, step: int) -> None:
+        """Gives the cases more cells, or fewer, and keeps that for the next time."""
+        width = self._plan.widen_cases(self.app.size.width, step)
+        self.show_places(self.app.size)
+        try:
+            remember_cases_width(width)
+        except OSError as error:
+            self._workbench.say(f"Width not saved: {error}")
+
+    @property
+    def _divider(self) -> int | None:
+        """The column where what is beside the cases begins; None where nothing is."""
+        beside = (place.region.x for place in self.places if place.region.x)
+        return None if self._plan.cases_hidden else next(beside, None)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        column = self._divider
+        if column is not None and event.screen_offset.x in (column - 1, column):
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        column = self._divider
+        if column is not None and self.app.mouse_captured is self:
+            self._plan.widen_cases(self.app.size.width, event.screen_offset.x - column)
+            self.show_places(self.app.size)
+
+    def on_mouse_up(self) -> None:
+        if self.app.mouse_captured is self:
+            self.release_mouse()
+            self.widen_cases(0)
 
     def draw(self) -> None:
         """Shows the state of now in the panes that are seen, and in their frames."""
