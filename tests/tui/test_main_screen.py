@@ -329,7 +329,7 @@ async def test_the_sample_house_on_a_narrow_terminal():
         await ready(app, pilot)
         await until(pilot, lambda: "▌  ○ hello" in screen_text(app))
         lines = screen_lines(app)
-        assert lines[0].split() == ["home_automation", "recordings", "auto", "○", "9"]
+        assert lines[0].split() == ["home_automation", "recordings", "off", "○", "9"]
         assert lines[3].split() == ["/", "filter", "cases"]
         assert lines[5].split() == ["▾", "lights", "5"]
         assert lines[-2] == " No run yet   R runs all 9 cases"
