@@ -172,7 +172,7 @@ def test_only_adapters_import_what_an_extra_brings():
 
 def test_the_page_about_the_house_lists_every_room():
     page = (PACKAGE / "guide" / "architecture.md").read_text(encoding="utf-8")
-    tree = re.search(r"## The rooms\n+```\n(.*?)```", page, re.DOTALL)[1]
+    tree = re.search(r"## The packages\n+```\n(.*?)```", page, re.DOTALL)[1]
     listed, around = [], []
     for line in tree.splitlines():
         indent, name = re.fullmatch(r"( *)(\S+)/ +\S.+", line).groups()
