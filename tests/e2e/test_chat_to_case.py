@@ -70,7 +70,7 @@ def test_a_conversation_becomes_a_case_that_fails_when_the_agent_breaks_and_is_g
     agent.write_text(code, encoding="utf-8")
     terminal.wait_for("enter send")
     # In the field; it stands in the conversation before, too.
-    terminal.wait_for("> Set the kitchen to 19 degrees")
+    terminal.wait_for("› Set the kitchen to 19 degrees")
     terminal.press("enter")
     terminal.wait_until(
         lambda screen: '{"Kitchen": 19}' in screen and "The kitchen is set to 19 °C." in screen,

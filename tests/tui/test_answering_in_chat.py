@@ -33,7 +33,7 @@ async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
         await pilot.press("4")
         await until(pilot, lambda: isinstance(app.focused, MessageField))
         await send("pay wire", 1)
-        assert "? Confirm pay(amount=3)?" in screen_text(app)
+        assert "Confirm pay(amount=3)?" in screen_text(app)
         assert "respond to adk_request_confirmation 1/2: yes or no" in screen_text(app)
 
         # What the call does not take is said, and stays to be changed.

@@ -8,8 +8,9 @@ from rich.cells import cell_len
 
 from evaltui.core.model.events import Event
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.inspector import Inspector, InspectorLines
+from evaltui.tui.panes.chat.view import ChatView
 from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
-from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
@@ -76,6 +77,27 @@ async def say(app, pilot, message):
     await until_ran(pilot, lambda: not app.workbench.chat.busy)
 
 
+def page_text(app):
+    """What the inspector of the chat says."""
+    lines = app.screen.query_one("#chat-inspector", Inspector).lines.page.lines
+    return "\n".join("".join(text for text, _ in line) for line in lines)
+
+
+async def test_the_inspector_follows_the_row_and_says_which_turn_changed_the_state(desk):
+    async with chatting(desk, WIDE) as (app, pilot):
+        await say(app, pilot, "hi")
+        await say(app, pilot, "look")
+        await pilot.press("escape", "home", "down")
+        await until(pilot, lambda: "response   turn 1" in page_text(app))
+        state = next(line for line in page_text(app).splitlines() if line.startswith(" count"))
+        assert state.split() == ["count", "2", "turn", "2"]
+        await pilot.press("down", "down", "down")
+        await until(pilot, lambda: "find  tool call" in page_text(app))
+        assert "turns       2" in page_text(app)
+        inspector = app.screen.query_one("#chat-inspector", Inspector)
+        assert (inspector.region.width, inspector.display) == (42, True)
+
+
 def stages(app):
     return [one.stage for one in app.workbench.chat.transcript.turns]
 
@@ -94,15 +116,15 @@ async def test_a_turn_is_shown_as_it_happens_and_each_row_opens(desk, size):
         shown = screen_text(app)
         assert "\x1b" not in shown
         assert shown.index("you ") < shown.index("→ find  [/where]") < shown.index("You said: look")
-        await until(pilot, lambda: "state  count  1" in screen_text(app))
+        await until(pilot, lambda: "Δ count  — → 1" in screen_text(app))
         assert '"found"' not in shown
         await pilot.press("escape", "home", "down")
         await until(pilot, lambda: marked(app)[-1].startswith("root_agent"))
         await pilot.press("space")
         await until(pilot, lambda: '"found": [' in screen_text(app))
         await pilot.press("space", "enter")
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
-        await until(pilot, lambda: '"kind": "tool_call"' in screen_text(app))
+        await until(pilot, lambda: isinstance(app.focused, InspectorLines))
+        await until(pilot, lambda: '"kind": "tool_call"' in page_text(app))
         await pilot.press("escape", "S")
         await until(pilot, lambda: "State now" in screen_text(app) and '"count": 1' in screen_text(app))
 
@@ -113,9 +135,9 @@ async def test_a_double_click_opens_a_row_once(desk):
         await until(pilot, lambda: "You said: hi" in screen_text(app))
         row = next(number for number, line in enumerate(screen_lines(app)) if "You said: hi" in line)
         await pilot.click(offset=(30, row), times=2)
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: isinstance(app.focused, InspectorLines))
         await pilot.press("escape")
-        await until(pilot, lambda: not isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: isinstance(app.focused, ChatView))
 
 
 async def test_several_lines_and_messages_sent_before(desk):
@@ -198,7 +220,7 @@ async def test_going_back_proposes_what_was_said_there(desk):
         await pilot.press("escape", "end", "D")
         await until(pilot, lambda: "You said: look" not in screen_text(app))
         assert len(app.workbench.chat.transcript.turns) == 1
-        await until(pilot, lambda: "> look" in screen_text(app))
+        await until(pilot, lambda: "› look" in screen_text(app))
 
 
 async def test_a_file_goes_along_as_a_chip(desk, tmp_path):
@@ -224,13 +246,12 @@ async def test_the_end_is_followed_until_one_looks_elsewhere(desk):
         await say(app, pilot, "long")
         await until(pilot, lambda: "line 59" in screen_text(app) and "line 0" not in screen_text(app))
         await pilot.press("pageup")
-        await until(pilot, lambda: "more lines below" in screen_text(app))
+        await until(pilot, lambda: "↓ " in screen_text(app))
         await pilot.press("pageup", "pageup", "pageup")
         await until(pilot, lambda: "line 0" in screen_text(app))
         await pilot.press("escape", "end")
-        await until(pilot, lambda: "more line" not in screen_text(app))
+        await until(pilot, lambda: "↓ " not in screen_text(app))
         # What is longer than the screen is gone through from the end that one comes from, line by line.
-        await pilot.press("up")
         await until(pilot, lambda: "line 59" in screen_text(app) and "line 42" not in screen_text(app))
         await pilot.press("up")
         await until(pilot, lambda: "line 42" in screen_text(app) and "line 59" not in screen_text(app))
@@ -266,7 +287,7 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
         await until(pilot, lambda: " turn 2 of 2   bye" in screen_text(app))
         assert any(row.startswith("● Continue from run 1") for row in marked(app))
         await pilot.press("enter")
-        await until(pilot, lambda: "> bye" in screen_text(app))
+        await until(pilot, lambda: "› bye" in screen_text(app))
         assert isinstance(app.focused, MessageField)
         assert [one.source for one in app.workbench.chat.transcript.turns] == ["recorded"]
         await pilot.press("enter")
@@ -338,7 +359,7 @@ async def test_hostile_words_are_shown_safely_at_every_size(desk, size):
     async with chatting(desk, size) as (app, pilot):
         app.workbench.chat.send({"role": "user", "parts": [{"text": EVIL}]})
         await until(pilot, lambda: stages(app) == [TurnStage.DONE])
-        await until(pilot, lambda: "state  count  1" in screen_text(app))
+        await until(pilot, lambda: "Δ count  — → 1" in screen_text(app))
         check()
         for key in ("ctrl+t", "ctrl+n", "f1"):
             await pilot.press("escape", key)

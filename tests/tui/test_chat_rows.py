@@ -11,7 +11,7 @@ from evaltui.core.model.outcome import ErrorInfo, StateDiff
 from evaltui.text.lines import cells, draw
 from evaltui.tui.exchange import Attached
 from evaltui.tui.pages.chat import ONE_LINE, who_width, write_row
-from evaltui.tui.panes.chat.message import MessageDraft
+from evaltui.tui.panes.chat.draft import MessageDraft
 from evaltui.tui.textual_private import know_alt_enter
 from evaltui.workbench.chat.conversation import ChatTurn
 from evaltui.workbench.chat.rows import FileShown, Row
@@ -61,7 +61,7 @@ def test_no_row_breaks_the_screen(row, width, before, unfolded):
 
 def test_a_call_has_its_result_folded_behind_it():
     call = Row("call", 0, "house", "set_light", args={"room": "Kitchen"}, result={"ok": True}, duration=0.012)
-    assert shown(call) == [f'{"house":<12}→ set_light  room "Kitchen"{"":>16}12 ms  ▸ result']
+    assert shown(call) == [f'{"house":<12}→ set_light  room "Kitchen"{"":>23}12 ms  ▸']
     assert shown(call, unfolded=True)[1:] == [f"{'':14}{line}" for line in ("{", '  "ok": true', "}")]
 
 
@@ -73,23 +73,23 @@ def test_who_speaks_is_said_once():
 
 def test_messages_of_the_user_stand_apart():
     user = Row("user", 1, "you", "hi")
-    assert shown(user) == ["you         hi"]
+    assert shown(user) == [f"you         hi{'':50}turn 2"]
     assert shown(user, before=Row("text", 0, "house", "One."))[0] == ""
-    assert shown(user, before=Row("footer", 0, duration=1.0))[0] == "you         hi"
+    assert shown(user, before=Row("code", 0, text="agent.py"))[0].startswith("you         hi")
 
 
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        (Row("transfer", 0, text="floor_agent"), "↳ transfer to floor_agent"),
-        (Row("state", 0, changes=(StateDiff("a.b", "on", "off"),)), 'state  a.b  "on" → "off"'),
-        (Row("state", 0, changes=(StateDiff("a", None, 1),)), "state  a  1"),
-        (Row("state", 0, changes=(StateDiff("a", 1, None),)), "state  a  1 → removed"),
+        (Row("transfer", 0, text="floor_agent"), "⇄ transfer to floor_agent"),
+        (Row("state", 0, changes=(StateDiff("a.b", "on", "off"),)), 'Δ a.b  "on" → "off"'),
+        (Row("state", 0, changes=(StateDiff("a", None, 1),)), "Δ a  — → 1"),
+        (Row("state", 0, changes=(StateDiff("a", 1, None),)), "Δ a  1 → removed"),
         (Row("error", 0, error=ErrorInfo("ValueError", "no\nsecond")), "! ValueError: no"),
         (Row("difference", 0), "= as before"),
         (Row("file", 0, files=(FileShown("image/png", 2048),)), "[image/png 2 KB]"),
         (Row("file", 0, files=(FileShown("", None, "gs://x"),)), "[file linked gs://x]"),
-        (Row("footer", 0, duration=1.234, tokens=1200), "1.2 s · 1,200 tokens"),
+        (Row("footer", 0, duration=1.234, tokens=1200), "1.2 s  1,200 tokens"),
     ],
     ids=lambda value: value.kind if isinstance(value, Row) else "",
 )

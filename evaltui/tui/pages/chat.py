@@ -1,4 +1,4 @@
-"""A conversation: its rows as lines, and the details of one."""
+"""A conversation: its rows as lines, and its page before anything was sent."""
 
 from __future__ import annotations
 
@@ -7,28 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
 
-from evaltui.core.model.outcome import StateDiff
-from evaltui.text.figures import counted, show_duration, show_number, show_size
+from evaltui.text.figures import counted, show_duration, show_size
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.markdown import markdown
 from evaltui.text.syntax import arguments_line, change_lines, code, value_line
 from evaltui.text.values import cut, visible, visible_block, visible_lines
-from evaltui.tui.pages.calls import TurnCalls, write_calls
-from evaltui.tui.pages.span import write_event
-from evaltui.tui.pages.turns import write_heads, write_response
-from evaltui.tui.pages.writer import Folding, Page, write_code, write_error, write_json
-from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
+from evaltui.tui.pages.writer import Page, write_error
+from evaltui.workbench.chat.conversation import Transcript
 from evaltui.workbench.chat.rows import FileShown, Row, RowKind
-from evaltui.workbench.results import answer_differs
 
 # Longer lines are hard to read.
 _MAX_WIDTH = 104
 _LEAST_WHO, _MOST_WHO = 12, 18
 _MOST_INDENT = 4
-# Where there is less room, it goes to the arguments.
-_WITH_WORDS = 56
 # Enter shows all of it.
 _LONGEST_TEXT = 12_000
 _LONGEST_CALL = 400
@@ -38,9 +31,7 @@ _MOST_RESULT_LINES = 14
 _MOST_THOUGHT_LINES = 3
 
 # What takes one line whatever is in it.
-ONE_LINE: frozenset[RowKind] = frozenset(
-    {"result", "transfer", "error", "thinking", "footer", "note", "code"}
-)
+ONE_LINE: frozenset[RowKind] = frozenset({"result", "transfer", "thinking", "footer", "note", "code"})
 
 
 def who_width(names: Iterable[str]) -> int:
@@ -62,18 +53,20 @@ def write_row(row: Row, width: int, column: int, before: Row | None, *, unfolded
     lines = list(_body(row, room, unfolded=unfolded))
     margin: Span = (" " * cells(head), "")
     written = [[*(head if number == 0 else [margin]), *line] for number, line in enumerate(lines)]
-    # A message of the user begins something new; the end of a turn is as good as an empty line.
-    apart = row.kind == "user" and before is not None and before.kind not in ("footer", "code")
+    # A message of the user begins something new.
+    apart = row.kind == "user" and before is not None and before.kind != "code"
     return [[], *written] if apart else written
 
 
 def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
     match row.kind:
         case "user":
-            yield from _text(row.text, "bold", room)
+            number: Line = [(f"turn {row.turn + 1}", "muted")]
+            lines = list(_text(row.text, "bold", room - cells(number) - 2)) or [[]]
+            yield from _beside(lines, number, room)
             yield from _files(row.files)
         case "text":
-            yield from _answer(row, room)
+            yield from _beside(list(_answer(row, room)), _took(row), room)
         case "thought":
             yield from _thought(row.text, room)
         case "file":
@@ -92,21 +85,38 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
         case "request":
             yield from _request(row, room)
         case "transfer":
-            yield [("↳ transfer to ", "muted"), (visible(row.text), "bold")]
+            yield [("⇄ ", "muted"), ("transfer to ", "muted"), (visible(row.text), "bold agent")]
         case "state":
             yield from _changes(row, room)
         case "difference":
             yield from _difference(row.text, room)
         case "error":
             yield [("! ", "error"), (_first_line(row), "error")]
+            if row.error is not None and row.error.where:
+                yield [("  ", ""), (_one_line(row.error.where), "underline function")]
         case "thinking":
-            yield [("◐ thinking …", "bold accent")]
+            yield [("◐ thinking…", "bold accent")]
         case "footer":
-            facts = [show_duration(row.duration)] if row.duration is not None else []
-            facts += [counted(row.tokens, "token")] if row.tokens else []
-            yield _ended([], [(" · ".join(facts), "muted")], room)
+            yield _ended([], _took(row), room)
         case _:
             yield [(visible(row.text), "muted")]
+
+
+def _took(row: Row) -> Line:
+    """How long the turn took and how many tokens; empty where it is not over."""
+    facts = [show_duration(row.duration)] if row.duration is not None else []
+    facts += [counted(row.tokens, "token")] if row.tokens else []
+    return [("  ".join(facts), "muted")] if facts else []
+
+
+def _beside(lines: Sequence[Line], right: Line, room: int) -> Iterator[Line]:
+    """Lines with a remark at the right of the first one, or of the last one, or else below them."""
+    ends = (0, len(lines) - 1) if lines else ()
+    place = next((n for n in ends if cells(lines[n]) + cells(right) + 2 <= room), None)
+    for number, line in enumerate(lines):
+        yield _ended(line, right, room) if number == place and right else line
+    if place is None and right:
+        yield _ended([], right, room)
 
 
 def _text(text: str, role: str, room: int) -> Iterator[Line]:
@@ -155,21 +165,34 @@ def _called(row: Row) -> Line:
     return [("→ ", "tool"), (visible(row.text), "bold"), *arguments_line(row.args, _LONGEST_CALL)]
 
 
+_ASKED = {
+    "confirmation": "Confirmation requested",
+    "input": "Input requested",
+    "credential": "Credential requested",
+    "long-running": "Response awaited",
+}
+
+
 def _request(row: Row, room: int) -> Iterator[Line]:
-    """What is asked, what comes with it, and what may be typed."""
-    asked = visible_block(row.text[:_LONGEST_TEXT])
-    yield from wrap([("? ", "warning"), (asked, "bold")], room)
+    """In a frame: what is asked, what comes with it, and what may be typed."""
+    inner = room - 4
+    title = f" {_ASKED.get(row.asks, 'Requested')} "
+    yield [("╭─", "warning"), (title, "bold warning"), ("─" * (room - 3 - cell_len(title)) + "╮", "warning")]
+    lines = wrap([(visible_block(row.text[:_LONGEST_TEXT]), "bold")], inner)
     for name, data in (row.args or {}).items():
-        yield from wrap([(f"  {visible(name)}  ", "key"), *value_line(data, _LONGEST_CALL)], room)
-    yield from wrap([("  takes  ", "muted"), (visible(row.takes), "muted")], room)
+        lines += wrap([(f"{visible(name)}  ", "key"), *value_line(data, _LONGEST_CALL)], inner)
+    lines += wrap([("takes  ", "muted"), (visible(row.takes), "muted")], inner)
+    for line in lines:
+        fill = " " * max(0, inner - cells(line))
+        yield [("│ ", "warning"), *line, (f"{fill} │", "warning")]
+    yield [(f"╰{'─' * (room - 2)}╯", "warning")]
 
 
 def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:
     if row.result is None:
-        return [("…", "bold accent")] if row.partial else []
+        return [("◐", "bold accent")] if row.partial else []
     took = "" if row.duration is None else f"{show_duration(row.duration)}  "
-    word = " result" if room >= _WITH_WORDS else ""
-    return [(f"{took}{'▾' if unfolded else '▸'}{word}", "muted")]
+    return [(f"{took}{'▾' if unfolded else '▸'}", "muted")]
 
 
 def _result(result: Mapping[str, object], room: int) -> Iterator[Line]:
@@ -194,13 +217,12 @@ def _hung(line: Line, room: int) -> list[Line]:
 def _changes(row: Row, room: int) -> Iterator[Line]:
     for change in row.changes[:_MOST_CHANGES]:
         before, after = change_lines(change.expected, change.actual, max(16, room // 2))
-        shown: Line = [("state  ", "warning"), (visible(change.path), "key"), ("  ", "")]
-        if change.expected is not None:
-            shown += [*before, (" → ", "muted")]
+        shown: Line = [("Δ ", "warning"), (visible(change.path), "key"), ("  ", "")]
+        shown += [*(before if change.expected is not None else [("—", "muted")]), (" → ", "muted")]
         yield cut_line([*shown, *(after if change.actual is not None else [("removed", "")])], room)
     if len(row.changes) > _MOST_CHANGES:
         more = counted(len(row.changes) - _MOST_CHANGES, "more key")
-        yield [(f"state  … {more}   {key_of('open_details')} show", "muted")]
+        yield [(f"Δ … {more}   {key_of('open_details')} show", "muted")]
 
 
 def _difference(text: str, room: int) -> Iterator[Line]:
@@ -235,116 +257,14 @@ def _ended(left: Line, right: Line, room: int) -> Line:
     return [*kept, (" " * max(1, room - cells(kept) - cells(right)), ""), *right]
 
 
-_TITLES = {
-    "user": "your message",
-    "text": "response",
-    "thought": "thought",
-    "footer": "turn",
-}
-
-
-def details_title(row: Row) -> Line:
-    title: Line = [(_TITLES.get(row.kind, row.kind).capitalize(), "bold"), (f" · turn {row.turn + 1}", "")]
-    return [*title, (f" · {visible(row.who)}", "muted")] if row.who and row.kind != "user" else title
-
-
-def write_details(page: Page, row: Row, turn: ChatTurn) -> None:
-    """For the page of details; several events one below the other, as of a call and its result."""
-    if row.kind == "difference" and turn.difference is not None:
-        _write_difference(page, turn.difference, row.turn)
-    elif row.kind == "footer":
-        _write_turn(page, turn)
-    elif row.kind == "state":
-        _write_changes(page, row.changes, "before", "after")
-    elif row.error is not None:
-        write_error(page, row.error)
-    elif row.events:
-        for number, event in enumerate(row.events):
-            if number:
-                page.blank()
-                page.row((event.kind.replace("_", " ").capitalize(), "bold"))
-            write_event(page, event)
-    else:
-        write_code(page, row.text, "markdown")
-
-
-def write_session(page: Page, transcript: Transcript) -> None:
-    """The state now, what each turn changed of it, and where the conversation began."""
-    session = transcript.session
-    for label, value in (("user", session.user_id), ("app", session.app_name), ("id", session.session_id)):
-        if value:
-            page.labelled(label, [(visible(value), "")])
-    _write_state(page, "State now", transcript.state)
-    for number, turn in enumerate(transcript.turns):
-        changed = _changed(turn.state_before or {}, turn.state_after) if turn.counts else {}
-        if changed:
-            page.blank()
-            page.row((f"Turn {number + 1} changed", "bold"))
-        for key, (before, after) in changed.items():
-            page.hanging([(f"  {visible(key)}  ", "key"), *before, (" → ", "muted"), *after], 4)
-    _write_state(page, "State at the beginning", session.state)
-
-
-def _write_state(page: Page, title: str, state: Mapping[str, object]) -> None:
-    page.blank()
-    page.row((title, "bold"), *([] if state else [("  empty", "muted")]))
-    if state:
-        write_json(page, dict(state))
-
-
-def _changed(
-    before: Mapping[str, object], after: Mapping[str, object] | None
-) -> dict[str, tuple[Line, Line]]:
-    """The keys with another value, each with both values as they are shown."""
-    if after is None:
-        return {}
-    keys = [
-        key
-        for key in {**before, **after}
-        if (key in before, before.get(key)) != (key in after, after.get(key))
-    ]
-    return {key: (_value(before, key), _value(after, key)) for key in keys}
-
-
-def _value(state: Mapping[str, object], key: str) -> Line:
-    return value_line(state[key], 200) if key in state else [("nothing", "muted")]
-
-
-def _write_changes(page: Page, changes: Sequence[StateDiff], before: str, after: str) -> None:
-    for change in changes:
-        page.blank()
-        page.row((visible(change.path), "bold"))
-        for label, value in ((before, change.expected), (after, change.actual)):
-            page.row((f"  {label}", "muted"))
-            write_json(page, value, 4)
-
-
-def _write_turn(page: Page, turn: ChatTurn) -> None:
-    page.labelled("turn", [(str(turn.stage), "")])
-    if turn.seconds is not None:
-        page.labelled("took", [(show_duration(turn.seconds), "")])
-    page.labelled("events", [(show_number(len(turn.events)), "")])
-    _write_state(page, "State after it", turn.state_after or {})
-
-
-def _write_difference(page: Page, difference: Difference, turn: int) -> None:
-    page.text([(visible(difference.sentence or "no difference to the turn before"), "")])
-    page.blank()
-    made = [diff.expected for diff in difference.turn.calls if diff.expected]
-    write_heads(page, ("before", ""), ("now", ""))
-    write_calls(page, TurnCalls(difference.turn, turn, made, Folding()))
-    write_response(page, difference.turn, turn, "changed" if answer_differs(difference.turn) else "", "")
-    _write_changes(page, difference.state, "state before", "state now")
-
-
 def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
     """How a conversation begins, what can be done with it, and why the agent cannot be talked to."""
     if transcript is not None and transcript.broken is not None:
-        page.text([("Cannot load the agent", "bold")])
+        page.text([("Cannot load agent", "bold")])
         page.blank()
         write_error(page, transcript.broken)
         page.blank()
-        page.text([("The next message loads the agent again.", "muted")])
+        page.text([("The next message tries again on the current code.", "muted")])
         return
     if transcript is not None and transcript.loading:
         page.text([(f"Loading {visible(transcript.title)}…", "muted")])
@@ -356,9 +276,9 @@ def write_nothing_said(page: Page, transcript: Transcript | None) -> None:
     if transcript is not None:
         _write_start(page, transcript)
     for key, what in (
-        ("ctrl+n", "starts with a state, a user or a sub-agent"),
-        ("ctrl+t", "saves the chat as a case"),
-        ("c", "in the cases: continues a case from its selected turn"),
+        ("ctrl+n", "start with a state, a user or a sub-agent"),
+        ("ctrl+t", "save the chat as a case"),
+        ("c", "on a case: chat from its selected turn"),
     ):
         page.labelled(key, [(what, "muted")], "bold")
 

@@ -53,6 +53,11 @@ class BlockLines(LineView, can_focus=True, inherit_bindings=False):
         """How many lines there are below what is seen; none as long as the end is followed."""
         return 0 if self._follows else max(0, self.line_count - self.scroll_offset.y - self.size.height)
 
+    @property
+    def new_rows(self) -> int:
+        """How many blocks have come below what is seen."""
+        return 0
+
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         if new_value + self.size.height >= self.line_count:

@@ -15,7 +15,7 @@ from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage,
 
 RowKind = Literal[
     "user",  # text and files; `who` is "you"
-    "text",  # what an agent says; `partial` while it streams
+    "text",  # what an agent says; `partial` while it streams; duration and tokens of the turn that it ends
     "thought",
     "file",  # an agent sends a file
     "call",  # text is the tool; result and duration once there is one, `partial` while there may be
@@ -28,7 +28,7 @@ RowKind = Literal[
     "difference",  # text is what is different from the turn that is repeated, "" for nothing
     "note",  # text: the turn waits, or was cancelled
     "thinking",  # the turn runs, and nothing is said just now
-    "footer",  # the turn is over: duration, tokens
+    "footer",  # the turn is over, and not with a text: duration, tokens
 ]
 
 YOU = "you"
@@ -48,7 +48,8 @@ class Row:
     """`turn` is the index of its turn in the transcript. `text` is foreign: of any length, in many lines.
 
     `depth` counts the calls that it happened inside of. Durations are in seconds. `events` are what it opens:
-    of a call, the call and its results. `takes` says what may be typed as the response to a request.
+    of a call, the call and its results. `takes` says what may be typed as the response to a request, `asks`
+    is its kind.
     """
 
     kind: RowKind
@@ -60,6 +61,7 @@ class Row:
     files: tuple[FileShown, ...] = ()
     args: Json | None = None
     takes: str = ""
+    asks: str = ""
     result: Json | None = None
     changes: tuple[StateDiff, ...] = ()
     error: ErrorInfo | None = None
@@ -151,6 +153,7 @@ class _TurnRows:
         self._taken = len(self.turn.events)
         if self.turn.stage is not TurnStage.RUNNING:
             self._end_what_is_open()
+            self._end_last_text()
         last = tuple(self._last_rows())
         as_before = self._first == len(self._rows) and last == self._last
         first, self._first, self._last = self._first, len(self._rows), last
@@ -239,7 +242,8 @@ class _TurnRows:
             self._calls[event.id] = self._add(replace(row, kind="call", text=name, args=args, partial=True))
         if request is not None:
             payload = None if request.payload is None else {"payload": request.payload}
-            asks = replace(row, kind="request", text=request.message, args=payload, takes=request.takes)
+            asks = replace(row, kind="request", text=request.message, args=payload)
+            asks = replace(asks, takes=request.takes, asks=request.kind)
             if request.kind == "long-running":
                 self._waits.append(replace(asks, args=None))
             else:
@@ -281,6 +285,21 @@ class _TurnRows:
             if self._rows[index].partial:
                 self._replace(index, partial=False)
 
+    def _end_last_text(self) -> None:
+        """What the turn took stands beside the text that it ended with."""
+        at, took = self._last_text(), (self.turn.spent, self._tokens.total)
+        if (
+            at is not None
+            and took[0] is not None
+            and (self._rows[at].duration, self._rows[at].tokens) != took
+        ):
+            self._replace(at, duration=took[0], tokens=took[1])
+
+    def _last_text(self) -> int | None:
+        """Index of the text that ends the turn; None where something else does."""
+        at = next((n for n in reversed(range(len(self._rows))) if self._rows[n].kind != "state"), 0)
+        return at if self._rows[at].kind == "text" else None
+
     def _last_rows(self) -> Iterator[Row]:
         turn = self.turn
         match turn.stage:
@@ -296,7 +315,8 @@ class _TurnRows:
                 yield from self._waits
         if turn.stage is TurnStage.DONE and turn.difference is not None:
             yield Row("difference", self._index, text=turn.difference.sentence)
-        if turn.spent is not None and turn.stage is not TurnStage.RUNNING:
+        is_over = turn.spent is not None and turn.stage is not TurnStage.RUNNING
+        if is_over and self._last_text() is None:
             yield Row("footer", self._index, duration=turn.spent, tokens=self._tokens.total)
 
     def _speaker(self) -> str:

@@ -12,20 +12,18 @@ from textual.widget import Widget
 from evaltui.core.model.events import Event
 from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.lines import Line, Span
-from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
+from evaltui.tui.inspector import Inspected, Inspector, InspectorTab, Room
 from evaltui.tui.pages.chat import (
     ONE_LINE,
-    details_title,
     who_width,
-    write_details,
     write_nothing_said,
     write_row,
-    write_session,
 )
+from evaltui.tui.pages.chat_inspector import write_inspected, write_session
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.pane import Copied, Pane
+from evaltui.tui.pane import Beside, Copied, Pane
 from evaltui.tui.panes.chat.message import ChatMessage
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.widgets.block_lines import BlockLines
@@ -35,9 +33,9 @@ from evaltui.workbench.chat.rows import ChatRows, Row
 from evaltui.workbench.editors import place_of_agent, place_of_tool
 from evaltui.workbench.workbench import Workbench
 
-_MOST_STATE = 40
-# The cells at the end of a call that fold and unfold its result.
-_FOLD = 10
+# The cells at the end of a call that fold and unfold its response.
+_FOLD = 4
+_ROOM = Room(from_width=100, least=42, most=42)
 
 
 class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
@@ -58,13 +56,22 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self._empty: list[Line] = []
         self._drawn: Hashable = None
         self._showed_cursor = True
+        self._rows_seen = 0
+        self._told_of = ""
+        self._inspector = Inspector(workbench, self, self._look, _ROOM, id="chat-inspector")
+
+    def beside(self) -> Beside:
+        return self._inspector
+
+    def left(self) -> None:
+        self._inspector.left()
 
     def below(self) -> Widget | None:
         return self._message
 
     @property
     def entry(self) -> Widget:
-        return self._message.field
+        return self._inspector.lines if self._inspector.in_place else self._message.field
 
     # Around the rows
 
@@ -72,15 +79,20 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     def lines_below(self) -> int:
         return super().lines_below if self._rows.rows else 0
 
+    @property
+    def new_rows(self) -> int:
+        """How many rows have come below what is seen."""
+        return len(self._rows.rows) - self._rows_seen if self.lines_below else 0
+
     def heading(self) -> Line:
         transcript = self._chat.transcript
         if transcript is None:
             return []
         line: Line = [(visible(transcript.title), "")]
         if transcript.agent_name:
-            line += [("  with ", "muted"), (visible(transcript.agent_name), "")]
-        if state := transcript.state:
-            line += [("  state ", "muted"), *value_line(state, _MOST_STATE)]
+            line += [(f"   with {visible(transcript.agent_name)}", "muted")]
+        if transcript.session.user_id:
+            line += [(f"   user {visible(transcript.session.user_id)}", "muted")]
         return line
 
     def source(self) -> SourcePlace | None:
@@ -93,7 +105,9 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         return place_of_tool(agent, row.text) if row.kind == "call" else place_of_agent(agent, row.who)
 
     def mark(self) -> Span | None:
-        return ("◐", "bold accent") if self._chat.busy else None
+        if self._chat.busy:
+            return "◐", "bold accent"
+        return ("●", "warning") if self._chat.waiting() else None
 
     def copied(self) -> Copied | None:
         """What the current row says or holds."""
@@ -130,11 +144,26 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             self.blocks_changed(first, len(self._rows.rows))
         if is_another:
             self.call_after_refresh(self.show_end)
+        if not self.lines_below:
+            self._rows_seen = len(self._rows.rows)
+        self._tell_who_waits()
         self._message.take_proposal()
         self._message.follow()
+        self._inspector.follow()
         if self.shows_cursor != self._showed_cursor:
             self._showed_cursor = self.shows_cursor
             self.refresh()
+
+    def _tell_who_waits(self) -> None:
+        """Once for each call that comes to wait for a response."""
+        waiting = self._chat.waiting()
+        newest = waiting[-1].id if waiting else ""
+        if newest != self._told_of:
+            self._told_of = newest
+            if waiting:
+                asked = waiting[-1].args.get("originalFunctionCall") or {}
+                name = str(asked.get("name") or waiting[-1].name)
+                self._workbench.say(f"{visible(name)} is waiting for your response")
 
     def _widen(self, first: int) -> bool:
         """Whether the column of names has become wider."""
@@ -213,6 +242,9 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         # Textual would hand the click to the class above once more.
         event.prevent_default()
         row = self._current
+        line = self.scroll_offset.y + event.y
+        if row is not None and row.error is not None and event.chain == 1 and line > self.top_of(self.cursor):
+            self.call_later(self.screen.run_action, "open_source")
         if row is not None and row.kind == "call" and event.chain == 1 and event.x >= self.line_width - _FOLD:
             self.action_toggle_result()
 
@@ -236,12 +268,29 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         if not at_end:
             self.move_to(self.cursor)
 
+    def move_to(self, number: int) -> None:
+        super().move_to(number)
+        self._inspector.follow()
+
+    def on_focus(self) -> None:
+        super().on_focus()
+        self._inspector.left()
+
     def action_open_details(self) -> None:
+        self._inspector.open()
+
+    def _look(self) -> Inspected | None:
+        """What the inspector shows of the current row."""
         row, transcript = self._current, self._shown
-        if row is None or transcript is None:
-            return
-        turn = transcript.turns[row.turn]
-        self.app.push_screen(DetailsScreen(details_title(row), partial(write_details, row=row, turn=turn)))
+        if row is None or transcript is None or row.turn >= len(transcript.turns):
+            return None
+        waiting = self._chat.waiting()
+        tokens = sum(one.tokens or 0 for one in self._rows.rows)
+        write = partial(write_inspected, row=row, transcript=transcript, waiting=waiting, tokens=tokens)
+        what = id(transcript.turns[row.turn]), self.cursor
+        stages = tuple(turn.stage for turn in transcript.turns)
+        state = id(row), stages, len(waiting), tokens
+        return Inspected(what, state, [InspectorTab("Row", write)])
 
     def action_session_state(self) -> None:
         if (transcript := self._chat.transcript) is not None:
