@@ -65,7 +65,7 @@ def table(width, rows=ROWS):
 def test_a_table_with_heads():
     assert table(105) == [
         "  run   when          name      what      ✓  ✗  !  ≈  pass rate            time    cost  changed",
-        "◐ 19    7 s ago                 in, out   3  1  0  0   25% ━━──────        0:07       —  agent.py",
+        "◐ 19    7 s ago                 in, out   3  1  0  0  4/16 ━━──────        0:07       —  agent.py",
         "✗ 18    12 s ago                in, out   7  5  1  1   50% ━━━━────      14.5 s       —  agent.py",
         "✓ 15    11 min ago    baseline  in, out  16  0  0  0  100% ━━━━━━━━      14.5 s       —  agent.py",
         "– 14    today 11:05             in, out   2  0  0  0  100% ━━━━━━━━    2/16 run       —  agent.py",

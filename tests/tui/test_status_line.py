@@ -76,7 +76,7 @@ def test_a_run_that_is_over(stage, counts, width, line):
     [
         ({}, "✗ Run 18 baseline of today 14:05: 7 passed, 5 failed in 14.5 s"),
         ({"ending": "interrupted"}, "– Run 18 baseline of today 14:05: interrupted after 12 of 16"),
-        ({"ending": "going on"}, "◐ Run 18 baseline of today 14:05: running, 12 of 16"),
+        ({"ending": "going on"}, "◐ Run 18 baseline of today 14:05: started in another process"),
         ({"problem": "damaged"}, "! Run 18 baseline of today 14:05 is unreadable"),
     ],
 )

@@ -151,8 +151,10 @@ def _rate(row: RunRow, width: int) -> Line:
     done, passed = sum(row.counts.values()), row.counts.get("PASSED", 0)
     if row.ending == "going on":
         far = done / max(1, row.selected)
+        figures = f"{done}/{row.selected}"
+        shown = figures if len(figures) <= _RATE else show_rate(far)
         return [
-            (f"{show_rate(far):>{_RATE}}", "muted"),
+            (f"{shown:>{_RATE}}", "muted"),
             *([(" ", ""), *bar(far, width, "accent")] if width else []),
         ]
     if not done:

@@ -123,7 +123,8 @@ def _kept(row: RunRow) -> Line:
         return [("! ", "error"), (f"{title} is unreadable", "")]
     done = f"{sum(row.counts.values())} of {row.selected}"
     if row.ending == "going on":
-        return [("◐ ", "accent"), (f"{title}: running, {done}", "")]
+        # Only this much of it stays true while it is shown.
+        return [("◐ ", "accent"), (f"{title}: started in another process", "")]
     if row.ending == "interrupted":
         return [("– ", "warning"), (f"{title}: interrupted after {done}", "")]
     return _tally(row.counts, title, row.seconds)
