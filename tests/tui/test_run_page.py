@@ -6,17 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_runs import FakeRuns, says
+from pilots import screen_text, turn, until, write_cases
 from test_result_page import ASK, EXPECTED, MADE, called, event, lines_of, outcome
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.running import FailedCase, InFlight, waiting, write_running
 from evaltui.tui.pages.set_result import write_set_results
 from evaltui.tui.pages.writer import Page
+from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.workbench.state import Run
 from evaltui.workbench.traffic import Traffic
+from evaltui.workbench.workbench import Workbench
 
 PATH = "home.evalset.json"
 
@@ -171,3 +176,27 @@ def test_no_line_of_a_set_is_too_long(width):
 
 def test_a_set_without_results_says_how_to_run_it():
     assert lines_of(set_page(78, {})) == [" ○ NOT RUN    4 cases   s  Run set"]
+
+
+async def test_a_case_that_fails_since_the_last_run_is_tinted_once_and_enter_goes_to_it(tmp_path):
+    write_cases(tmp_path, "home", {"good": [turn("Hello", "Hello.")], "other": [turn("Ho", "Ho.")]})
+    fakes = FakeRuns()
+    app = WorkbenchApp(Workbench(tmp_path, run_service=fakes))
+    async with app.run_test(size=(160, 45)) as pilot:
+        bench = app.workbench
+        await until(pilot, lambda: bool(bench.sets.listed))
+        await pilot.press("R")
+        await until(pilot, lambda: bench.outcomes.counts()["PASSED"] == 2)
+        await until(pilot, lambda: not bench.runs.is_running)
+        fakes.act = says("no")
+        tree, roles = app.screen.query_one(CaseTree), set()
+        seen = tree.row_role
+        tree.row_role = lambda number: roles.add(seen(number)) or seen(number)
+        await pilot.press("R")
+        await until(pilot, lambda: not bench.runs.is_running and "act" in roles)
+        await until(pilot, lambda: not bench.outcomes.newly_failing)
+        await pilot.press("g", "up", "3")
+        await until(pilot, lambda: "Did not pass" in screen_text(app))
+        assert "✓ → ✗" in screen_text(app)
+        await pilot.press("down", "down", "enter")
+        assert bench.navigation.selection.eval_id == "other"

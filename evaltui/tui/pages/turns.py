@@ -225,7 +225,8 @@ def _marked(page: Page, parts: Sequence[tuple[WordOp, str]], removed: str) -> li
     """The words of one text, or of both where all parts are given; what changed is tinted, or in marks.
 
     Several lines have the colours of Markdown."""
-    roles = {"same": "", "removed": removed, "added": "act-hi"}
+    # Marks could not be read with a line through them.
+    roles = {"same": "", "removed": "exp-hi" if page.marks else removed, "added": "act-hi"}
     spans: list[Span] = []
     touching = False
     for op, text in parts:
