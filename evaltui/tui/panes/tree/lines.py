@@ -19,8 +19,8 @@ from evaltui.workbench.workbench import Workbench
 
 # Below this many cells of name, the figure at the right is left out.
 _MIN_NAME = 14
-# Cells of the cause of an outcome.
-_WHY = 14
+# Cells of the cause of an outcome, and the least of them beside an id in a list that is not `_WIDE`.
+_WHY, _LEAST_WHY, _WIDE = 14, 5, 32
 # Cells of the bar of outcomes.
 _BAR = 8
 
@@ -68,7 +68,10 @@ class TreeLines:
         return visible(case.eval_id if row.turn is None else "".join(texts[row.turn : row.turn + 1]))
 
     def of_set(self, eval_set: EvalSetFile, width: int, *, folded: bool) -> Line:
-        return both_ends(*self._set_line(eval_set, folded=folded), width, gap=1, least=_MIN_NAME)
+        left, right = self._set_line(eval_set, folded=folded)
+        # The figure stays where the bar has no room.
+        right = right if cells(left) + 1 + cells(right) <= width else right[:1]
+        return both_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
 
     def _set_line(self, eval_set: EvalSetFile, *, folded: bool) -> tuple[Line, Line]:
         fold = "▸ " if folded else "▾ "
@@ -85,10 +88,14 @@ class TreeLines:
             return name, [(str(len(eval_set.cases)), "muted")]
         total = len(eval_set.cases)
         bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED], total, _BAR)
-        return name, [(f"{counts['PASSED']}/{total} ", "muted"), *bar]
+        return name, [(f"{counts['PASSED']}/{total}", "muted"), (" ", ""), *bar]
 
     def of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
-        return both_ends(*self._case_line(eval_set, case, width), width, gap=1, least=_MIN_NAME)
+        left, right = self._case_line(eval_set, case, width)
+        # In a narrow list the cause is cut, not the id.
+        room = width - cells(left) - 1
+        right = cut(right, room) if _LEAST_WHY <= room < cells(right) and width < _WIDE else right
+        return both_ends(left, right, width, gap=1, least=min(_MIN_NAME, cells(left)))
 
     def _case_line(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> tuple[Line, Line]:
         case_id = CaseId(eval_set.case_path, case.eval_id)
