@@ -127,9 +127,9 @@ def test_without_changes_the_page_shows_the_criterion_or_what_adding_writes():
     lines, _ = page_of(ROW, Effect("c.json", Flips(), written={"response_match_score": {"threshold": 0.5}}))
     assert lines[12:17] == [
         "c.json " + "─" * 41,
-        '  "response_match_score": {',
-        '    "threshold": 0.5',
-        "  }",
+        '"response_match_score": {',
+        '  "threshold": 0.5',
+        "}",
         "",
     ]
     added = (LineChange("+", 4, '  "final_response_match_v2": 0.8'),)

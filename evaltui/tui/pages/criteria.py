@@ -60,7 +60,7 @@ def write_row(
     return places
 
 
-def row_title(row: Row | Group | None) -> str:
+def row_title(row: Row | Group) -> str:
     """What a row is called."""
     match row:
         case MetricRow(name=name):
@@ -75,7 +75,6 @@ def row_title(row: Row | Group | None) -> str:
             return "Mark on a turn" if block == "turns" else "Rule"
         case Group(subject=subject):
             return subject
-    return "Criterion"
 
 
 _ABOUT = {
@@ -275,7 +274,7 @@ def _write_change(page: Page, effect: Effect) -> None:
             write_section(page, [(visible(effect.name), "bold")])
             written = json.dumps(effect.written, indent=2, ensure_ascii=False, default=repr)
             # The braces around it say nothing.
-            write_code(page, dedent("\n".join(written.split("\n")[1:-1])), "json")
+            write_code(page, dedent("\n".join(written.split("\n")[1:-1])), "json", 0)
         return
     gone = sum(line.op == "-" for line in effect.change)
     come = len(effect.change) - gone

@@ -106,10 +106,15 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         missing: Line = [] if self.criteria.exists else [("no file yet   ", "warning")]
         return [*missing, (f"{name}   ", ""), (f"for {some_of(sets)}", "muted")]
 
+    def _details_title(self) -> str:
+        """The current row; without one, the file."""
+        row = self.rows.current
+        return self.criteria.path.name if row is None else row_title(row)
+
     def _divider(self, width: int) -> Line:
         """The title of the details where there are no borders."""
         focused = self.details.has_focus
-        name = (f" {row_title(self.rows.current)} ", "chip" if focused else "bold")
+        name = (f" {self._details_title()} ", "chip" if focused else "bold")
         keys: Line = [(key_of("next_pane"), "bold accent")]
         if focused:
             keys = [(key_of("go_to_case"), "bold accent"), (" open case", "muted")]
@@ -122,7 +127,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self.query_one(TabRow).show((tab,), where)
         focused = self.details.has_focus
         self.query_one("#criteria-left", PaneFrame).show((tab,), where, focused=not focused)
-        title = Tab(_DETAILS, "", row_title(self.rows.current), None, active=True)
+        title = Tab(_DETAILS, "", self._details_title(), None, active=True)
         keys: Line = [(key_of("go_to_case"), "bold accent"), (" open case", "muted")] if focused else []
         self.query_one("#criteria-right", PaneFrame).show((title,), keys, focused=focused)
         self.set_class(focused, "-details")

@@ -195,6 +195,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
     def _lines(self) -> Iterator[Shown]:
         if self._problem:
             yield from self._wrapped(self._problem, "error")
+            yield Shown([("  Fix the file in an editor, then open the criteria again", "muted")])
             return
         yield from self._problem_lines()
         for number, section in enumerate(self._sections):
