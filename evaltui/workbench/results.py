@@ -55,7 +55,9 @@ def why(result: CaseResult) -> str:
         return f"{result.passed_repeats}/{len(result.repeats)} flaky"
     if result.error is not None:
         limit = re.search(r"within (\S+ s)\b", result.error.message)
-        return f"timeout {limit[1]}" if limit and "Timeout" in result.error.type else result.error.type
+        if "Timeout" not in result.error.type:
+            return result.error.type
+        return f"timeout {limit[1]}" if limit else "timeout"
     if result.status == "NOT_EVALUATED":
         reasons = [metric.reason for metric in result.metrics if metric.status == result.status]
         return "no judge" if any(_NO_JUDGE.search(reason) for reason in reasons) else "not evaluated"

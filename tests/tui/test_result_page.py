@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from pilots import turn
 
+from evaltui.core.compare import explain
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
@@ -190,8 +191,9 @@ def test_only_what_is_seen_is_coloured(monkeypatch):
 
 @pytest.mark.parametrize("width", [78, 116])
 def test_of_a_thousand_calls_that_differ_only_the_rows_that_are_seen_are_made(monkeypatch, width):
-    made = []
-    row = calls_page.Row
+    made, explained = [], []
+    row, call_text = calls_page.Row, explain._call_text
+    monkeypatch.setattr(explain, "_call_text", lambda *args: explained.append(args) or call_text(*args))
     monkeypatch.setattr(calls_page, "Row", lambda *args, **kwargs: made.append(args) or row(*args, **kwargs))
     calls = [[{"name": "find", "args": {"query": q, "page": n}} for n in range(1000)] for q in ("old", "new")]
     page = page_of(outcome([turn("go", "", *calls[0])], [turn("go", "", *calls[1])]), width, height=40)
@@ -200,6 +202,7 @@ def test_of_a_thousand_calls_that_differ_only_the_rows_that_are_seen_are_made(mo
     seen = [draw(line, color=False) for line in page.lines[:40]]
     assert any('"old"' in line for line in seen)
     assert 20 < len(made) <= 40
+    assert len(explained) == 4
     last = page.differences[-1]
     assert 'query  "' in draw(page.lines[last.last - 1], color=False)
 

@@ -183,16 +183,18 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
 
 
 def _call_reasons(metrics: Sequence[MetricResult], turns: Sequence[TurnResult]) -> Iterator[Reason]:
+    """Those of a turn beyond what is ever shown of it are only counted: they have no text."""
     for index, turn in enumerate(turns):
         if not turn.checks_calls:
             continue
         names = Counter(map(call_name, turn.calls))
         minded = {op for metric in metrics if _failed_in(metric, index, turns) for op in _MINDS[metric.name]}
-        for op in sorted(minded, key=_WORST_FIRST.index):
-            for diff in turn.calls:
-                if diff.op == op:
-                    text = _call_text(_name_among(names, diff), diff)
-                    yield Reason(text, draw(text, color=False), index + 1)
+        calls = [
+            diff for op in sorted(minded, key=_WORST_FIRST.index) for diff in turn.calls if diff.op == op
+        ]
+        for number, diff in enumerate(calls):
+            text = _call_text(_name_among(names, diff), diff) if number <= MAX_REASONS else []
+            yield Reason(text, draw(text, color=False), index + 1)
 
 
 def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:
