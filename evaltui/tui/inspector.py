@@ -135,7 +135,7 @@ class Inspector(Beside):
             width = max(room.least, min(region.width * 7 // 20, room.most))
             return region.split_vertical(region.width - width)
         if room.from_height is not None and region.height >= room.from_height:
-            return region.split_horizontal(region.height // 2)
+            return region.split_horizontal(-(region.height * 2 // 5))
         self._in_place = True
         return (None, region) if self._is_open else (region, None)
 

@@ -142,7 +142,8 @@ async def test_the_trace_shows_every_event_and_all_of_each(desk, size):
         assert shown.index("tool  find") < shown.index("It is there.")
         await pilot.press("home", "down", "down", "enter")
         await until(pilot, lambda: isinstance(app.focused, InspectorLines))
-        await pilot.press("left", "left")
+        await until(pilot, lambda: "≠ argument differs" in page_text(app))
+        await pilot.press("left", "left", "left")
         await until(pilot, lambda: '"kind": "tool_call"' in page_text(app))
         assert '"kind": "tool_result"' in page_text(app)
         await pilot.press("right", "right")
@@ -178,17 +179,19 @@ async def test_where_there_is_room_the_inspector_follows_the_trace(desk, size, k
         await ran(app, pilot, "differs")
         await pilot.press("t", *keys, "home")
         await until(pilot, lambda: "turn 1" in page_text(app))
-        inspector, trace = app.screen.query_one(Inspector), app.screen.query_one(TraceView)
+        inspector, trace = (
+            app.screen.query_one("#trace-inspector", Inspector),
+            app.screen.query_one(TraceView),
+        )
         assert (inspector.region.x > trace.region.right) == is_beside
         assert (inspector.region.y > trace.region.bottom) != is_beside
         # The next difference is what the inspector shows next; the focus stays.
         await pilot.press("n")
         await until(pilot, lambda: "tool find" in page_text(app))
-        await pilot.press("left")
-        await until(pilot, lambda: "→ find" in page_text(app) or "No request known" in page_text(app))
-        assert isinstance(app.focused, TraceView)
-        await pilot.press("right", "right")
         await until(pilot, lambda: "≠ argument differs" in page_text(app))
+        await pilot.press("left")
+        await until(pilot, lambda: '"found": [' in page_text(app))
+        assert isinstance(app.focused, TraceView)
         await pilot.press("enter", "escape", "t")
         await until(pilot, lambda: isinstance(app.focused, ResultView))
 

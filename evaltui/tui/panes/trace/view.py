@@ -360,4 +360,5 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         shown = InspectedSpan(self._workbench, self._outline.tree.spans, span, turn, self.source)
         what = self._case, trace.run, trace.repeat, span.number
         state = len(span.events), span.end, self._workbench.outcomes.version
-        return Inspected(what, state, shown.tabs(), FIRST_TAB.get(span.kind, "Event"))
+        first = "Expected" if self._op(span) in _DIFFERS else FIRST_TAB.get(span.kind, "Event")
+        return Inspected(what, state, shown.tabs(), first)

@@ -1,0 +1,172 @@
+"""The pages about a trace and a conversation as text: axis, rows, times, requests, frames."""
+
+from itertools import pairwise
+
+import pytest
+
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import Call, CallDiff, ResponseDiff, TurnResult
+from evaltui.core.trace.spans import SpanTree, request_of
+from evaltui.core.trace.time_spent import time_spent
+from evaltui.text.lines import draw
+from evaltui.tui.pages.chat import write_row
+from evaltui.tui.pages.chat_inspector import write_inspected
+from evaltui.tui.pages.span import write_expected, write_head, write_request
+from evaltui.tui.pages.trace import Scale, axis_line, span_line, write_time_spent
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
+from evaltui.workbench.chat.rows import Row
+
+
+def said(role, text):
+    return {"role": role, "parts": [{"text": text}]}
+
+
+def call_part(name, **args):
+    return {"role": "model", "parts": [{"function_call": {"name": name, "args": args}}]}
+
+
+USAGE = {"prompt_token_count": 612, "candidates_token_count": 38, "cached_content_token_count": 512}
+TOOLS = [{"name": "set_light", "parameters": {"properties": {"location": {}, "status": {}}}}]
+EVENTS = [
+    Event("console", turn=None, t=0.5, data={"text": "imported", "source": "stdout"}),
+    Event("user", said("user", "Warm the kitchen"), turn=0, t=1.0),
+    Event(
+        "model_request",
+        agent="home",
+        turn=0,
+        t=2.0,
+        id="m1",
+        data={
+            "model": "gemini",
+            "system_instruction": "Be **brief**.",
+            "tools": TOOLS,
+            "contents": [said("user", "Warm the kitchen")],
+        },
+    ),
+    Event(
+        "model_response", call_part("set_temperature"), agent="home", turn=0, t=3.0, parent="m1", usage=USAGE
+    ),
+    Event("tool_call", call_part("set_temperature", degrees="19"), agent="home", turn=0, t=3.0, id="c1"),
+    Event(
+        "tool_result",
+        {"parts": [{"function_response": {"name": "set_temperature", "response": {"ok": True}}}]},
+        agent="home",
+        turn=0,
+        t=3.5,
+        parent="c1",
+        duration=0.5,
+    ),
+    Event(
+        "model_request",
+        agent="home",
+        turn=0,
+        t=4.0,
+        id="m2",
+        data={
+            "model": "gemini",
+            "system_instruction": "Be **brief**.",
+            "tools": TOOLS,
+            "contents_before": 1,
+            "contents": [call_part("set_temperature", degrees="19")],
+        },
+    ),
+    Event("model_response", said("model", "Done."), agent="home", turn=0, t=5.0, parent="m2"),
+]
+
+
+@pytest.fixture
+def tree():
+    tree = SpanTree()
+    tree.add(EVENTS)
+    return tree
+
+
+def text(lines):
+    return [draw(line, color=False) for line in lines]
+
+
+def written(write, *args):
+    page = Page(70)
+    write(page, *args)
+    return text(page.lines)
+
+
+def span(tree, kind, number=0):
+    return [one for one in tree.spans if one.kind == kind][number]
+
+
+def test_the_axis_and_the_bars_have_one_scale(tree):
+    scale = Scale.of(tree.spans, tree.turns)
+    assert (scale.begin, scale.end) == (2.0, 5.0)
+    axis = draw(axis_line(scale, 100), color=False)
+    row = draw(span_line(span(tree, "tool"), scale, 100, folded=False, op="changed"), color=False)
+    assert axis.split() == ["tokens", "0", "0.75", "s", "1.5", "s", "2.2", "s", "time"]
+    assert row.startswith('≠    tool  set_temperature  degrees "19"')
+    # A third of the way, where the tool began.
+    assert axis.index("0 ") + 10 == row.index("━")
+    model = draw(span_line(span(tree, "model"), scale, 100, folded=False), color=False)
+    assert "gemini → set_temperature" in model
+    assert "612 → 38" in model
+
+
+def test_the_time_of_the_turns_is_shared_out(tree):
+    spent = time_spent(tree.spans)
+    assert (spent.model, spent.tool, spent.agent, spent.waiting) == (2.0, 0.5, 0.5, 1.0)
+    assert (spent.whole, spent.model_calls, spent.tool_calls) == (4.0, 2, 1)
+    lines = written(write_time_spent, spent, 650)
+    assert [line.split()[0] for line in lines] == ["Where", "model", "tool", "agent", "waiting"]
+    assert "2 calls" in lines[1]
+
+
+def test_a_request_begins_with_what_is_new(tree):
+    second = span(tree, "model", 1)
+    lines = written(write_request, request_of(tree.spans, second.number))
+    heads = [line.split(" ─")[0] for line in lines if "─" in line]
+    assert heads == [
+        "New since the previous request",
+        "System instruction",
+        "Tools",
+        "Contents  + new",
+        "Tool set_light",
+    ]
+    assert ' + model  → set_temperature  degrees "19"' in lines
+    assert " set_light(location, status)" in lines
+    head = written(write_head, span(tree, "model"), 1)
+    assert head[0].startswith("model gemini  call 1 of turn 1")
+    assert "  tokens      612 in   512 cached   38 out" in head
+
+
+def test_a_call_stands_beside_what_was_expected(tree):
+    expected, actual = Call("set_temperature", {"degrees": 19}), Call("set_temperature", {"degrees": "19"})
+    turn = TurnResult("these calls", (CallDiff("changed", expected, actual),), ResponseDiff("Done.", "Done."))
+    lines = written(write_expected, span(tree, "tool"), turn)
+    assert lines[0] == "≠ argument differs"
+    assert lines.index('   "degrees": 19') < lines.index('   "degrees": "19"')
+    assert written(write_expected, span(tree, "tool"), None) == ["Nothing expected here"]
+
+
+def test_a_request_to_a_person_stands_in_a_frame():
+    row = Row("request", 0, "home", "Unlock the door?", takes="yes or no", asks="confirmation")
+    lines = text(write_row(row, 60, 12, None, unfolded=False))
+    assert "╭─ Confirmation requested ─" in lines[0]
+    assert "│ Unlock the door?" in lines[1]
+    assert "│ takes  yes or no" in lines[2]
+    assert {len(line) for line in lines} == {60}
+
+
+def test_the_inspector_of_a_chat_says_which_turn_changed_the_state():
+    states = [{}, {"lights": {"Kitchen": "OFF", "Hall": "ON"}}, {"lights": {"Kitchen": "ON", "Hall": "ON"}}]
+    turns = [
+        ChatTurn(said("user", "hi"), stage=TurnStage.DONE, state_before=before, state_after=after)
+        for before, after in pairwise(states)
+    ]
+    row = Row("call", 1, "home", "set_light", args={"status": "ON"}, result={"ok": True})
+    lines = written(write_inspected, row, Transcript("new chat", turns=turns), [], 1640)
+    assert lines[0] == "set_light  tool call"
+    state = {line.split()[0]: line.split()[1:] for line in lines if line.startswith(" lights.")}
+    assert state == {
+        "lights.Kitchen": ['"ON"', "turn", "2"],
+        "lights.Hall": ['"ON"', "turn", "1"],
+    }
+    assert "  tokens      1,640" in lines
