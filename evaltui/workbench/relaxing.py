@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -31,6 +31,7 @@ from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.rescoring import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
+RuleScope = Literal["case", "set", "all"]
 # Seconds between two looks at an effect that is still being counted.
 _PAUSE = 0.1
 # Cases that are looked at between two keys, where a look takes next to nothing.
@@ -111,10 +112,11 @@ class Relaxing:
         )
         return proposals(mine, theirs)
 
-    def rule(self, arg: str, match: Any, *, everywhere: bool) -> dict[str, Any]:
-        """A rule, for this case or for every one that this config scores."""
-        case = None if everywhere else (self._scored.result.eval_set_id, self.case.eval_id)
-        return new_rule(self.tool, arg, match, case)
+    def rule(self, arg: str, match: Any, scope: RuleScope = "case") -> dict[str, Any]:
+        """A rule for this case, for this set, or for every case that this config scores."""
+        eval_set_id = self._scored.result.eval_set_id
+        case = (eval_set_id, self.case.eval_id) if scope == "case" else None
+        return new_rule(self.tool, arg, match, case, eval_set_id if scope == "set" else None)
 
     @property
     def passing(self) -> tuple[int, dict[str, Any]] | None:
@@ -145,7 +147,7 @@ class Relaxing:
         config = self._config(apply_to_data(data, ConfigEditor(data).put_rule(rule)))
         with_rule = await self._score(self.case, self._scored, config)
         effect = Effect(with_rule.result if with_rule else None)
-        others = [] if rule.get("case") else [one async for one in self._others(rule["tool"])]
+        others = [] if rule.get("case") else [one async for one in self._others(rule)]
         effect = replace(effect, cases=len(others))
         shown = time.monotonic()
         yield effect
@@ -180,8 +182,8 @@ class Relaxing:
         """The config that a rule is written into."""
         return self._sets.config_path(self._sets.file_of(self.case.path))
 
-    async def _others(self, tool: str) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
-        """The other cases that a rule for this tool may make come out otherwise."""
+    async def _others(self, rule: Rule) -> AsyncIterator[tuple[CaseId, CaseOutcome]]:
+        """The other cases whose outcome a rule may change."""
         sets, config = self._sets, self.config_path
         paths = [
             path for path in self._outcomes.results.paths() if sets.config_path(sets.file_of(path)) == config
@@ -190,7 +192,9 @@ class Relaxing:
         for number, (case, scored) in enumerate(results):
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
-            if case != self.case and any(_differs(row, tool) for row in _rows(scored.result)):
+            if rule.get("set") not in (None, scored.result.eval_set_id) or case == self.case:
+                continue
+            if any(_differs(row, rule["tool"]) for row in _rows(scored.result)):
                 yield case, scored
 
     async def _score(self, case: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:

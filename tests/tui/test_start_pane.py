@@ -13,7 +13,6 @@ from evaltui.files.interpreters import OWN
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.case.view import CaseView
 from evaltui.tui.panes.chat.view import ChatView
-from evaltui.tui.screens.details import DetailsScreen
 from evaltui.workbench.first_minute import api_key, missing_package
 from evaltui.workbench.workbench import Workbench
 
@@ -131,7 +130,7 @@ async def test_from_calls_to_the_tool_and_from_the_model_to_the_instruction(writ
         await until(pilot, lambda: len(opened) == 3)
         assert opened[2] == SourcePlace(folder / "agent.py", 13)
         await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+        await until(pilot, lambda: "Event  Request  Response" in screen_text(app))
         await pilot.press("E")
         await until(pilot, lambda: len(opened) == 4)
         assert opened[3] == tool

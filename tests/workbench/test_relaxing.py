@@ -104,11 +104,11 @@ async def test_the_first_scenario(orders, until):
     asked = orders.asked.read_text()
 
     query = relaxing(orders)
-    assert query.apply(query.rule("query", "ignore", everywhere=True))
+    assert query.apply(query.rule("query", "ignore", "all"))
     as_of = relaxing(orders, "as_of")
     regex = next(one.match for one in as_of.proposals("as_of") if "regex" in one.match)
     assert regex == {"regex": r"\d{4}-\d\d-\d\d"}
-    assert as_of.apply(as_of.rule("as_of", regex, everywhere=True))
+    assert as_of.apply(as_of.rule("as_of", regex, "all"))
     passed = dict.fromkeys(("late", "query_only", "both", "fine"), "PASSED")
     await until(lambda: statuses(orders) == {**passed, "stranger": "FAILED"}, lambda: f"{statuses(orders)}")
 
@@ -122,7 +122,7 @@ async def test_the_first_scenario(orders, until):
 
 async def test_each_rule_is_one_step_that_can_be_undone(orders, until):
     made = relaxing(orders)
-    assert made.apply(made.rule("query", "ignore", everywhere=True))
+    assert made.apply(made.rule("query", "ignore", "all"))
     draft = orders.workbench.editing.open_file(orders.config)
     assert draft.document.value["evaltui"]["rules"] == [
         {"tool": "find_orders", "arg": "query", "match": "ignore"}
@@ -134,9 +134,19 @@ async def test_each_rule_is_one_step_that_can_be_undone(orders, until):
     await until(lambda: statuses(orders)["query_only"] == "FAILED")
 
 
+async def test_a_rule_for_the_set_concerns_the_cases_of_the_set_alone(orders):
+    made = relaxing(orders)
+    rule = made.rule("query", "ignore", "set")
+    assert rule == {"tool": "find_orders", "arg": "query", "match": "ignore", "set": "orders"}
+    last = (await effects(made, rule))[-1]
+    assert last.cases == 3
+    elsewhere = (await effects(made, rule | {"set": "returns"}))[-1]
+    assert (elsewhere.cases, elsewhere.changes) == (0, ())
+
+
 async def test_what_a_rule_would_do_is_known_before_it_is_written(orders):
     made = relaxing(orders, eval_id="query_only")
-    first, *_, last = await effects(made, made.rule("query", "ignore", everywhere=True))
+    first, *_, last = await effects(made, made.rule("query", "ignore", "all"))
     assert first.result.status == "PASSED"
     assert first.changes == ()
     # The case where all is equal already need not be looked at.
@@ -144,7 +154,7 @@ async def test_what_a_rule_would_do_is_known_before_it_is_written(orders):
     assert last.changes == ()
 
     made = relaxing(orders)
-    last = (await effects(made, made.rule("*", "ignore", everywhere=True)))[-1]
+    last = (await effects(made, made.rule("*", "ignore", "all")))[-1]
     assert last.result.status == "PASSED"
     assert {change.case.eval_id: (change.before, change.after) for change in last.changes} == {
         "query_only": ("FAILED", "PASSED"),
@@ -157,7 +167,7 @@ async def test_what_a_rule_would_do_is_known_before_it_is_written(orders):
 
 async def test_a_rule_for_this_case_leaves_the_others_alone(orders, until):
     made = relaxing(orders, eval_id="query_only")
-    rule = made.rule("query", {"any_of": ["late", "open"]}, everywhere=False)
+    rule = made.rule("query", {"any_of": ["late", "open"]})
     assert (rule["set"], rule["case"]) == ("orders", "query_only")
     (only,) = await effects(made, rule)
     assert (only.result.status, only.cases) == ("PASSED", 0)
@@ -168,7 +178,7 @@ async def test_a_rule_for_this_case_leaves_the_others_alone(orders, until):
 
 async def test_what_stays_is_told(orders):
     made = relaxing(orders)
-    effect = (await effects(made, made.rule("query", "ignore", everywhere=False)))[0]
+    effect = (await effects(made, made.rule("query", "ignore")))[0]
     assert effect.result.status == "FAILED"
     (row,) = effect.result.turns[0].calls
     assert [(arg.path, arg.op) for arg in row.args if arg.op != "same"] == [("as_of", "changed")]
@@ -191,13 +201,13 @@ async def test_the_rule_that_lets_it_pass_can_be_taken_out(orders, until):
     made = relaxing(orders, eval_id="query_only")
     assert made.passing is None
     assert not made.remove()
-    rule = made.rule("query", "ignore", everywhere=True)
+    rule = made.rule("query", "ignore", "all")
     made.apply(rule)
     await until(lambda: statuses(orders)["query_only"] == "PASSED")
     again = relaxing(orders, eval_id="query_only")
     assert again.passing == (0, rule)
     # Another kind for the same argument takes its place.
-    again.apply(again.rule("query", "type", everywhere=True))
+    again.apply(again.rule("query", "type", "all"))
     data = orders.workbench.editing.data(orders.config)
     assert [one["match"] for one in data["evaltui"]["rules"]] == ["type"]
     assert relaxing(orders, eval_id="query_only").remove()
@@ -208,7 +218,7 @@ async def test_the_rule_that_lets_it_pass_can_be_taken_out(orders, until):
 async def test_without_a_config_the_first_rule_makes_one(orders):
     orders.config.unlink()
     made = relaxing(orders)
-    assert made.apply(made.rule("query", "ignore", everywhere=True))
+    assert made.apply(made.rule("query", "ignore", "all"))
     data = orders.workbench.editing.data(orders.config)
     assert data["criteria"] == {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
     assert len(data["evaltui"]["rules"]) == 1
@@ -232,15 +242,15 @@ async def test_a_config_with_errors_is_not_written_to_blindly(orders):
     orders.config.write_text('{"criteria": {"tool_trajectory_avg_score": "high"}}')
     made = relaxing(orders)
     with pytest.raises(EditError, match=r"test_config\.json has errors: criteria"):
-        await effects(made, made.rule("query", "ignore", everywhere=True))
+        await effects(made, made.rule("query", "ignore", "all"))
     with pytest.raises(EditError, match="not a rule"):
-        await effects(made, made.rule("query", {"regex": "("}, everywhere=True))
+        await effects(made, made.rule("query", {"regex": "("}, "all"))
 
 
 async def test_a_case_whose_log_is_gone_is_unknown(orders):
     made = relaxing(orders)
     orders.workbench.runs.current.log.unlink()
-    last = (await effects(made, made.rule("query", "ignore", everywhere=True)))[-1]
+    last = (await effects(made, made.rule("query", "ignore", "all")))[-1]
     assert last.result is None
     assert (last.unknown, last.is_complete) == (3, True)
 
@@ -267,7 +277,7 @@ async def test_edits_during_scoring_end_with_every_case_scored_by_the_last_confi
                     bench.editing.redo()
                 case _:
                     made = relaxing(orders)
-                    made.apply(made.rule(*random.choice(RULES), everywhere=random.random() < 0.7))
+                    made.apply(made.rule(*random.choice(RULES), random.choice(("all", "set", "case"))))
             for _ in range(random.randrange(40)):
                 await asyncio.sleep(0)
         await until(lambda: all(scored.config == config() for _, scored in results()))
@@ -283,7 +293,7 @@ async def test_an_edit_during_a_run_that_is_cancelled_concerns_the_earlier_resul
     runs.run_all()
     await until(lambda: runs.current.running)
     made = relaxing(orders)
-    assert made.apply(made.rule("*", "ignore", everywhere=True))
+    assert made.apply(made.rule("*", "ignore", "all"))
     runs.cancel()
     await until(lambda: runs.current.over)
     await until(lambda: set(statuses(orders).values()) == {"PASSED"})

@@ -35,10 +35,14 @@ def new_config() -> Any:
     return json.loads(new_config_text())
 
 
-def new_rule(tool: str, arg: str, match: Any, case: CaseRef | None = None) -> dict[str, Any]:
-    """A rule as it is written in the config: for a case, or for every one."""
+def new_rule(
+    tool: str, arg: str, match: Any, case: CaseRef | None = None, eval_set_id: str | None = None
+) -> dict[str, Any]:
+    """A rule as it is written in the config: for a case, for a set, or for every case."""
     rule = {"tool": tool, "arg": arg, "match": match}
-    return rule if case is None else rule | {"set": case[0], "case": case[1]}
+    if case is not None:
+        return rule | {"set": case[0], "case": case[1]}
+    return rule if eval_set_id is None else rule | {"set": eval_set_id}
 
 
 class ConfigEditor(References):

@@ -171,7 +171,8 @@ def _nothing_found(agent_dir: Path) -> str:
     if agent_dir.is_dir() and not looked:
         return f"{agent_dir} holds no agent: it has no agent.py, __init__.py or root_agent.yaml"
     where = " and ".join(looked) or agent_dir.name
-    return f"{where} in {agent_dir} define no root_agent, app or get_agent_async"
+    verb = "define" if len(looked) > 1 else "defines"
+    return f"{where} in {agent_dir} {verb} no root_agent, app or get_agent_async"
 
 
 async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:

@@ -49,14 +49,14 @@ def write_result(
 
 
 def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
-    """`tool_trajectory stays 0.50, threshold 1.00`"""
+    """`trajectory stays 0.50, threshold 1.00`"""
     failed = next((one for one in after.metrics if one.status is Status.FAILED), None)
     if failed is None or failed.score is None or failed.threshold is None:
         return []
     known: Mapping[str, MetricResult] = {one.name: one for one in before.metrics}
     old = known[failed.name].score if failed.name in known else None
     moves = "stays" if old == failed.score else f"{show_score(old)} →"
-    (name,) = short_names([failed], shortest=False)
+    (name,) = short_names([failed], shortest=True)
     threshold = f", threshold {show_score(failed.threshold)}"
     return [(f"{name} {moves} {show_score(failed.score)}{threshold}", "muted")]
 

@@ -136,9 +136,9 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             sets = counted(facts.sets, "eval set") if facts.sets else "no eval sets"
             line += [
                 ("  ", ""),
-                (pad(facts.framework, 13), "muted"),
-                (pad(visible(facts.model), 18), "muted"),
-                (f"  {sets}", "muted"),
+                (pad(facts.framework, 14), "muted"),
+                (pad(visible(facts.model), 24), "muted"),
+                (f" {sets}", "muted"),
             ]
         return both_ends(line, self._outcomes.get(name, []), width)
 
@@ -193,7 +193,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         self.query_one(ChooserKeys).refresh()
 
     def on_screen_suspend(self) -> None:
-        self.follow()
+        self.query_one(ChooserKeys).refresh()
 
     def action_leave(self) -> None:
         self.app.exit()
@@ -237,7 +237,7 @@ class ChooserKeys(ActionLine):
         self._actions = actions
 
     def parts(self, width: int) -> list[tuple[str, Line]]:
-        if not self.screen.is_current:
+        if self.screen is not self.app.screen:
             return []
         return [
             (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])

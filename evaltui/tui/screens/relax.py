@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from textual import on
@@ -34,10 +34,10 @@ from evaltui.tui.screens.prompt import (
 )
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
 from evaltui.tui.widgets.lines import DrawnLine, PageLines
-from evaltui.workbench.relaxing import Effect, Relaxing, match_problem
+from evaltui.workbench.relaxing import Effect, Relaxing, RuleScope, match_problem
 from evaltui.workbench.workbench import Workbench
 
-_SCOPES = ("This case", "All cases")
+_SCOPES: Mapping[RuleScope, str] = {"case": "This case", "set": "This set", "all": "All sets"}
 # Rows besides the line of places, the rules and the effect.
 _OTHER_ROWS = 9
 
@@ -74,8 +74,8 @@ class RelaxScreen(FormScreen):
             yield place
             yield ChoiceList(max(1, len(self._proposals)), self._proposal_line, id="relax-proposals")
             yield PageLines(self._write_unavailable, can_focus=False, indent=0, id="relax-unavailable")
-            yield ChoiceLine("scope", _SCOPES, id="relax-scope")
-            yield PageLines(self._write_effect, can_focus=False, indent=0, id="relax-effect")
+            yield ChoiceLine("scope", list(_SCOPES.values()), id="relax-scope")
+            yield PageLines(self._write_effect, indent=0, id="relax-effect")
             yield QuestionNote()
             yield DialogKeys(self._hints)
 
@@ -145,8 +145,8 @@ class RelaxScreen(FormScreen):
         if chosen is None:
             return None
         place = self._arg_paths[self.query_one("#relax-place", ChoiceLine).chosen]
-        everywhere = bool(self.query_one("#relax-scope", ChoiceLine).chosen)
-        return self._relaxing.rule(place, chosen.match, everywhere=everywhere)
+        scope = list(_SCOPES)[self.query_one("#relax-scope", ChoiceLine).chosen]
+        return self._relaxing.rule(place, chosen.match, scope)
 
     # What it would do
 
@@ -207,11 +207,15 @@ class RelaxScreen(FormScreen):
         elif self._workbench.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.notice.text)
 
+    def _moved_in(self) -> ChoiceList | PageLines:
+        """What the keys up and down move in: the effect while it has the focus, else the rules."""
+        return self.focused if isinstance(self.focused, PageLines) else self.choices
+
     def action_form_down(self) -> None:
-        self.choices.action_line_down()
+        self._moved_in().action_line_down()
 
     def action_form_up(self) -> None:
-        self.choices.action_line_up()
+        self._moved_in().action_line_up()
 
     def choose(self, step: int) -> None:
         line = self.focused
@@ -220,8 +224,8 @@ class RelaxScreen(FormScreen):
         line.step(step)
 
     def fields(self) -> Iterator[Widget]:
-        place = self.query_one("#relax-place")
-        yield from (*([place] if place.display else []), self.choices, self.query_one("#relax-scope"))
+        place, scope, effect = (self.query_one(f"#relax-{name}") for name in ("place", "scope", "effect"))
+        yield from (*([place] if place.display else []), self.choices, scope, effect)
 
     def action_go_to_failing(self) -> None:
         result = self._effect.result if self._effect else None

@@ -11,6 +11,7 @@ _WITH_SOURCE = (
     Scope.CASE,
     Scope.RESULT,
     Scope.TRACE,
+    Scope.INSPECTOR,
     Scope.CONSOLE,
     Scope.CHAT,
     Scope.DETAILS,
