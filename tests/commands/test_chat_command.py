@@ -70,7 +70,7 @@ def test_it_goes_on_after_a_failed_turn_as_if_that_had_never_been(agent):
     assert done.returncode == 3
     said = [line for line in done.stdout.splitlines() if line.startswith(("turn", "I"))]
     assert said == ["turn 1 after 0: 'hello'", "I try", "turn 2 after 2: '\\nlast'"]
-    assert "turn 2 failed: RuntimeError: judge 500" in done.stderr
+    assert "turn 2 failed: agent.py:9 in root_agent: RuntimeError: judge 500" in done.stderr
     assert 'agent.py", line 9, in root_agent' in done.stderr
     assert "turn 3 failed: AgentProcessError" in done.stderr
 
@@ -86,14 +86,14 @@ def test_it_begins_with_the_session_that_is_given(agent, tmp_path):
 def test_a_turn_may_take_too_long(agent):
     done = talk(agent, "wait\nlast", "--timeout", 2)
     assert done.returncode == 3
-    assert "turn 1 failed: TimeoutError: no response within 2 s" in done.stderr
+    assert "in root_agent: TimeoutError: no response within 2 s" in done.stderr
     assert "turn 1 after 0: 'last'" in done.stdout
 
 
 def test_an_agent_that_cannot_be_imported_is_an_error_with_its_traceback(write_agent):
     done = talk(write_agent("import nowhere\n"), "hello")
     assert (done.returncode, done.stdout) == (3, "")
-    assert "Cannot load agent: ModuleNotFoundError" in done.stderr
+    assert "Cannot load agent: agent.py:1: ModuleNotFoundError" in done.stderr
     assert "agent.py" in done.stderr
 
 

@@ -143,11 +143,14 @@ def test_an_error_comes_with_its_traceback(lines, capsys):
     out, err = capsys.readouterr()
     assert out == "I try\n"
     assert err.splitlines() == [
-        "evaltui chat: turn 2 failed: ValueError: one",
+        "evaltui chat: turn 2 failed: agent.py:1: ValueError: one",
         *(f"  {line}" for line in trace.splitlines()),
     ]
     lines.failed("turn 2 failed", ErrorInfo("ValueError", "one\ntwo", "ValueError: one\ntwo"))
-    assert capsys.readouterr().err.splitlines() == ["evaltui chat: turn 2 failed: ValueError: one", "  two"]
+    assert capsys.readouterr().err.splitlines() == [
+        "evaltui chat: turn 2 failed: agent.py:1: ValueError: one",
+        "  two",
+    ]
 
 
 def test_what_the_user_says_may_have_several_lines(lines, capsys):

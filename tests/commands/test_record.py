@@ -180,7 +180,11 @@ def test_two_sets_of_the_same_id_must_be_told_apart(agent, capsys):
 @pytest.mark.parametrize(
     ("said", "name", "says"),
     [
-        ("raise", "basics", ["nothing recorded: turn 2 failed: RuntimeError: judge 500", "in root_agent"]),
+        (
+            "raise",
+            "basics",
+            ["nothing recorded: turn 2 failed: agent.py:", "RuntimeError: judge 500"],
+        ),
         ("surrogate", "fresh.evalset.json", ["nothing recorded: a case cannot hold this"]),
     ],
 )
@@ -197,7 +201,7 @@ def test_a_failing_turn_is_three_and_nothing_is_written(agent, said, name, says,
 def test_an_agent_that_cannot_be_imported_is_three(write_agent, agent, capsys):
     write_agent("import nowhere\n")
     assert record(agent, "basics") == 3
-    assert "Cannot load agent: ModuleNotFoundError" in capsys.readouterr().err
+    assert "Cannot load agent: agent.py:1: ModuleNotFoundError" in capsys.readouterr().err
 
 
 def start(*words: object) -> subprocess.Popen[str]:

@@ -192,7 +192,7 @@ JUDGES = """
     [
         ("my_agent.judges:plain", Status.PASSED, ""),
         ("agent.judges:waiting", Status.FAILED, "does not match"),
-        ("my_agent.judges:raises", Status.ERROR, "RuntimeError: judge 500 (judges.py:"),
+        ("my_agent.judges:raises", Status.ERROR, "in raises: RuntimeError: judge 500"),
         ("my_agent.judges:wrong_type", Status.ERROR, "returned a dict; it must return its answer as a str"),
         ("my_agent.judges:absent", Status.ERROR, "has no function absent"),
         ("my_agent.judges:dies", Status.ERROR, "exit code 3"),
