@@ -99,9 +99,9 @@ def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
     columns = [here.matter[first : first + _ROWS] for first in range(0, len(here.matter), _ROWS)]
     widths = [_width_of(here, actions) + 2 for actions in columns]
     # The second one begins in the middle, or as far right of it as the first one needs and it can spare.
-    middle = max(room // 2, min(widths[0], room - widths[1])) if len(widths) > 1 else room
+    middle = max(room // 2, min(widths[0], room + 1 - widths[1])) if len(widths) > 1 else room
     for number, actions in enumerate(columns):
-        left, end = (0, middle) if number == 0 else (middle, room)
+        left, end = (0, middle) if number == 0 else (middle, room + 1)
         _add_column(drawn, here, actions, left, end - left - 2)
     top = 0 if beside else len(drawn.rows) + 1
     for number, (name, actions) in enumerate(here.rest.items()):
