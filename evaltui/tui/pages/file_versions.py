@@ -85,6 +85,8 @@ def _marked(block: Sequence[LineChange], margin: int) -> Iterator[tuple[LineChan
 
 
 def _differing(text: str, partner: str, role: str) -> list[Span]:
+    if not partner and len(text) <= _LONGEST_LINE:
+        return with_role(_FILLS[role], json_line(text))
     change = smallest(0, partner, text)
     before, differs, after = text[: change.start], change.new, text[change.start + len(change.new) :]
     if len(text) > _LONGEST_LINE:
