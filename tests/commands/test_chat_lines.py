@@ -148,7 +148,7 @@ def test_an_error_comes_with_its_traceback(lines, capsys):
     ]
     lines.failed("turn 2 failed", ErrorInfo("ValueError", "one\ntwo", "ValueError: one\ntwo"))
     assert capsys.readouterr().err.splitlines() == [
-        "evaltui chat: turn 2 failed: agent.py:1: ValueError: one",
+        "evaltui chat: turn 2 failed: ValueError: one",
         "  two",
     ]
 
