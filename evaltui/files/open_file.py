@@ -104,7 +104,8 @@ class OpenFile:
         self.journal: Journal | None = None
         """None while nothing is unsaved."""
         self._last_revision = 0
-        self._saved_revision = 0 if on_disk is not None else None
+        # A config that is not there is an empty one; a new set is there only once it was saved.
+        self._saved_revision = 0 if on_disk is not None or self.is_config else None
         self._agent_dir = agent_dir
         self._complain = complain
 

@@ -146,11 +146,11 @@ def _is_punctuation(name: str) -> bool:
 
 
 def _clashes(chosen: Mapping[str, Keys]) -> Iterator[tuple[str, str, str]]:
-    """Keys that would mean two things at once: the key, and two ids of actions."""
+    """Chosen keys that would mean two things at once: the key, and two ids of actions, one of them chosen."""
     for chain in FOCUS_CHAINS:
         taken: dict[str, str] = {}
         for action in {action.id: action for scope in chain for action in actions_in(scope)}.values():
             for key in chosen.get(action.id, action.keys):
-                if key in taken:
+                if key in taken and not chosen.keys().isdisjoint((taken[key], action.id)):
                     yield key, taken[key], action.id
                 taken[key] = action.id

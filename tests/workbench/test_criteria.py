@@ -372,3 +372,15 @@ async def test_adk_loads_what_was_saved(greetings):
         "rubric_based_tool_use_quality_v1",
     ]
     assert metrics["final_response_match_v2"].criterion.judge_model_options["num_samples"] == 3
+
+
+async def test_a_config_whose_first_change_was_undone_is_not_unsaved(greetings):
+    criteria, editing = criteria_of(greetings), greetings.workbench.editing
+    assert criteria.add(metric(criteria, "trajectory_precision"))
+    assert editing.unsaved() == [greetings.config]
+    editing.undo()
+    assert editing.unsaved() == []
+    assert await editing.save_all()
+    assert not greetings.config.exists()
+    editing.redo()
+    assert editing.unsaved() == [greetings.config]

@@ -1,5 +1,7 @@
 """The user's own keys: what is understood, and what is said of the rest."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,3 +104,10 @@ def test_whatever_is_chosen_no_key_means_two_things(tmp_path_factory, chosen):
         actions = {action.id: action for scope in chain for action in actions_in(scope)}
         taken = [key for action in actions.values() for key in keymap.keys.get(action.id, action.keys)]
         assert len(taken) == len(set(taken))
+
+
+def test_two_actions_whose_own_keys_clash_do_not_hold_up_a_keymap(keymap, monkeypatch):
+    first, second = list(actions_in(FOCUS_CHAINS[0][0]))[:2]
+    twin = replace(second, keys=first.keys)
+    monkeypatch.setattr("evaltui.workbench.keymap.actions_in", lambda _: [first, twin])
+    assert keymap("[keys]\nrun = 'f9'").keys == {"run": ("f9",)}
