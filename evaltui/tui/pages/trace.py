@@ -70,13 +70,15 @@ def axis_line(scale: Scale, width: int) -> Line:
     room = _bar_cells(width)
     if not room:
         return both_ends([], [("tokens", "faint"), (f"{'time':>{_DURATION + 2}}", "faint")], width, least=0)
-    marks = ""
+    marks, last = "", ""
     for quarter in range(4):
         seconds = (scale.end - scale.begin) * quarter / 4
         label = show_duration(seconds) if quarter else "0"
         place = room * quarter // 4
-        if len(marks) <= place and place + len(label) <= room:
+        # Quarters of a few milliseconds may round to the same figure.
+        if label != last and len(marks) <= place and place + len(label) <= room:
             marks += " " * (place - len(marks)) + label
+            last = label
     right = [(f"{'tokens':>{_TOKENS}}", "faint"), ("  ", ""), (pad(marks, room), "faint")]
     return both_ends([], [*right, (f"{'time':>{_DURATION + 2}}", "faint")], width, least=0)
 

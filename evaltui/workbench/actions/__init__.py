@@ -70,8 +70,31 @@ def usable_hints(workbench: Workbench, scope: Scope) -> list[Action]:
     """Actions with a rank that can be done now, the most useful first."""
     wheres = set(chain_of(scope))
     here = [action for action in ACTIONS if action.rank is not None and wheres & set(action.where)]
-    ranked = sorted(here, key=lambda action: action.rank or 0)
+    ranked = sorted(here, key=lambda action: _place_in_footer(action, scope))
     return [action for action in ranked if action.refusal(workbench) is None]
+
+
+_FIRST = {
+    Scope.RESULT: (
+        "accept",
+        "relax",
+        "next_difference",
+        "next_failing",
+        "run",
+        "show_expected",
+        "run_all",
+        "chat_from_here",
+    )
+}
+"""What the footer shows first in some places, after what goes before everything: `ctrl+c cancel`."""
+
+
+def _place_in_footer(action: Action, scope: Scope) -> int:
+    first = _FIRST.get(scope, ())
+    rank = action.rank or 0
+    if action.id in first:
+        return 1 + first.index(action.id)
+    return rank if rank < 1 else rank + len(first)
 
 
 def hints(workbench: Workbench, scope: Scope) -> list[Action]:
