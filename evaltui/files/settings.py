@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,20 +51,20 @@ def remember_theme(theme: str) -> None:
 _LAYOUT = "layout.toml"
 
 
-def last_cases_width() -> int | None:
-    """Cells that the user has given to the cases; None where none were, or the file is broken."""
+def last_sizes(names: Iterable[str]) -> dict[str, int]:
+    """Cells or rows that the user has given to parts of the screen; none where the file is broken."""
     try:
-        width = read_toml(config_file(_LAYOUT)).get("cases_width")
+        sizes = read_toml(config_file(_LAYOUT))
     except ValueError:
-        return None
-    return width if isinstance(width, int) else None
+        return {}
+    return {name: sizes[name] for name in names if isinstance(sizes.get(name), int)}
 
 
-def remember_cases_width(width: int) -> None:
+def remember_sizes(sizes: Mapping[str, int]) -> None:
     """Raises OSError where the settings cannot be written."""
     path = config_file(_LAYOUT)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, f"cases_width = {width}\n")
+    write_atomically(path, "".join(f"{name} = {size}\n" for name, size in sizes.items()))
 
 
 _RECENT = "recent.json"

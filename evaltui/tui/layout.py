@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 
 from evaltui.tui.pane import Pane
 from evaltui.tui.panes.tree.view import CaseTree
@@ -78,8 +78,13 @@ _LEAST_CASES, _LEAST_BESIDE = 20, 50
 # Cells of the case where it stands beside its result for good.
 _CASE = 62
 _LEAST_DOCK, _MOST_DOCK = 13, 20
+# What is left of a case, its result, the dock and what is above it, however they are dragged.
+_LEAST_CASE, _LEAST_DRAGGED_DOCK, _LEAST_ABOVE = 30, 5, 10
 # The size from which on there are runs below the cases, and their rows without a dock.
 _RUNS_FROM, _FEW_RUNS, _LEAST_RUNS = (120, 32), 8, 5
+
+
+CASES_WIDTH, CASE_WIDTH, DOCK_ROWS = DRAGGED = "cases_width", "case_width", "dock_rows"
 
 
 class Place(NamedTuple):
@@ -109,8 +114,8 @@ class Layout:
     """The pane that had the focus before the dock."""
     dock_hidden: bool = False
     cases_hidden: bool = False
-    cases_width: int | None = None
-    """Cells that the user has given to the cases; None for what the width of the screen says."""
+    given: dict[str, int] = field(default_factory=dict)
+    """Cells or rows that the user has given to parts of the screen, by the names in `DRAGGED`."""
     maximised: bool = False
     """Whether the pane with the focus has the whole screen."""
     undecided: bool = True
@@ -168,8 +173,29 @@ class Layout:
 
     def widen_cases(self, width: int, step: int) -> int:
         """Gives the cases more cells of a screen of `width`, or fewer; returns how many they have now."""
-        self.cases_width = self._fitting_width(width, self._cells_of_cases(width) + step)
-        return self.cases_width
+        self.given[CASES_WIDTH] = self._fitting_width(width, self._cells_of_cases(width) + step)
+        return self.given[CASES_WIDTH]
+
+    def dividers(self, size: Size) -> Iterator[tuple[str, Region]]:
+        """What can be dragged to another size, and the cells between it and what is beside or above it."""
+        for place in self.places(size):
+            x, y, width, height = place.region
+            if place.panes[0] == "cases" and width < size.width:
+                yield CASES_WIDTH, Region(width - 1, 0, 2, size.height - _BARS)
+            elif place.panes == ("case",):
+                yield CASE_WIDTH, Region(x + width - 1, y, 2, height)
+            elif place.panes == _DOCK:
+                yield DOCK_ROWS, Region(x, y - 1, width, 2)
+
+    def drag(self, divider: str, size: Size, to: Offset) -> None:
+        """Moves a divider to a column or row, as far as there is room."""
+        for place in self.places(size):
+            if divider == CASES_WIDTH and place.panes[0] == "cases":
+                self.given[divider] = self._fitting_width(size.width, to.x)
+            elif divider == CASE_WIDTH and place.panes == ("case",):
+                self.given[divider] = to.x - place.region.x
+            elif divider == DOCK_ROWS and place.panes == _DOCK:
+                self.given[divider] = place.region.bottom - to.y
 
     def places(self, size: Size) -> tuple[Place, ...]:
         """From left to right and from top to bottom, for a terminal of some size.
@@ -211,12 +237,15 @@ class Layout:
         if size.width < WIDE or (size.width < WIDEST and self.focus != "case"):
             return [self._place((*_UPPER, *tabs), region), *below]
         # A case that is edited has its result beside it.
-        case, result = region.split_vertical(_CASE if size.width >= WIDEST else region.width // 2)
+        usual = _CASE if size.width >= WIDEST else region.width // 2
+        wanted = self.given.get(CASE_WIDTH, usual)
+        case, result = region.split_vertical(max(_LEAST_CASE, min(wanted, region.width - _LEAST_CASE)))
         return [self._place(("case",), case), self._place(("result", *tabs), result), *below]
 
-    @staticmethod
-    def _dock_rows(size: Size) -> int:
-        return max(_LEAST_DOCK, min(13 + (size.height - 45) * 7 // 15, _MOST_DOCK))
+    def _dock_rows(self, size: Size) -> int:
+        usual = max(_LEAST_DOCK, min(13 + (size.height - 45) * 7 // 15, _MOST_DOCK))
+        most = size.height - _BARS - _LEAST_ABOVE
+        return max(_LEAST_DRAGGED_DOCK, min(self.given.get(DOCK_ROWS, usual), most))
 
     def _place(self, panes: tuple[str, ...], region: Region) -> Place:
         chosen = (self.focus, self.main, self.dock if panes == _DOCK else self.upper)
@@ -224,7 +253,7 @@ class Layout:
 
     def _cells_of_cases(self, width: int) -> int:
         usual = next((cells for least, cells in _CASES if width >= least), _CASES[-1][1])
-        return self._fitting_width(width, usual if self.cases_width is None else self.cases_width)
+        return self._fitting_width(width, self.given.get(CASES_WIDTH, usual))
 
     @staticmethod
     def _fitting_width(width: int, wanted: int) -> int:

@@ -5,11 +5,11 @@ import waiting
 from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
 from rich.cells import cell_len
 from textual.app import App
-from textual.geometry import Size
+from textual.geometry import Offset, Size
 
-from evaltui.files.settings import last_cases_width
+from evaltui.files.settings import last_sizes
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.layout import PANES, Layout, make_pane
+from evaltui.tui.layout import CASE_WIDTH, CASES_WIDTH, DOCK_ROWS, DRAGGED, PANES, Layout, make_pane
 from evaltui.tui.panes import bars
 from evaltui.tui.panes.bars import is_too_small
 from evaltui.tui.screens.keys import JumpLabel
@@ -244,6 +244,35 @@ def test_the_cases_are_as_wide_as_the_user_wants_them_where_there_is_room():
     assert layout.widen_cases(160, -200) == 20
 
 
+@pytest.mark.parametrize(
+    ("size", "divider", "to", "edge"),
+    [
+        ((160, 45), CASE_WIDTH, (95, 5), 95),
+        ((160, 45), CASE_WIDTH, (2, 5), 70),
+        ((220, 60), CASE_WIDTH, (219, 5), 190),
+        ((160, 45), DOCK_ROWS, (60, 20), 20),
+        ((160, 45), DOCK_ROWS, (60, 0), 10),
+        ((160, 45), DOCK_ROWS, (60, 44), 37),
+    ],
+)
+def test_dividers_are_dragged_as_far_as_there_is_room(size, divider, to, edge):
+    layout, size = Layout(focus="case"), Size(*size)
+    layout.drag(divider, size, Offset(*to))
+    region = dict(layout.dividers(size))[divider]
+    assert (region.y if divider == DOCK_ROWS else region.x) == edge - 1
+
+
+def test_there_are_dividers_between_what_is_seen():
+    layout = Layout()
+    assert [divider for divider, _ in layout.dividers(Size(160, 45))] == [CASES_WIDTH, DOCK_ROWS]
+    assert not [*layout.dividers(Size(80, 24))]
+    layout.go_to("case")
+    assert [divider for divider, _ in layout.dividers(Size(120, 36))] == [CASES_WIDTH]
+    layout.hide_cases(True)
+    layout.hide_dock()
+    assert [divider for divider, _ in layout.dividers(Size(160, 45))] == [CASE_WIDTH]
+
+
 @pytest.mark.parametrize(("size", "small"), [((60, 16), False), ((59, 16), True), ((60, 15), True)])
 def test_what_is_too_small(size, small):
     assert is_too_small(Size(*size)) is small
@@ -322,7 +351,22 @@ async def test_the_divider_beside_the_cases_is_dragged(agent, no_settings_of_the
         await pilot.mouse_up(offset=(before + 12, 9))
         await until(pilot, lambda: screen_lines(app)[1].index("╮") == before + 11)
         assert not app.screen.selections
-    assert last_cases_width() == before + 12
+    assert last_sizes(DRAGGED) == {CASES_WIDTH: before + 12}
+
+
+async def test_the_border_above_the_dock_is_dragged_and_its_tabs_are_clicked(agent, no_settings_of_the_user):
+    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await started(app, pilot)
+        dock = app.screen.query_one("#trace-frame").region
+        await pilot.mouse_down(offset=(dock.right - 9, dock.y))
+        await pilot.hover(offset=(dock.right - 9, dock.y - 4))
+        await pilot.mouse_up(offset=(dock.right - 9, dock.y - 4))
+        await until(pilot, lambda: app.screen.query_one("#trace-frame").region.y == dock.y - 4)
+        lines = screen_lines(app)
+        assert await pilot.click(offset=(lines[dock.y - 4].index("4 Chat") + 2, dock.y - 4))
+        await until(pilot, lambda: "Chat" in focused_tab(app))
+    assert last_sizes(DRAGGED) == {DOCK_ROWS: dock.height + 4}
 
 
 async def test_the_cases_keep_the_width_that_they_are_given(agent, no_settings_of_the_user):

@@ -147,7 +147,7 @@ async def test_edits_of_it_are_recovered(house):
     write_config(config, response_match_score=0.9)
     again, path = await opened(house)
     recovery = Recovery(again.editing, recoverable(house[0]), again.say)
-    assert all([await recovery.restore(number) for number in range(len(recovery.offers))])
+    assert await recovery.apply()
     assert [entry.path for entry in again.sets.listed] == [path]
     assert not again.editing.conflicts
     assert await again.editing.save_all()

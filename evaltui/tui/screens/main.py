@@ -11,11 +11,11 @@ from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.widgets import Input, TextArea
 
-from evaltui.files.settings import last_cases_width
+from evaltui.files.settings import last_sizes
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import MEDIUM, PANES, Layout
+from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, Layout
 from evaltui.tui.pane import Beside, Copied
 from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.screens.main_dialogs import MainDialogs
@@ -47,7 +47,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, tour: bool = False) -> None:
         super().__init__(workbench)
-        self._layout = Layout(cases_width=last_cases_width())
+        self._layout = Layout(given=last_sizes(DRAGGED))
         self._panes = Panes(workbench, self._layout, id="panes")
         self._status = Status(workbench, id="status")
         self._footer = Footer(workbench, id="footer")

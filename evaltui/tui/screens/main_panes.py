@@ -13,7 +13,7 @@ from textual.layout import ArrangeResult, WidgetPlacement
 from textual.layout import Layout as TextualLayout
 from textual.widget import Widget
 
-from evaltui.files.settings import remember_cases_width
+from evaltui.files.settings import remember_sizes
 from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, START, TITLES, Layout, Place, make_pane
 from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
@@ -32,6 +32,7 @@ class Panes(Container):
         self._in_places = _InPlaces(self)
         self.made: dict[str, Pane] = {"cases": make_pane("cases", workbench)}
         """The panes that have been wanted by now."""
+        self._dragged: str | None = None
         self.filters: dict[str, FilterLine] = {}
         """The filters that have been wanted by now."""
         self._filter_row = FilterRow()
@@ -137,34 +138,34 @@ class Panes(Container):
 
     def widen_cases(self, step: int) -> None:
         """Gives the cases more cells, or fewer, and keeps that for the next time."""
-        width = self._plan.widen_cases(self.app.size.width, step)
+        self._plan.widen_cases(self.app.size.width, step)
         self.show_places(self.app.size)
-        try:
-            remember_cases_width(width)
-        except OSError as error:
-            self._workbench.say(f"Width not saved: {error}")
+        self._remember_sizes()
 
-    @property
-    def _divider(self) -> int | None:
-        """The column where what is beside the cases begins; None where nothing is."""
-        beside = (place.region.x for place in self.places if place.region.x)
-        return None if self._plan.cases_hidden else next(beside, None)
+    def _remember_sizes(self) -> None:
+        try:
+            remember_sizes(self._plan.given)
+        except OSError as error:
+            self._workbench.say(f"Layout not saved: {error}")
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        column = self._divider
-        if column is not None and event.screen_offset.x in (column - 1, column):
+        at = event.screen_offset - self.region.offset
+        dividers = (name for name, region in self._plan.dividers(self.app.size) if region.contains_point(at))
+        # A tab in the border is clicked.
+        if "@click" not in event.style.meta and (divider := next(dividers, None)) is not None:
+            self._dragged = divider
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        column = self._divider
-        if column is not None and self.app.mouse_captured is self:
-            self._plan.widen_cases(self.app.size.width, event.screen_offset.x - column)
+        if self._dragged is not None and self.app.mouse_captured is self:
+            self._plan.drag(self._dragged, self.app.size, event.screen_offset - self.region.offset)
             self.show_places(self.app.size)
 
     def on_mouse_up(self) -> None:
-        if self.app.mouse_captured is self:
+        if self._dragged is not None and self.app.mouse_captured is self:
+            self._dragged = None
             self.release_mouse()
-            self.widen_cases(0)
+            self._remember_sizes()
 
     def draw(self) -> None:
         """Shows the state of now in the panes that are seen, and in their frames."""
