@@ -301,7 +301,7 @@ async def test_a_set_that_is_no_file_has_no_place_for_recordings(agent):
     eval_set = EvalSet.model_validate(
         {"eval_set_id": "x", "eval_cases": [{"eval_id": "a", "conversation": CASE}]}
     )
-    with pytest.raises(ValueError, match="give its path"):
+    with pytest.raises(ValueError, match="Give its path"):
         await evaluate(agent, eval_set, record="auto")
 
 

@@ -101,7 +101,7 @@ async def test_from_a_difference_to_its_event_and_back(heating):
     async with app.run_test(size=WIDE) as pilot:
         await at_the_difference(app, pilot)
         await pilot.press("t")
-        await until(pilot, lambda: any("≠     tool     set" in line for line in current_lines(app)))
+        await until(pilot, lambda: any("≠    tool  set" in line for line in current_lines(app)))
         await pilot.press("backspace")
         await until(pilot, lambda: app.focused is not None and app.focused.id == "result")
         assert app.workbench.navigation.difference is not None
@@ -121,7 +121,6 @@ async def test_calls_as_expected_are_one_line_until_they_are_asked_for(heating):
     async with app.run_test(size=WIDE) as pilot:
         await at_the_difference(app, pilot)
         await until(pilot, lambda: "▸ = 8 equal calls" in screen_text(app))
-        assert "EXACT ✗  IN_ORDER ✗  ANY_ORDER ✗" in screen_text(app)
         await pilot.press("space")
         await until(pilot, lambda: "8 equal calls" not in screen_text(app))
         await until(pilot, lambda: sum("number  7" in line for line in screen_lines(app)) == 1)
