@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 import evaltui
 
+PLAIN = os.environ.get("EVALTUI_PLAIN_PYTHON")
 LIBRARIES = Path(pydantic.__file__).parents[1]
 AGENT = """
     import sys
@@ -82,9 +84,9 @@ def write(project: Path, agent: str, response: str, **config: object) -> None:
     (project / "bot" / "test_config.json").write_text(json.dumps(config))
 
 
-def evaluated(project: Path, *options: str) -> tuple[int, str]:
+def evaluated(project: Path, *options: str, evaltui_python: str = sys.executable) -> tuple[int, str]:
     """The exit code of `evaltui run`, and what it prints."""
-    command = [sys.executable, "-m", "evaltui", "run", str(project / "bot"), *options]
+    command = [evaltui_python, "-m", "evaltui", "run", str(project / "bot"), *options]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(evaltui.__file__).parents[1])
     return done.returncode, done.stdout + done.stderr
 
@@ -118,6 +120,21 @@ def test_an_adk_agent_with_the_packages_of_its_project(project):
     write(project, ADK_AGENT, "in .venv", **EXACT)
     code, printed = evaluated(project)
     assert (code, "1 passed" in printed) == (0, True), printed
+
+
+@pytest.mark.skipif(
+    PLAIN is None, reason="EVALTUI_PLAIN_PYTHON names no Python with evaltui and no google-adk"
+)
+def test_evaltui_in_an_environment_of_its_own_drives_an_adk_agent_in_another(project):
+    pytest.importorskip("google.adk")
+    make_environment(project, libraries=LIBRARIES)
+    write(project, ADK_AGENT, "in .venv", **EXACT)
+    code, printed = evaluated(project, evaltui_python=PLAIN)
+    assert (code, "1 passed" in printed) == (0, True), printed
+    # The other way round: what is installed where evaltui is does not help the project.
+    (project / ".venv").rename(project / "gone")
+    code, printed = evaluated(project, evaltui_python=PLAIN)
+    assert (code, "this agent needs google-adk" in " ".join(printed.split())) == (3, True), printed
 
 
 JUDGE = """
