@@ -55,9 +55,12 @@ class Pane(LineView, can_focus=True, inherit_bindings=False):
         """Where the source of what is current stands."""
         return None
 
-    def sections(self) -> Iterator[tuple[int, int]]:
-        """The turns that it shows in sections, counted from 0, and the line of each."""
+    def sections(self) -> Iterator[tuple[str, int]]:
+        """The names of its sections, and the line that each begins in."""
         return iter(())
+
+    def jump(self, section: str) -> None:
+        """Goes to a section."""
 
     def mark(self) -> Span | None:
         """What its tab says of it, in a glyph."""
@@ -203,6 +206,14 @@ class Beside(PaneFrame):
     def source(self) -> SourcePlace | None:
         """Where the source of what it shows stands."""
 
+    @abstractmethod
+    def open(self) -> None:
+        """Gives it the focus."""
+
+
+# What the names of sections that are turns begin with.
+_TURN = "turn "
+
 
 class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
     """Shows a page about the selection, written anew for every width and whenever `shown_state` changes."""
@@ -237,8 +248,13 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
             self._shown = self._workbench.navigation.selection
             self._scroll_to_selection()
 
-    def sections(self) -> Iterator[tuple[int, int]]:
-        return iter(self.page.turns.items())
+    def sections(self) -> Iterator[tuple[str, int]]:
+        return ((f"{_TURN}{turn}", line) for turn, line in self.page.turns.items())
+
+    def jump(self, section: str) -> None:
+        if section.startswith(_TURN):
+            navigation = self._workbench.navigation
+            navigation.select(navigation.selection._replace(turn=int(section.removeprefix(_TURN))))
 
     def copied(self) -> Copied | None:
         """The whole page, without colours."""

@@ -430,6 +430,31 @@ async def test_jumping_to_a_pane_by_the_key_on_it(agent):
         await until(pilot, lambda: app.workbench.navigation.selection.turn == 0)
 
 
+async def test_jumping_to_a_section_by_the_key_on_it(agent):
+    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
+    async with app.run_test(size=(220, 60)) as pilot:
+        await started(app, pilot)
+        await pilot.press("r")
+        await until(pilot, lambda: "▸ Informational metrics" in screen_text(app))
+        await pilot.press("5")
+        await until(pilot, lambda: app.screen.query_one("#trace-inspector").region)
+
+        async def jump(target):
+            await pilot.press("ctrl+o")
+            await until(pilot, lambda: app.screen.query(JumpLabel))
+            keys = {label.jump.target: label.jump.key for label in app.screen.query(JumpLabel)}
+            await pilot.press(keys[target])
+            await until(pilot, lambda: len(app.screen_stack) == 1)
+
+        await jump("result informational")
+        await until(pilot, lambda: "▾ Informational metrics" in screen_text(app))
+        assert app.screen.focused.id == "result"
+        await jump("result metrics")
+        assert app.screen.focused.link == app.screen.focused.page.links[0]
+        await jump("trace details")
+        await until(pilot, lambda: "Inspector" in focused_tab(app))
+
+
 async def test_running_a_case_brings_its_result_up(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(120, 40)) as pilot:

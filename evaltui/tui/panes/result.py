@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from textual import events
@@ -38,6 +39,8 @@ _NO_DIFFERENCES = "No difference in calls, response or state"
 _TICK = 0.5
 # A screen of fewer cells has one pane, and its metrics below the differences.
 _SMALL_SCREEN = 90
+# The section of the metrics, and what folds within turns and is none.
+_METRICS, _IN_TURNS = "metrics", ("turn", "calls", "arguments")
 # The tints of the selected difference.
 _STRONGER = {"exp": "exp-hi", "act": "act-hi"}
 
@@ -260,9 +263,7 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
                 self._workbench.navigation.show_repeat(one.repeat)
                 return
         if (key := self.page.folds.get(line)) is not None:
-            case, toggled = self._toggled
-            self._toggled = case, toggled ^ {key}
-            self.follow()
+            self._toggle_part(key)
             return
         found = (one for one in self.page.differences if one.first <= line < one.last)
         if (difference := next(found, None)) is not None:
@@ -271,6 +272,31 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
             self.follow()
             if event.chain == 2:
                 self.action_open_details()
+
+    def _toggle_part(self, key: str) -> None:
+        case, toggled = self._toggled
+        self._toggled = case, toggled ^ {key}
+        self.follow()
+
+    def sections(self) -> Iterator[tuple[str, int]]:
+        """The turns, the metrics and what can be folded below the turns."""
+        yield from super().sections()
+        if self.page.links and not self._lists_cases:
+            yield _METRICS, self.page.links[0].first
+        for line, key in self.page.folds.items():
+            if key.split()[0] not in _IN_TURNS:
+                yield key, line
+
+    def jump(self, section: str) -> None:
+        """What is folded is opened, and folded again the next time."""
+        line = dict(self.sections()).get(section)
+        if section.split()[0] in _IN_TURNS or line is None:
+            super().jump(section)
+        elif section == _METRICS:
+            self.go_to_link(self.page.links[0])
+        else:
+            self._toggle_part(section)
+            self.scroll_to(y=line, animate=False, force=True)
 
     def line(self, number: int) -> Line:
         if number not in self._marked:

@@ -298,8 +298,7 @@ class JumpScreen(DialogScreen[str | None], inherit_bindings=False):
 class JumpLabel(OneLine):
     def __init__(self, jump: Jump) -> None:
         super().__init__()
-        self._jump = jump
-
+        self.jump = jump
         self.styles.width = self.width
 
     @property
@@ -308,7 +307,7 @@ class JumpLabel(OneLine):
         return cells(self.line(0))
 
     def line(self, width: int) -> Line:
-        return [(f" {self._jump.key} ", "chip")]
+        return [(f" {self.jump.key} ", "chip")]
 
     def on_click(self) -> None:
-        self.screen.dismiss(self._jump.target)
+        self.screen.dismiss(self.jump.target)

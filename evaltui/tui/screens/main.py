@@ -325,20 +325,19 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         self.run_worker(self.workbench.open(), group="reload", exclusive=True)
 
     def action_jump(self) -> None:
-        """To any pane or turn in view, by the key of its label."""
+        """To any pane or section in view, by the key of its label."""
         from evaltui.tui.screens.keys import Jump, JumpScreen
 
         tabs = [Jump(tab.pane, tab.key, at) for tab, at in self._panes.tab_places() if tab.key]
-        turns = zip(ascii_lowercase, self._panes.section_places(), strict=False)
-        sections = [Jump(f"{pane} {turn}", key, at) for key, (pane, turn, at) in turns]
+        places = zip(ascii_lowercase, self._panes.section_places(), strict=False)
+        sections = [Jump(f"{pane} {section}", key, at) for key, (pane, section, at) in places]
         ask(self, JumpScreen([*tabs, *sections]), self._jump_to)
 
     def _jump_to(self, target: str) -> None:
-        pane, *turns = target.split()
+        pane, _, section = target.partition(" ")
         self.go_to(pane)
-        for turn in turns:
-            navigation = self.workbench.navigation
-            navigation.select(navigation.selection._replace(turn=int(turn)))
+        if section:
+            self._panes.jump(pane, section)
 
     def action_copy(self) -> None:
         self._copy(self._panes.pane(self._layout.focus).copied())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
 from textual import events
@@ -21,6 +22,9 @@ from evaltui.tui.panes.bars import TabRow
 from evaltui.tui.panes.tree.filter import FilterInput, FilterRow
 from evaltui.tui.widgets.fields import FilterLine
 from evaltui.workbench.workbench import Workbench
+
+# The section of a pane that its details are.
+_DETAILS = "details"
 
 
 class Panes(Container):
@@ -104,14 +108,24 @@ class Panes(Container):
             return self.tabs.tab_places()
         return chain.from_iterable(self.frames[place.shown].tab_places() for place in self.places)
 
-    def section_places(self) -> Iterator[tuple[str, int, Offset]]:
-        """Each turn that begins in view: the pane, the number of the turn, and where its line begins."""
+    def section_places(self) -> Iterator[tuple[str, str, Offset]]:
+        """Each section that begins in view: the pane, the name of the section, and where its line begins."""
         for place in self.places:
-            pane = self.made.get(place.shown)
-            for turn, line in pane.sections() if pane else ():
-                at = Offset(0, line - pane.scroll_offset.y) if pane else Offset()
-                if pane and 0 <= at.y < pane.size.height:
-                    yield place.shown, turn, pane.content_region.offset + at
+            pane, details = self.made.get(place.shown), self.details.get(place.shown)
+            if pane is not None and pane.is_on_screen:
+                for section, line in sorted(pane.sections(), key=itemgetter(1)):
+                    at = Offset(0, line - pane.scroll_offset.y)
+                    if 0 <= at.y < pane.size.height:
+                        yield place.shown, section, pane.content_region.offset + at
+            if details is not None and details.display:
+                yield place.shown, _DETAILS, details.region.offset + Offset(1, 0)
+
+    def jump(self, name: str, section: str) -> None:
+        """Goes to a section of a pane, or to the details beside it."""
+        if section == _DETAILS:
+            self.details[name].open()
+        else:
+            self.pane(name).jump(section)
 
     def regions(self, size: Size) -> dict[Widget, Region]:
         """The frames that a screen of some size has room for, and where."""

@@ -61,7 +61,7 @@ GO: tuple[Action, ...] = (
     action(
         "jump",
         "Jump to pane",
-        "Show the key of every pane and go to the pressed one",
+        "Show a key on every pane and section and go to the pressed one",
         "ctrl+o",
         footer="jump",
     ),
