@@ -274,6 +274,9 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
     def line(self, number: int) -> Line:
         return [(" ", ""), *self.page.lines[number]]
 
+    def full_text(self, number: int) -> str:
+        return self.page.full_texts.get(number) or super().full_text(number)
+
     def selectable(self, number: int, start: int, end: int) -> tuple[int, int]:
         """Of two sides, that one in which the mouse began to select."""
         start, end = super().selectable(number, start, end)

@@ -68,3 +68,14 @@ def test_errors_fit_their_width(kind, message, traceback, width):
     scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())
     write_case_result(page, CaseShown(scored, folding=Folding(all_open=True)))
     check(page)
+
+
+def test_what_a_page_cuts_it_keeps_in_full():
+    page = Page(40)
+    page.row(("short", ""))
+    page.row(("a row of ", ""), ("words " * 10, "muted"))
+    page.ends([("the left end " * 4, "bold")], [("right", "")])
+    page.ends([("left", "")], [("right", "")])
+    page.section(("Title", "bold"))
+    check(page)
+    assert page.full_texts == {1: ("a row of " + "words " * 10).strip(), 2: ("the left end " * 4).strip()}

@@ -15,7 +15,6 @@ from evaltui.text.plots import bar, histogram
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
 from evaltui.tui.pages.criteria_lines import Group, range_text
-from evaltui.tui.pages.effects import write_section
 from evaltui.tui.pages.file_versions import write_line_changes
 from evaltui.tui.pages.writer import Page, write_code
 from evaltui.workbench.criteria_flips import Effect, Flip, Flips
@@ -137,11 +136,11 @@ def _write_scores(page: Page, row: MetricRow, height: int) -> None:
     trial = row.trial
     page.blank()
     if not trial.scored:
-        write_section(page, [("Last run", "bold"), ("  —", "muted")])
+        page.section(("Last run", "bold"), ("  —", "muted"))
         page.row(("Not scored in the last run", "muted"))
         return
     scores = counted(len(trial.scores), "score")
-    write_section(page, [("Last run", "bold"), (f"  {scores}, mean {show_score(trial.mean)}", "muted")])
+    page.section(("Last run", "bold"), (f"  {scores}, mean {show_score(trial.mean)}", "muted"))
     page.lines += histogram(
         trial.scores,
         row.interval or (0.0, max(1.0, *trial.scores, row.threshold or 0.0)),
@@ -168,7 +167,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
     places: dict[int, CaseId] = {}
     if not row.trial.cases:
         return places
-    write_section(page, [("Cases", "bold"), ("  by score", "muted")])
+    page.section(("Cases", "bold"), ("  by score", "muted"))
     for case, score in row.trial.cases[:_MOST_CASES]:
         places[len(page.lines)] = case
         status = "INFORMATIONAL"
@@ -191,12 +190,12 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
     """The cases with another outcome, each on a line, and those that are not known."""
     flips = effect.flips
     if flips.problem:
-        write_section(page, [("Outcomes", "bold"), ("  —", "muted")])
+        page.section(("Outcomes", "bold"), ("  —", "muted"))
         page.text([(flips.problem, "")], [("! ", "error")])
         return {}
     if not effect.change:
         return {}
-    write_section(page, [("Outcomes", "bold"), *_counts(flips)])
+    page.section(("Outcomes", "bold"), *_counts(flips))
     places: dict[int, CaseId] = {}
     for flip in flips.cases[:_MOST_CASES]:
         places[len(page.lines)] = flip.case
@@ -260,18 +259,15 @@ def _named(page: Page, case: CaseId, effect: Effect) -> Line:
 def _write_change(page: Page, effect: Effect) -> None:
     """What saving writes, folded to the lines that change."""
     if effect.added:
-        write_section(
-            page,
-            [
-                (key_of("add_criterion"), "bold accent"),
-                (" adds to ", "muted"),
-                (visible(effect.name), "bold"),
-            ],
+        page.section(
+            (key_of("add_criterion"), "bold accent"),
+            (" adds to ", "muted"),
+            (visible(effect.name), "bold"),
         )
         write_line_changes(page, effect.added)
     if not effect.change:
         if effect.written is not None:
-            write_section(page, [(visible(effect.name), "bold")])
+            page.section((visible(effect.name), "bold"))
             written = json.dumps(effect.written, indent=2, ensure_ascii=False, default=repr)
             # The braces around it say nothing.
             write_code(page, dedent("\n".join(written.split("\n")[1:-1])), "json", 0)
@@ -284,5 +280,5 @@ def _write_change(page: Page, effect: Effect) -> None:
         for op, count, role in (("−", gone, "error"), ("+", come, "success"))
         if count
     ]
-    write_section(page, title)
+    page.section(*title)
     write_line_changes(page, effect.change)

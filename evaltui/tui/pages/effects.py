@@ -8,8 +8,7 @@ from typing import Any
 from evaltui.core.compare.explain import first_reasons
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.text.figures import counted, show_score
-from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, both_ends, cells
+from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.syntax import colored, value_line
 from evaltui.text.values import visible
@@ -19,12 +18,6 @@ from evaltui.workbench.relaxing import Effect
 
 _MOST_CHANGES = 4
 _KIND = 13
-
-
-def write_section(page: Page, title: Line) -> None:
-    """A title and a thin rule on one line."""
-    page.blank()
-    page.row(*title, (f" {EMPTY_BAR * max(0, page.width - cells(title) - 1)}", "line"))
 
 
 def write_result(

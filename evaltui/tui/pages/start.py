@@ -73,14 +73,8 @@ def write_start(page: Page, workbench: Workbench) -> list[Choice]:
     return choices
 
 
-def write_section(page: Page, title: str) -> None:
-    """A label and a thin rule on one line."""
-    page.blank()
-    page.row((f"{title} ", "bold"), ("─" * (page.width - len(title) - 1), "line"))
-
-
 def _write_offers(page: Page, title: str, offers: Sequence[Offer]) -> list[Choice]:
-    write_section(page, title)
+    page.section((title, "bold"))
     choices = []
     for offer in offers:
         choices.append(Choice(len(page.lines), offer.action))
@@ -121,7 +115,7 @@ def _write_tools(page: Page, info: Json) -> None:
     tools = info.get("tools") or []
     if not tools:
         return
-    write_section(page, counted(len(tools), "tool"))
+    page.section((counted(len(tools), "tool"), "bold"))
     heads = [_signature(tool) for tool in tools[:_MOST_TOOLS]]
     width = min(max(map(cells, heads)), page.width // 2)
     for tool, head in zip(tools, heads, strict=False):
@@ -136,7 +130,7 @@ def _write_skipped(page: Page, workspace: Workspace | None) -> None:
     """The files that might have been expected among the eval sets."""
     if workspace is None or not workspace.skipped:
         return
-    write_section(page, "Not eval sets")
+    page.section(("Not eval sets", "bold"))
     for skipped in workspace.skipped:
         page.hanging([(f"  {visible(str(skipped.path))}  ", ""), (visible(skipped.reason), "muted")], 4)
 
@@ -168,7 +162,7 @@ def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list
     offers.append(Offer("reload", "Retry", "Retries on save"))
     choices = _write_offers(page, "Next", offers)
     if error.traceback.strip():
-        write_section(page, "Traceback")
+        page.section(("Traceback", "bold"))
         write_error(page, error)
     return choices
 

@@ -156,6 +156,8 @@ class Page:
     """Where the left side of a line ends and the right one begins, in characters, by its line."""
     folds: dict[int, str] = field(default_factory=dict)
     """What a click folds and opens, by its line."""
+    full_texts: dict[int, str] = field(default_factory=dict)
+    """What was cut in a line, in full, by the line."""
 
     def __post_init__(self) -> None:
         self.width = max(MIN_WIDTH, min(self.width, self.widest))
@@ -164,7 +166,7 @@ class Page:
         """Has what another page of its width has."""
         self.lines, self.turns, self.differences = other.lines, other.turns, other.differences
         self.repeats, self.folds = other.repeats, other.folds
-        self.links, self.sides = other.links, other.sides
+        self.links, self.sides, self.full_texts = other.links, other.sides, other.full_texts
 
     @contextmanager
     def difference(self, at: DifferenceAt, title: str, sides: Mapping[str, Any]) -> Iterator[None]:
@@ -198,7 +200,14 @@ class Page:
 
     def row(self, *spans: Span) -> None:
         """One line, cut where it is too long."""
-        self.lines.append(cut(list(spans), self.width))
+        self._add(cut(list(spans), self.width), spans)
+
+    def _add(self, line: Line, full: Sequence[Span]) -> None:
+        """Adds a line, and keeps what it does not show all of."""
+        text = "".join(text for text, _ in full).strip()
+        if text not in "".join(text for text, _ in line):
+            self.full_texts[len(self.lines)] = text
+        self.lines.append(line)
 
     def section(self, *title: Span) -> None:
         """A label and a thin rule on one line, below an empty one."""
@@ -208,7 +217,7 @@ class Page:
     def ends(self, left: Sequence[Span], right: Sequence[Span]) -> None:
         """One line with a text at each end; the left one is cut, the right one left out for lack of room."""
         ending = [*right, (" ", "")] if right else []
-        self.lines.append(both_ends(left, ending, self.width, least=min(self.width, _LEAST_LEFT)))
+        self._add(both_ends(left, ending, self.width, least=min(self.width, _LEAST_LEFT)), left)
 
     def text(self, spans: Sequence[Span], first: Sequence[Span] = ()) -> None:
         """Text of any length, wrapped behind `first`, or below it where that leaves too little room."""

@@ -14,7 +14,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
-from evaltui.tui.pages.effects import write_result, write_section
+from evaltui.tui.pages.effects import write_result
 from evaltui.tui.pages.file_versions import write_file_change
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, dialog_name, moves
@@ -86,7 +86,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
         if proposal.problem:
             page.text([(visible(proposal.problem), "")], [("! ", "warning")])
             return
-        write_section(page, [("Effect", "bold")])
+        page.section(("Effect", "bold"))
         scored = self._effects[self._current]
         for before, after in scored[:_MOST_SCORED]:
             write_result(page, after.eval_id, before, after, fixed="would pass")

@@ -19,7 +19,6 @@ from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
-from evaltui.tui.pages.start import write_section
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.choices import ChoiceList
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, PageLines
@@ -113,7 +112,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             page.lines.append([])
             page.labelled("looked for", [(_LOOKED_FOR, "")])
             page.labelled("found", [(_found_in(self._folder), "")])
-        write_section(page, "Open" if self._agents else "Next")
+        page.section(("Open" if self._agents else "Next", "bold"))
 
     # The list
 

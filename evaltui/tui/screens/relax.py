@@ -20,7 +20,7 @@ from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask
-from evaltui.tui.pages.effects import rule_line, type_name, unavailable_rules, write_relaxed, write_section
+from evaltui.tui.pages.effects import rule_line, type_name, unavailable_rules, write_relaxed
 from evaltui.tui.pages.file_versions import write_line_changes
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import (
@@ -172,7 +172,7 @@ class RelaxScreen(FormScreen):
             self._fit()
 
     def _write_effect(self, page: Page) -> None:
-        write_section(page, [("Effect", "bold")])
+        page.section(("Effect", "bold"))
         rule, relaxing = self._rule, self._relaxing
         if self._problem or rule is None:
             page.row((visible(self._problem), "warning"))
@@ -187,7 +187,7 @@ class RelaxScreen(FormScreen):
         except (EditError, EvalSetError, OSError):
             return
         added = sum(line.op == "+" for line in changes)
-        write_section(page, [(visible(relaxing.config_path.name), "bold"), (f" +{added}", "success")])
+        page.section((visible(relaxing.config_path.name), "bold"), (f" +{added}", "success"))
         write_line_changes(page, changes)
 
     def on_choice_line_changed(self, message: ChoiceLine.Changed) -> None:

@@ -25,8 +25,12 @@ from textual.widget import Widget
 from evaltui.text.glyphs import for_terminal
 from evaltui.text.lines import Line, Span, cells, cut, with_role
 from evaltui.text.syntax import colored
+from evaltui.text.values import cut as cut_text
 from evaltui.tui.pages.writer import MAX_WIDTH, Page
 from evaltui.tui.theme import palette
+
+# Letters; more would cover the screen.
+_MOST_OF_A_TOOLTIP = 600
 
 
 def paint(widget: Widget, line: Sequence[Span], width: int, row: str = "") -> Strip:
@@ -185,7 +189,7 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def _point_at(self, number: int) -> None:
         if number != self.pointed:
             before, self.pointed = self.pointed, number
-            full = self.full_text(number) if number >= 0 else ""
+            full = cut_text(self.full_text(number), _MOST_OF_A_TOOLTIP) if number >= 0 else ""
             self.tooltip = Content(full) if full else None
             self.pointer_moved(before)
 
@@ -292,6 +296,9 @@ class PageLines(ScrolledLines, inherit_bindings=False):
 
     def line(self, number: int) -> Line:
         return [(self._margin, ""), *self.page.lines[number]]
+
+    def full_text(self, number: int) -> str:
+        return self.page.full_texts.get(number) or super().full_text(number)
 
 
 class CursorLines(LineView, can_focus=True, inherit_bindings=False):
