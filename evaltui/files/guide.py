@@ -31,7 +31,8 @@ TOPICS = (
 )
 """Names of the pages, in reading order."""
 
-_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+# With its line where it has one of its own.
+_COMMENT = re.compile(r"^<!--.*?-->\n|<!--.*?-->", re.DOTALL | re.MULTILINE)
 _PICTURE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>\s*")
 _PAGE_LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md(?:#[\w-]*)?\)")
 _REPOSITORY_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)]*\)")

@@ -116,25 +116,36 @@ def _block(lines: Sequence[str], language: str, width: int) -> Iterator[Line]:
 
 
 def _table(rows: Sequence[str], rule: str, width: int) -> Iterator[Line]:
-    """Columns as wide as what is in them; where there is no room for that, all are cut alike."""
+    """Columns as wide as what is in them; where there is no room for that, wide cells are wrapped."""
     written = [[_inline(text) for text in _cells_of(row)] for row in rows]
     right = [mark.endswith(":") and not mark.startswith(":") for mark in _cells_of(rule)]
     columns = max(map(len, written))
-    widths = [max((cells(row[n]) for row in written if n < len(row)), default=0) for n in range(columns)]
-    room = width - 2 * (columns - 1)
-    if sum(widths) > room:
-        widths = [min(size, max(3, room // columns)) for size in widths]
+    sizes = [max((cells(row[n]) for row in written if n < len(row)), default=0) for n in range(columns)]
+    widths = _shared(sizes, width - 2 * (columns - 1))
     for number, row in enumerate(written):
-        line: Line = []
-        for column, (size, cell) in enumerate(zip(widths, row, strict=False)):
-            kept = cut(cell, size)
-            before = size - cells(kept) if column < len(right) and right[column] else 0
-            line.append((" " * before, ""))
-            line += with_role("bold", kept) if number == 0 else kept
-            line.append((" " * (size - cells(kept) - before + 2), ""))
-        yield cut(line, width)
+        wrapped = [wrap(cell, size) if cell else [] for size, cell in zip(widths, row, strict=False)]
+        for height in range(max(1, *map(len, wrapped))):
+            line: Line = []
+            for column, parts in enumerate(wrapped):
+                size, part = widths[column], parts[height] if height < len(parts) else []
+                room = " " * (size - cells(part))
+                at_right = column < len(right) and right[column]
+                line.append((room if at_right else "", ""))
+                line += with_role("bold", part) if number == 0 else part
+                line.append((f"{'' if at_right else room}  ", ""))
+            # Nothing is behind the last one.
+            yield cut(line[:-1], width)
         if number == 0:
             yield [("─" * min(width, sum(widths) + 2 * (columns - 1)), "line")]
+
+
+def _shared(sizes: Sequence[int], room: int) -> list[int]:
+    """Widths of columns in `room` cells: narrow ones have what they need, wide ones share what is left."""
+    widths = list(sizes)
+    for position, column in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
+        widths[column] = max(3, min(sizes[column], room // (len(sizes) - position)))
+        room -= widths[column]
+    return widths
 
 
 def _cells_of(row: str) -> list[str]:

@@ -123,6 +123,8 @@ class Layout:
     cases_rows: int = 0
     """Rows that all cases need, unfolded or not, with those of their frame: the runs below take no more than
     what is left."""
+    bars: int = _BARS
+    """Rows around the panes."""
     at_start: bool = False
     """Whether there is no case, and the start pane stands for those about cases."""
 
@@ -181,7 +183,7 @@ class Layout:
         for place in self.places(size):
             x, y, width, height = place.region
             if place.panes[0] == "cases" and width < size.width:
-                yield CASES_WIDTH, Region(width - 1, 0, 2, size.height - _BARS)
+                yield CASES_WIDTH, Region(width - 1, 0, 2, size.height - self.bars)
             elif place.panes == ("case",):
                 yield CASE_WIDTH, Region(x + width - 1, y, 2, height)
             elif place.panes == _DOCK:
@@ -202,7 +204,7 @@ class Layout:
 
         The pane with the focus is always shown.
         """
-        width, height = size.width, size.height - _BARS
+        width, height = size.width, size.height - self.bars
         if width < MEDIUM or self.maximised:
             all_panes = ("cases", *_AT_START) if self.at_start else _ALL
             if self.focus == RUNS:
@@ -244,7 +246,7 @@ class Layout:
 
     def _dock_rows(self, size: Size) -> int:
         usual = max(_LEAST_DOCK, min(13 + (size.height - 45) * 7 // 15, _MOST_DOCK))
-        most = size.height - _BARS - _LEAST_ABOVE
+        most = size.height - self.bars - _LEAST_ABOVE
         return max(_LEAST_DRAGGED_DOCK, min(self.given.get(DOCK_ROWS, usual), most))
 
     def _place(self, panes: tuple[str, ...], region: Region) -> Place:

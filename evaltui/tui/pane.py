@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.glyphs import EMPTY_BAR
-from evaltui.text.lines import Line, Span, cells, draw
+from evaltui.text.lines import Line, Span, cells, draw, fit
 from evaltui.tui.pages.writer import MAX_WIDTH, Page
 from evaltui.tui.textual_private import HearingScreen
 from evaltui.tui.widgets.lines import LineView, ScrolledLines, content
@@ -142,13 +142,26 @@ def _tab(tab: Tab, *, focused: bool, title: bool) -> Line:
     return [*label, (" ", name)]
 
 
+# Cells in which a shortened name can still be told from others.
+_LEAST_NAME = 8
+
+
 def fitting(line: Line, width: int) -> Line:
-    """As many words of a line as fit, from its end, which says most; [] where none fits."""
-    while line and cells(line) > width:
-        line = line[1:]
-        while line and line[0][0].strip() in ("", "›"):
-            line = line[1:]
-    return line
+    """As many words of a line as fit, from its end, which says most; [] where none fits.
+
+    Something bold is kept: where all of it would go, the last bold word stays, without its middle.
+    """
+    kept = line
+    while kept and cells(kept) > width:
+        kept = kept[1:]
+        while kept and kept[0][0].strip() in ("", "›"):
+            kept = kept[1:]
+    names = [span for span in line if "bold" in span[1]]
+    if not names or any(span in names for span in kept) or width < _LEAST_NAME:
+        return kept
+    text, role = names[-1]
+    end = (width - 1) // 2
+    return [(text if len(text) <= width else f"{fit(text, width - 1 - end)}…{text[-end:]}", role)]
 
 
 # Cells of corners, strokes and gaps beside the tabs in a border.

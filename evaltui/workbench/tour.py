@@ -86,14 +86,17 @@ STEPS: tuple[TourStep, ...] = (
     TourStep("Accept it: the actual becomes expected", ("a", "enter"), _passes("cancel_order")),
     TourStep("Next failing case: the reference varies", ("f", "n"), _at_difference_of("arrived_broken")),
     TourStep(
-        "Relax it: any reference of this form", ("x", "down", "enter"), _passes("arrived_broken"), "x ↓ enter"
+        "Relax it: any reference of this form",
+        ("x", "down", "enter"),
+        _passes("arrived_broken"),
+        "x, ↓, enter",
     ),
     TourStep("Next: the case is wrong. Go to what it expects", ("f", "n", "e"), _at_expectation),
     TourStep(
         "Edit 52 to 25: it is scored as you type",
         ("enter", "backspace", "backspace", "2", "5", "enter"),
         _passes("half_refund"),
-        "enter 25 enter",
+        "enter, …, enter",
     ),
     TourStep("Save the eval set and its config", ("ctrl+s",), _saved),
     TourStep("Watch: every save of agent.py runs its cases again", ("w",), _watches),
@@ -101,12 +104,12 @@ STEPS: tuple[TourStep, ...] = (
         'Chat: ask "Where is order 1001?"',
         ("4", "Where is order 1001?", "enter"),
         _chatted,
-        "4 … enter",
+        "4, …, enter",
     ),
     TourStep("Save the chat as a case", ("ctrl+t", "enter"), _made_case),
     TourStep("Run your case: it passes", ("r",), _own_case_passes),
 )
-END = "The loop: chat, save, run, compare, accept or relax. evaltui new DIR starts yours."
+END = "Done: chat, save, run, accept or relax.  Yours: evaltui new DIR"
 
 
 class Tour:

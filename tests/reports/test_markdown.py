@@ -51,6 +51,8 @@ def test_tables():
     text = "| room | degrees |\n|---|---:|\n| Kitchen | **19** |\n| Hall | 7 |"
     assert plain(text) == ["room     degrees", "─" * 16, "Kitchen       19", "Hall           7"]
     assert all(cells(line) <= 10 for line in markdown(text, 10))
+    text = "| key | action |\n|---|---|\n| ctrl+s | saves every file |"
+    assert plain(text, 18) == ["key     action", "─" * 18, "ctrl+s  saves", "        every file"]
 
 
 def test_what_a_terminal_would_obey_is_spelt_out():

@@ -10,6 +10,7 @@ from textual.geometry import Offset, Size
 from evaltui.files.settings import last_sizes
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import CASE_WIDTH, CASES_WIDTH, DOCK_ROWS, DRAGGED, PANES, Layout, make_pane
+from evaltui.tui.pane import fitting
 from evaltui.tui.panes import bars
 from evaltui.tui.panes.bars import is_too_small
 from evaltui.tui.screens.keys import JumpLabel
@@ -508,3 +509,23 @@ def test_the_runs_give_room_to_the_cases(cases, runs):
     layout.go_to("recent_runs")
     shown = [place.shown for place in layout.places(Size(160, 45))]
     assert "recent_runs" in shown
+
+
+def test_the_name_of_a_case_stays_where_not_all_of_a_heading_fits():
+    heading = [
+        ("lights", "muted"),
+        (" › ", "muted"),
+        ("thermostat_night", "bold"),
+        ("   ", ""),
+        ("run 1", "muted"),
+    ]
+    shown = {width: "".join(text for text, _ in fitting(heading, width)) for width in (40, 24, 16, 12, 7)}
+    assert shown == {
+        40: "lights › thermostat_night   run 1",
+        24: "thermostat_night   run 1",
+        16: "thermostat_night",
+        12: "thermo…night",
+        7: "run 1",
+    }
+    number = [*heading, ("   ", ""), ("difference ", "muted"), ("1", "bold"), ("/2", "muted")]
+    assert "".join(text for text, _ in fitting(number, 20)) == "difference 1/2"

@@ -87,6 +87,10 @@ async def test_n_walks_the_differences_and_enter_shows_them_in_full(desk, size):
         await pilot.press("n")
         await until(pilot, lambda: any("[/where]" in line for line in marked(app)))
         assert "…" in "".join(marked(app))
+        if size == WIDE:
+            # The dock goes along.
+            trace = app.screen.query_one(TraceView)
+            await until(pilot, lambda: "find" in "".join(text for text, _ in trace.line(trace.cursor)))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
         await until(pilot, lambda: "very " * 5 in screen_text(app))
@@ -104,6 +108,15 @@ async def test_n_walks_the_differences_and_enter_shows_them_in_full(desk, size):
         await until(pilot, lambda: "Wrapped to the first" in screen_text(app))
         await pilot.press("N")
         await until(pilot, lambda: any("0.67 < 0.80" in line for line in marked(app)))
+
+
+async def test_e_goes_to_the_first_difference_where_none_is_selected(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await ran(app, pilot, "differs")
+        await pilot.press("3", "e")
+        await until(pilot, lambda: any("[/where]" in line for line in marked(app)))
+        assert app.workbench.navigation.difference is not None
 
 
 async def test_n_says_when_there_is_nothing_to_walk(desk):

@@ -32,7 +32,7 @@ def test_nothing_can_be_run_before_the_sets_are_read():
     for name in ("run", "run_set", "run_all", "run_failed"):
         assert reasons[name] == "Loading eval sets…"
     assert reasons["cancel_run"] == "Nothing to cancel; q quits"
-    assert reasons["step_back"] == "No marks, no filter, no earlier run open"
+    assert reasons["step_back"] == "Nothing to clear"
     assert reasons["next_failing"] == "Nothing run yet"
 
 

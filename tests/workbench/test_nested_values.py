@@ -135,6 +135,14 @@ def test_members_and_items_are_added_renamed_moved_and_deleted(bench):
     assert bench.others_are_as_they_were()
 
 
+def test_an_empty_object_or_array_has_nothing_to_fold_and_takes_a_member(bench):
+    bench.make(bench.rows[bench.row].field.change('{"legs": {}, "tags": []}'))
+    assert [bench.at(number).fold for number in (0, 1)] == [None, None]
+    assert [bench.at(number).adds[0].label for number in (0, 1)] == ["add member", "add item"]
+    bench.make(bench.at(0).adds[0].make)
+    assert bench.value == {"legs": {"key": ""}, "tags": []}
+
+
 def test_a_container_is_edited_as_json(bench):
     assert bench.at(1).field.kind == "json"
     bench.make(bench.at(1).field.change('["mon"]'))

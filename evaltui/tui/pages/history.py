@@ -29,7 +29,7 @@ def write_history(page: Page, past: CasePast | None, folding: Folding, *, passed
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("History", "bold")]
     if not passed:
-        head += [("   last passed ", "muted"), *_last_passed(past), *_since_then(past)]
+        head += [("   ", ""), *_last_passed(past), *_since_then(past)]
     runs = "…" if past is None else "no earlier run"
     if past is not None and past.history.points:
         runs = counted(len(past.history.points), "run")
@@ -70,13 +70,12 @@ def lowest_metric(history: CaseHistory) -> str:
 
 
 def _last_passed(past: CasePast | None) -> list[Span]:
-    if past is None or not past.history.points:
-        return [("…" if past is None else "never", "")]
-    history = past.history
-    point = history.last_passed
+    if past is None:
+        return [("last passed …", "muted")]
+    point = past.history.last_passed
     if point is None:
-        return [(f"never in {counted(len(history.points), 'run')}", "")]
-    return [(visible(past.title_of(point)), "")]
+        return [("never passed", "muted")]
+    return [("last passed ", "muted"), (visible(past.title_of(point)), "")]
 
 
 def _since_then(past: CasePast | None) -> list[Span]:

@@ -173,6 +173,12 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         self._workbench.navigation.select_difference(differences[number])
         self.call_after_refresh(self._show_difference)
 
+    def select_a_difference(self) -> None:
+        """Selects the first difference where none is selected."""
+        differences = failing_differences(self._scored.shown) if self._scored else []
+        if differences and self._workbench.navigation.difference is None:
+            self._workbench.navigation.select_difference(differences[0])
+
     def _show_difference(self) -> None:
         self.follow()
         if (current := self._current) is not None:

@@ -127,6 +127,6 @@ class TourLine(OneLine):
         step = self.tour.step
         if step is None:
             return [(" Demo ", "chip"), (" ✓ ", "bold success"), (END, "")]
-        keys = step.shown_keys or " ".join(map(key_name, step.keys))
+        keys = step.shown_keys or ", ".join(map(key_name, step.keys))
         number = f" Demo {self.tour.index + 1}/{len(STEPS)} "
         return [(number, "chip"), (f"  {keys}", "bold accent"), (f"  {step.text}", "")]

@@ -57,6 +57,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             from evaltui.tui.panes.start import TourLine
 
             self._tour = TourLine(workbench, id="tour")
+            self._layout.bars += 1
         self._will_complete = False
         self._came_from: str | None = None
 
@@ -243,6 +244,8 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         else:
             self.go_to("result")
             self.query_one(ResultView).step_difference(step)
+            if any(place.shown == "trace" for place in self._panes.places):
+                self._show_event()
         self.draw_soon()
 
     def action_back_to_result(self) -> None:
@@ -253,9 +256,12 @@ class MainScreen(MainDialogs, inherit_bindings=False):
 
     def action_show_event(self) -> None:
         """What happened where the result differs."""
+        self._leap("trace")
+        self._show_event()
+
+    def _show_event(self) -> None:
         from evaltui.tui.panes.trace.view import TraceView
 
-        self._leap("trace")
         at = self.workbench.navigation.difference
         if at is not None and at.turn is not None:
             call = self.workbench.navigation.made_call(at)
@@ -265,7 +271,9 @@ class MainScreen(MainDialogs, inherit_bindings=False):
     def action_show_expected(self) -> None:
         """What is expected where the result differs."""
         from evaltui.tui.panes.case.view import CaseView
+        from evaltui.tui.panes.result import ResultView
 
+        self.query_one(ResultView).select_a_difference()
         self._leap("case")
         if (at := self.workbench.navigation.difference) is not None:
             self.call_after_refresh(self.query_one(CaseView).show_expected, at)

@@ -31,7 +31,7 @@ def _nothing_to_cancel(workbench: Workbench) -> str | None:
 
 
 def _nothing_to_clear(workbench: Workbench) -> str | None:
-    return None if workbench.can_step_back else "No marks, no filter, no earlier run open"
+    return None if workbench.can_step_back else "Nothing to clear"
 
 
 def _what_is_cleared(workbench: Workbench) -> str:

@@ -22,15 +22,18 @@ from evaltui.workbench.fields import (
 
 
 def with_members(rows: Iterable[Row], toggled: frozenset[RowId] | None) -> Iterator[Row]:
-    """The rows, those of objects and arrays followed by their members where they are toggled."""
+    """The rows, those of objects and arrays followed by their members where they are toggled.
+
+    An empty object or array has nothing to fold; the first thing that is added to it is a member.
+    """
     for row in rows:
         if toggled is None or row.value_path is None or not isinstance(row.value, dict | list):
             yield row
             continue
         is_open = row.id in toggled
-        add = _add(row) if is_open else None
+        add = _add(row) if is_open or not row.value else None
         adds = (add, *row.adds) if add is not None else row.adds
-        yield replace(row, fold="open" if is_open else "closed", adds=adds)
+        yield replace(row, fold=("open" if is_open else "closed") if row.value else None, adds=adds)
         if is_open:
             yield from with_members(_members(row, row.value_path, add), toggled)
 

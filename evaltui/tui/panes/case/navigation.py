@@ -183,7 +183,7 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
         row = self.row
         if row is not None and row.fold == "closed":
             self._toggle_fold(row.id)
-        elif row is not None and row.fold == "open" and row.value != {} and row.value != []:
+        elif row is not None and row.fold == "open":
             self.move_by(1)
 
     def action_fold(self) -> None:
