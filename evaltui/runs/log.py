@@ -39,6 +39,9 @@ from evaltui.text.values import in_words
 VERSION = 3
 SUFFIX = ".jsonl"
 RUNS = "runs"
+# The number that was taken last, of a run that may have no log yet.
+_LAST_NUMBER = ".number"
+_MOST_DIGITS = 9
 
 # Events come by the thousand: they are written together, at most this many seconds late.
 _FLUSH_EVERY = 0.2
@@ -75,7 +78,7 @@ class RunLog:
         Raises OSError where the folder cannot be written.
         """
         folder = make_own_folder(agent_dir, RUNS)
-        number = header.get("number") or next_number(agent_dir)
+        number = header.get("number") or take_number(agent_dir)
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
@@ -225,6 +228,25 @@ def next_number(agent_dir: Path) -> int:
         found = re.match(r'\{"kind":"header".*?"started":"[^"]*","number":(\d+)', file.readline())
     # Earlier versions did not number them.
     return 1 + (int(found[1]) if found else len(logs))
+
+
+def take_number(agent_dir: Path) -> int:
+    """As `next_number`, but no other run gets this one, also where several begin at once. Raises OSError."""
+    path = make_own_folder(agent_dir, RUNS) / _LAST_NUMBER
+    with open(path, "a+", encoding="ascii", errors="replace", opener=_private_no_link) as file:
+        # Released when the file is closed. Not every file system has locks.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        last = file.read(_MOST_DIGITS)
+        number = max(next_number(agent_dir), 1 + (int(last) if last.isdecimal() else 0))
+        file.truncate(0)
+        file.write(str(number))
+    return number
+
+
+def _private_no_link(path: str, flags: int) -> int:
+    return private(path, flags | os.O_NOFOLLOW)
 
 
 def runs_folder(agent_dir: Path) -> Path:

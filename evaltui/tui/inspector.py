@@ -164,7 +164,7 @@ class Inspector(Beside):
         self._drawn = drawn, inspected.state
         several = len(inspected.tabs) > 1
         self.tabs.display = self._rule.display = several
-        hint = f"{key_of('step_back')} back" if self.in_place else ""
+        hint = f"{key_of('step_back')} back " if self.in_place else ""
         self.tabs.show([one.name for one in inspected.tabs], tab.name, hint)
         self.show((Tab(self._pane.id or "", "", "Inspector", None, True),), [], focused=self.lines.has_focus)
 

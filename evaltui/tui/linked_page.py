@@ -100,7 +100,8 @@ class LinkedPage(PagePane, can_focus=True, inherit_bindings=False):
             (text, role.replace("surface", tint).replace("faint", "muted"))
             for text, role in divided(inside, 1)[1]
         ]
-        return [(" ", ""), *before, ("▌", f"bold accent {tint}"), *shown, *after]
+        # The marker stays on the card's own ground: where the tint is a reversed one, it would be a gap.
+        return [(" ", ""), *before, ("▌", "bold accent surface"), *shown, *after]
 
     def row_role(self, number: int) -> str:
         link = self.link
