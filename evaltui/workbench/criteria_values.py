@@ -64,6 +64,8 @@ def value_of(row: Row, text: str) -> Any:
             return number
         case OptionRow(option=Option(kind="whole number", least=least)):
             return _whole(text, least or 0)
+        case OptionRow(option=Option(path=("function",))) if not text.rpartition(".")[0]:
+            raise ValueError("must be the path of a function, such as my_agent.metrics.my_metric")
         case SettingRow(name="runs"):
             return _whole(text, 1)
         case SettingRow(name="pass_if"):

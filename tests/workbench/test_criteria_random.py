@@ -5,7 +5,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.config_validation import validate_config
@@ -83,6 +83,8 @@ def change(criteria, row, random):
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(start=st.sampled_from(STARTS), seed=st.integers(0, 10_000), changes=st.integers(1, 20))
+# A function that is no path.
+@example(start=STARTS[2], seed=985, changes=2)
 async def test_changes_are_undone_to_the_letter_and_never_make_what_cannot_be_read(
     folder, start, seed, changes
 ):
