@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Offset, Region
@@ -14,9 +15,11 @@ from textual.widget import Widget
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, Span, cells, draw, fit
+from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.writer import MAX_WIDTH, Page
 from evaltui.tui.textual_private import HearingScreen
 from evaltui.tui.widgets.lines import LineView, ScrolledLines, content
+from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -27,6 +30,12 @@ class Copied(NamedTuple):
     what: str
     """Name of the text, as in `the trace of late_order`."""
     text: str
+
+
+class PaneForm(Vertical):
+    """A form in a pane: its keys are those of every form."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.FORM)
 
 
 class Pane(LineView, can_focus=True, inherit_bindings=False):

@@ -11,6 +11,7 @@ from requesting_agents import DESK, write_agent
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.save_case import SaveCaseScreen
+from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
 from evaltui.workbench.workbench import Workbench
 
@@ -33,25 +34,31 @@ async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
         await pilot.press("4")
         await until(pilot, lambda: isinstance(app.focused, MessageField))
         await send("pay wire", 1)
-        assert "Confirm pay(amount=3)?" in screen_text(app)
-        assert "respond to adk_request_confirmation 1/2: yes or no" in screen_text(app)
+        await until(pilot, lambda: isinstance(app.focused, ChoiceLine))
+        assert screen_text(app).count("Confirm pay(amount=3)?") == 2
+        assert "Confirmation requested 1/2" in screen_text(app)
 
-        # What the call does not take is said, and stays to be changed.
-        app.focused.insert("perhaps")
+        # Nothing is approved unless that is chosen.
         await pilot.press("enter")
-        await until(pilot, lambda: "type yes or no" in screen_text(app))
-        assert (app.focused.text, len(chat.transcript.turns)) == ("perhaps", 1)
-        app.focused.clear()
-
-        await send("yes", 2)
+        await until(pilot, lambda: "decision: choose Approve, Reject" in screen_text(app))
+        assert len(chat.transcript.turns) == 1
+        await pilot.press("right", "ctrl+s")
+        await until_ran(pilot, lambda: not chat.busy and len(chat.transcript.counted()) == 2)
         assert 'response to adk_request_confirmation: {"confirmed": true}' in screen_text(app)
-        # A message in between sets the other call aside; it can still be turned to.
-        await pilot.press("f7")
+
+        # What is typed stays while a message is written, which sets the other call aside.
+        await until(pilot, lambda: isinstance(app.focused, ChoiceLine))
+        await pilot.press("right", "tab", *"{]", "enter")
+        await until(pilot, lambda: "payload: must be JSON" in screen_text(app))
+        await pilot.press("escape")
         await until(pilot, lambda: "1 call waits for a response" in screen_text(app))
+        assert isinstance(app.focused, MessageField)
         await send("hello", 3)
         assert "Nothing to do." in screen_text(app)
         await pilot.press("f7")
-        await send('yes {"at_most": 2}', 4)
+        await until(pilot, lambda: isinstance(app.focused, ChoiceLine))
+        await pilot.press("tab", "backspace", *'"at_most": 2}', "ctrl+s")
+        await until_ran(pilot, lambda: not chat.busy and len(chat.transcript.counted()) == 4)
         assert chat.waiting() == []
 
         await pilot.press("ctrl+t")

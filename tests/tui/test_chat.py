@@ -232,13 +232,13 @@ async def test_a_file_goes_along_as_a_chip(desk, tmp_path):
             app.screen.query_one("QuestionInput").value = str(tmp_path / "dot.png")
             await pilot.press("enter")
             await until(pilot, lambda: not isinstance(app.screen, PromptScreen))
-        await until(pilot, lambda: screen_text(app).count("[image/png 2 KB dot.png]") == 2)
+        await until(pilot, lambda: screen_text(app).count("dot.png  image/png  2 KB") == 2)
         await pilot.press("backspace")
-        await until(pilot, lambda: screen_text(app).count("[image/png 2 KB dot.png]") == 1)
+        await until(pilot, lambda: screen_text(app).count("dot.png  image/png  2 KB") == 1)
         await say(app, pilot, "see")
         await until(pilot, lambda: "You said: see and sent 1 file" in screen_text(app))
         assert "[image/png 2 KB]" in screen_text(app)
-        assert "dot.png]" not in screen_text(app)
+        assert "dot.png" not in screen_text(app)
 
 
 async def test_the_end_is_followed_until_one_looks_elsewhere(desk):

@@ -146,13 +146,11 @@ def test_a_call_stands_beside_what_was_expected(tree):
     assert written(write_expected, span(tree, "tool"), None) == ["Nothing expected here"]
 
 
-def test_a_request_to_a_person_stands_in_a_frame():
-    row = Row("request", 0, "home", "Unlock the door?", takes="yes or no", asks="confirmation")
+def test_a_request_to_a_person_stands_at_its_call():
+    row = Row("request", 0, "home", "Unlock the door?", asks="confirmation")
     lines = text(write_row(row, 60, 12, None, unfolded=False))
-    assert "╭─ Confirmation requested ─" in lines[0]
+    assert "● Confirmation requested" in lines[0]
     assert "│ Unlock the door?" in lines[1]
-    assert "│ takes  yes or no" in lines[2]
-    assert {len(line) for line in lines} == {60}
 
 
 def test_the_inspector_of_a_chat_says_which_turn_changed_the_state():

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evaltui.core.conversation.waiting import CONFIRMATION, CREDENTIAL, INPUT, WaitingCall, response_content
+from evaltui.core.conversation.waiting import (
+    CONFIRMATION,
+    CREDENTIAL,
+    INPUT,
+    REQUESTS,
+    WaitingCall,
+    response_content,
+)
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import text_of
 from evaltui.core.model.problems import format_path
@@ -66,6 +73,13 @@ def request_of(call: WaitingCall) -> HumanRequest:
 def expected_call(waiting: Sequence[WaitingCall]) -> WaitingCall | None:
     """The call that what is typed next is the response to."""
     return next((call for call in waiting if not call.set_aside), None)
+
+
+def asker_of(call: WaitingCall) -> str:
+    """Who waits for the response: the tool that is to be confirmed or that takes longer, else the agent."""
+    if call.name not in REQUESTS:
+        return call.name
+    return text_of(_object(call.args.get("originalFunctionCall")).get("name")) or "the agent"
 
 
 def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:
@@ -150,7 +164,7 @@ def _confirm(text: str) -> Json:
 def _payload(text: str) -> Any:
     given = _json(text)
     if given is _NO_JSON:
-        raise ResponseError(f"the payload must be JSON: {_why_not(text)}")
+        raise ResponseError(f"the payload must be JSON: {why_no_json(text)}")
     return given
 
 
@@ -158,28 +172,28 @@ def _give(schema: Mapping[str, Any] | None, text: str) -> Json:
     if schema is None:
         given = _json(text)
         return _wrapped(given) if isinstance(given, dict) else {"result": text}
-    if _asks_to_confirm(schema):
+    if asks_to_confirm(schema):
         return _confirm(text)
     problems = []
-    for value in _readings(schema, text):
+    for value in readings(schema, text):
         found = check_value(schema, value)
         if not found:
             return _wrapped(value)
         problems.append(found[0])
     if not problems:
-        raise ResponseError(f"must be JSON, {_takes(schema)}: {_why_not(text)}")
+        raise ResponseError(f"must be JSON, {_takes(schema)}: {why_no_json(text)}")
     first = problems[0]
     place = f"{format_path(first.path)}: " if first.path else ""
     raise ResponseError(f"{place}{first.message}")
 
 
-def _asks_to_confirm(schema: Mapping[str, Any]) -> bool:
+def asks_to_confirm(schema: Mapping[str, Any]) -> bool:
     """Whether it is the schema of ADK's ToolConfirmation, by which a workflow asks to confirm a node."""
     properties = schema.get("properties")
     return schema.get("title") == "ToolConfirmation" and isinstance(properties, dict)
 
 
-def _readings(schema: Mapping[str, Any], text: str) -> Iterator[Any]:
+def readings(schema: Mapping[str, Any], text: str) -> Iterator[Any]:
     """What a text may stand for, the likeliest first."""
     given = _json(text)
     kind = schema.get("type")
@@ -205,7 +219,7 @@ def _wrapped(value: Any) -> Json:
 def _takes(schema: Mapping[str, Any] | None) -> str:
     if schema is None:
         return "text or JSON"
-    if _asks_to_confirm(schema):
+    if asks_to_confirm(schema):
         return "yes or no"
     return schema_in_words(schema)
 
@@ -246,7 +260,7 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _why_not(text: str) -> str:
+def why_no_json(text: str) -> str:
     try:
         json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

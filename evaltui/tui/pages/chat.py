@@ -165,7 +165,7 @@ def _called(row: Row) -> Line:
     return [("→ ", "tool"), (visible(row.text), "bold"), *arguments_line(row.args, _LONGEST_CALL)]
 
 
-_ASKED = {
+REQUESTED = {
     "confirmation": "Confirmation requested",
     "input": "Input requested",
     "credential": "Credential requested",
@@ -174,18 +174,13 @@ _ASKED = {
 
 
 def _request(row: Row, room: int) -> Iterator[Line]:
-    """In a frame: what is asked, what comes with it, and what may be typed."""
-    inner = room - 4
-    title = f" {_ASKED.get(row.asks, 'Requested')} "
-    yield [("╭─", "warning"), (title, "bold warning"), ("─" * (room - 3 - cell_len(title)) + "╮", "warning")]
-    lines = wrap([(visible_block(row.text[:_LONGEST_TEXT]), "bold")], inner)
+    """What is asked and what comes with it, beside an amber bar."""
+    lines: list[Line] = [[(REQUESTED.get(row.asks, "Requested"), "bold warning")]]
+    lines += wrap([(visible_block(row.text[:_LONGEST_TEXT]), "bold")], room - 2)
     for name, data in (row.args or {}).items():
-        lines += wrap([(f"{visible(name)}  ", "key"), *value_line(data, _LONGEST_CALL)], inner)
-    lines += wrap([("takes  ", "muted"), (visible(row.takes), "muted")], inner)
-    for line in lines:
-        fill = " " * max(0, inner - cells(line))
-        yield [("│ ", "warning"), *line, (f"{fill} │", "warning")]
-    yield [(f"╰{'─' * (room - 2)}╯", "warning")]
+        lines += wrap([(f"{visible(name)}  ", "key"), *value_line(data, _LONGEST_CALL)], room - 2)
+    for number, line in enumerate(lines):
+        yield [("● " if number == 0 else "│ ", "warning"), *line]
 
 
 def _outcome(row: Row, room: int, *, unfolded: bool) -> Line:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from evaltui.core.conversation.responding import asker_of, expected_call
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, WORDS, counts, glyph
@@ -62,6 +63,19 @@ def _fitting(facts: list[str], room: int) -> Line:
     while facts and len(" · ".join(facts)) > room:
         facts = facts[:-1]
     return [(" · ".join(facts), "muted")]
+
+
+def status_line(workbench: Workbench, width: int) -> Line:
+    """Who waits for a response of the user, then the run."""
+    call = expected_call(workbench.chat.waiting())
+    if call is None:
+        return run_line(workbench, width)
+    waits: Line = [
+        ("● ", "warning"),
+        (visible(asker_of(call)), "bold"),
+        (" is waiting for your response", ""),
+    ]
+    return [*waits, _GAP, *run_line(workbench, max(0, width - cells(waits) - cells([_GAP])))]
 
 
 def run_line(workbench: Workbench, width: int) -> Line:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 from evaltui.text.glyphs import BAR
 from evaltui.text.lines import Line, both_ends, cells, cut, wrap
 from evaltui.text.values import visible
-from evaltui.tui.pages.status import header_ends, run_line
+from evaltui.tui.pages.status import header_ends, status_line
 from evaltui.tui.pane import Tab, fitting, tab_columns, tab_parts
 from evaltui.tui.widgets.lines import ActionLine, LineView, OneLine, paint
 from evaltui.workbench.actions import BY_ID, Action, Scope, chain_of, hints, keys_of
@@ -89,7 +89,7 @@ class Status(Bar):
 
     def line(self, width: int) -> Line:
         message = self._fresh_message
-        run: Line = [(" ", ""), *run_line(self._workbench, width)]
+        run: Line = [(" ", ""), *status_line(self._workbench, width)]
         if message is None:
             return cut(run, width)
         said: Line = [(visible(message.text), ""), (" ", "")]

@@ -16,7 +16,7 @@ from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
 from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, Layout
-from evaltui.tui.pane import Beside, Copied
+from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.screens.main_panes import Panes
@@ -120,6 +120,8 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             return Scope.FILTER
         if isinstance(self.focused, MessageField):
             return Scope.MESSAGE
+        if self.focused is not None and any(isinstance(node, PaneForm) for node in self.focused.ancestors):
+            return Scope.FORM
         if isinstance(self.focused, Input | TextArea):
             return Scope.FIELD if isinstance(self.focused, FieldLine) else Scope.TEXT
         if self.focused is not None and any(isinstance(node, Beside) for node in self.focused.ancestors):

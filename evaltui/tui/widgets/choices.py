@@ -91,9 +91,12 @@ class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
             super().__init__()
             self.line = line
 
-    def __init__(self, label: str, options: Sequence[str], chosen: int = 0, *, id: str) -> None:
+    def __init__(
+        self, label: str, options: Sequence[str], chosen: int = 0, *, id: str, column: int = LABEL
+    ) -> None:
         super().__init__(id=id)
         self._label = label
+        self._column = column
         self._options = list(options)
         self.chosen = chosen
         """Number of the chosen option, 0-based."""
@@ -122,10 +125,10 @@ class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
         ]
 
     def _fits(self, chips: Sequence[Line], width: int) -> bool:
-        return LABEL + sum(map(cells, chips)) <= width
+        return self._column + sum(map(cells, chips)) <= width
 
     def line(self, width: int) -> Line:
-        label: Line = [(pad(self._label, LABEL), "muted")]
+        label: Line = [(pad(self._label, self._column), "muted")]
         remark: Line = [(f" {visible(self.remark)}", "muted")]
         chips = self._chips()
         if self._fits(chips, width):
@@ -144,7 +147,7 @@ class ChoiceLine(OneLine, can_focus=True, inherit_bindings=False):
         if not self._fits(chips, self.size.width):
             self.step(1)
             return
-        left = event.x - LABEL
+        left = event.x - self._column
         for number, chip in enumerate(chips):
             if 0 <= left < cells(chip):
                 self.step(number - self.chosen)

@@ -20,7 +20,7 @@ RowKind = Literal[
     "file",  # an agent sends a file
     "call",  # text is the tool; result and duration once there is one, `partial` while there may be
     "result",  # of a call that is not shown; text is the tool
-    "request",  # text is what is asked of the user; args are its payload, and the call's of a tool; takes
+    "request",  # text is what is asked of the user; args are its payload, and the call's of a tool
     "transfer",  # text is the agent that takes over
     "state",  # changes, before and after
     "error",  # error
@@ -48,8 +48,7 @@ class Row:
     """`turn` is the index of its turn in the transcript. `text` is foreign: of any length, in many lines.
 
     `depth` counts the calls that it happened inside of. Durations are in seconds. `events` are what it opens:
-    of a call, the call and its results. `takes` says what may be typed as the response to a request, `asks`
-    is its kind.
+    of a call, the call and its results. `asks` is the kind of a request.
     """
 
     kind: RowKind
@@ -60,7 +59,6 @@ class Row:
     partial: bool = False
     files: tuple[FileShown, ...] = ()
     args: Json | None = None
-    takes: str = ""
     asks: str = ""
     result: Json | None = None
     changes: tuple[StateDiff, ...] = ()
@@ -243,7 +241,7 @@ class _TurnRows:
         if request is not None:
             payload = None if request.payload is None else {"payload": request.payload}
             asks = replace(row, kind="request", text=request.message, args=payload)
-            asks = replace(asks, takes=request.takes, asks=request.kind)
+            asks = replace(asks, asks=request.kind)
             if request.kind == "long-running":
                 self._waits.append(replace(asks, args=None))
             else:

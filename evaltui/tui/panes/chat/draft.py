@@ -9,6 +9,7 @@ from evaltui.core.conversation.responding import ResponseError, expected_call, r
 from evaltui.core.conversation.waiting import WaitingCall, response_content, responses_in
 from evaltui.core.model.events import Json, describe_response
 from evaltui.text.figures import counted, show_size
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.exchange import Attached
@@ -32,6 +33,21 @@ class MessageDraft:
     @property
     def has_attached(self) -> bool:
         return bool(self._attached)
+
+    @property
+    def changed_response(self) -> Json | None:
+        """The response that is sent again, to be changed; None for a message or a new response."""
+        return self._response
+
+    @property
+    def has_chosen_call(self) -> bool:
+        """Whether the user has turned to a call."""
+        return bool(self._chosen)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether what is sent takes the place of something sent before."""
+        return self.instead_of is not None or self._response is not None
 
     def begin(self, content: Json) -> str:
         """Take over a message; returns its text for the field."""
@@ -73,6 +89,14 @@ class MessageDraft:
         gone = WaitingCall(str(changed.get("id") or ""), name, {}, 0, 0)
         return next(same, None) or next(like, gone)
 
+    def turn_to_message(self) -> None:
+        """Write a message; the calls wait."""
+        self._chosen = ""
+
+    def responded(self) -> None:
+        """The call that was turned to has its response; what is being written stays."""
+        self._chosen = None
+
     def turn_to_next(self, waiting: Sequence[WaitingCall]) -> None:
         """Respond to the next call, or send a message, in turns."""
         targets = ["", *(call.id for call in waiting)]
@@ -102,13 +126,15 @@ class MessageDraft:
             self._attached.pop()
 
     def chips(self, number: int | None, waiting: Sequence[WaitingCall] = ()) -> Line:
-        """What goes along, that it replaces turn `number`, from 0, and which call it responds to."""
+        """What goes along, that it replaces turn `number`, from 0, and which of the calls it responds to."""
         line: Line = []
         if number is not None:
             line += [(f"in place of turn {number + 1} ", "bold"), ("and all that followed  ", "muted")]
+        if waiting:
+            line += [*_addressee(self.target(waiting), waiting), ("   ", "")]
         for name, part in self._attached:
-            line += [(_chip(name, part), "bold accent"), (" ", "")]
-        return [*line, *_addressee(self.target(waiting), waiting)] if waiting else line
+            line += [(f" {_chip(name, part)} ", "bold sel"), (" ", "")]
+        return line
 
     # Messages sent before
 
@@ -137,7 +163,8 @@ def _addressee(target: WaitingCall | None, waiting: Sequence[WaitingCall]) -> Li
     """The call that is responded to, and what it takes; or that others wait while a message is written."""
     if target is None:
         waits = counted(len(waiting), "call waits", "calls wait")
-        return [("message  ", "bold accent"), (f"{waits} for a response", "muted")]
+        respond: Line = [("   ", ""), (key_of("respond_to_next"), "bold accent"), (" respond", "muted")]
+        return [("● ", "warning"), (f"{waits} for a response", ""), *respond]
     several = len(waiting) > 1 and target in waiting
     number = f" {waiting.index(target) + 1}/{len(waiting)}" if several else ""
     head: Line = [("respond to ", "muted"), (f"{visible(target.name)}{number}", "bold accent")]
@@ -154,7 +181,7 @@ def _chip(name: str, part: Json) -> str:
     elif link is not None:
         kind, what = str(link.get("mime_type") or "file"), "linked"
     elif response := part.get("function_response"):
-        return f"[{describe_response(response)}]"
+        return describe_response(response)
     else:
         kind, what = "part", ", ".join(part)
-    return f"[{' '.join(visible(known) for known in (kind, what, name) if known)}]"
+    return "  ".join(visible(known) for known in (name, kind, what) if known)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
 
-from evaltui.core.conversation.responding import ResponseError
-from evaltui.core.conversation.waiting import WaitingCall
+from evaltui.core.conversation.request_fields import RequestField, fields_of, typed_into
+from evaltui.core.conversation.responding import ResponseError, request_of
+from evaltui.core.conversation.waiting import WaitingCall, response_content
+from evaltui.core.model.events import Json
 from evaltui.text.figures import counted, show_duration, show_number, some_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
@@ -20,7 +25,9 @@ from evaltui.tui.exchange import (
     edit_outside,
     read_attached,
 )
+from evaltui.tui.pages.chat import REQUESTED
 from evaltui.tui.panes.chat.draft import MessageDraft
+from evaltui.tui.panes.chat.request_form import RequestForm
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.tui.widgets.fields import MessageField
@@ -36,7 +43,12 @@ from evaltui.workbench.workbench import Workbench
 def _next_steps(workbench: Workbench) -> Line:
     """From a conversation to the first case, as long as that is not made."""
     chat = workbench.chat
-    if chat.has_saved or not has_few_cases(workbench.sets) or chat.refuses_to_save() is not None:
+    if (
+        chat.has_saved
+        or chat.waiting()
+        or not has_few_cases(workbench.sets)
+        or chat.refuses_to_save() is not None
+    ):
         return []
     line: Line = [("Next", "muted")]
     for action, title in (("save_as_case", "Save as case"), ("run", "Run it")):
@@ -57,6 +69,11 @@ class ChatMessage(Vertical):
         self._rows = rows
         self._draft = MessageDraft()
         self.field = MessageField(self.detach, id=f"{id}-field")
+        self._form: RequestForm | None = None
+        # The call and the changed response that the form is for; what was typed for other calls, by id.
+        self._form_of: tuple[str, Json | None] = "", None
+        self._typed: dict[str, dict[str, str]] = {}
+        self._line = Horizontal(id=f"{id}-line")
         self._rule = DrawnLine(self._draw_rule)
         self._chips = DrawnLine(lambda width: self.chips(), id=f"{id}-chips")
 
@@ -76,14 +93,20 @@ class ChatMessage(Vertical):
         self.write()
 
     def write(self) -> None:
-        """Gives the focus to the field."""
+        """Gives the focus to the field, or to the form that stands in its place."""
         self.follow()
-        self.screen.set_focus(self.field, scroll_visible=False)
+        self.screen.set_focus(self.entry, scroll_visible=False)
+
+    @property
+    def entry(self) -> Widget:
+        """What is typed in: the field of the message, or the first one of the form."""
+        shown = self._form is not None and self._form.display and self._form.is_mounted
+        return self._form.first if self._form is not None and shown else self.field
 
     def compose(self) -> ComposeResult:
         yield self._rule
         yield self._chips
-        with Horizontal(id=f"{self.id}-line"):
+        with self._line:
             yield DrawnLine(
                 lambda width: [("› ", "bold accent" if self.field.has_focus else "muted")],
                 id=f"{self.id}-prompt",
@@ -93,7 +116,7 @@ class ChatMessage(Vertical):
     def _draw_rule(self, width: int) -> Line:
         left, right = self.note()
         left = left or _next_steps(self._workbench)
-        heavy = self.field.has_focus
+        heavy = self.has_focus_within
         if left:
             return rule(left, right, width, heavy=heavy)
         stroke, role = ("━", "bold accent") if heavy else ("─", "muted")
@@ -104,12 +127,14 @@ class ChatMessage(Vertical):
 
     def follow(self) -> None:
         """Draw what may have changed around the field."""
+        self._follow_form()
         self._chips.display = bool(self._chips.line(self.size.width))
         self._chips.refresh()
         self._rule.refresh()
 
     def on_click(self, event: events.Click) -> None:
-        self.field.focus()
+        if self._line.display:
+            self.field.focus()
 
     def on_descendant_focus(self) -> None:
         self._rule.refresh()
@@ -150,7 +175,100 @@ class ChatMessage(Vertical):
         return changed
 
     def chips(self) -> Line:
-        return self._draft.chips(self._replaced, self._waiting)
+        # The form says itself which call it is for.
+        has_form = self._form is not None and self._form.display
+        return self._draft.chips(self._replaced, () if has_form else self._waiting)
+
+    # The form of a call that waits
+
+    def _follow_form(self) -> None:
+        """Shows the form in place of the field while a call waits that says what it takes."""
+        if not self.is_mounted:
+            return
+        waiting = self._waiting
+        call, fields, typed = self._asked(waiting)
+        if call is None:
+            self._show_field(self._draft.target(waiting))
+            return
+        of = call.id, self._draft.changed_response
+        if self._form is None or self._form_of != of:
+            self._put_form_aside()
+            self._form, self._form_of = RequestForm(call, fields, typed, self._respond, self._later), of
+            self.mount(self._form, after=self._chips)
+        several = len(waiting) > 1 and call in waiting
+        self._form.place(f"{waiting.index(call) + 1}/{len(waiting)}" if several else "")
+        if not self._form.display or self._line.display:
+            self._form.display = True
+            self.call_after_refresh(self._hide_field)
+
+    def _asked(
+        self, waiting: Sequence[WaitingCall]
+    ) -> tuple[WaitingCall | None, list[RequestField], dict[str, str]]:
+        """The call to show a form for, its fields and what is in them; None to type as text."""
+        call, changed = self._draft.target(waiting), self._draft.changed_response
+        fields = fields_of(call) if call is not None else []
+        nothing: tuple[None, list[RequestField], dict[str, str]] = None, [], {}
+        if call is None or not fields:
+            return nothing
+        if changed is not None:
+            typed = typed_into(fields, changed.get("response"))
+            return nothing if typed is None else (call, fields, typed)
+        # Who is writing goes on writing.
+        writes = self.field.text.strip() and not self._draft.has_chosen_call
+        is_shown = self._form is not None and self._form.display and self._form_of == (call.id, None)
+        return nothing if writes and not is_shown else (call, fields, self._typed.get(call.id, {}))
+
+    def _put_form_aside(self) -> None:
+        if self._form is not None:
+            if self._form_of[1] is None and self._form.is_mounted:
+                self._typed[self._form.call.id] = self._form.typed()
+            self._form.remove()
+        self._form = None
+
+    def _hide_field(self) -> None:
+        if self._form is None or not self._form.display:
+            return
+        if self.has_focus_within or self.screen.focused is None:
+            self._form.enter()
+        self._line.display = False
+        self.follow()
+
+    def _show_field(self, call: WaitingCall | None) -> None:
+        """In a frame while what is typed is the response to a call."""
+        self._line.display = True
+        self._line.set_class(call is not None, "-request")
+        self._line.border_title = REQUESTED[request_of(call).kind] if call is not None else ""
+        if self._form is not None and self._form.display:
+            had_focus = self._form.has_focus_within
+            self._form.display = False
+            if had_focus:
+                self.screen.set_focus(self.field, scroll_visible=False)
+
+    def _later(self) -> None:
+        """What is in the form stays; a message is written meanwhile."""
+        if self._draft.instead_of is not None:
+            self.action_leave_message()
+            return
+        self._draft.turn_to_message()
+        self.follow()
+
+    def _respond(self, response: Json) -> None:
+        if reason := self._chat.refuses_to_send():
+            self._workbench.say(reason)
+            return
+        if self._form is None:
+            return
+        content, replaced = response_content(self._form.call, response), self._replaced
+        self._typed.pop(self._form.call.id, None)
+        self._form.remove()
+        self._form = None
+        if self._draft.replaces:
+            self.field.begin(self._draft.end())
+        else:
+            self._draft.responded()
+        self._line.display = True
+        self.screen.set_focus(self.field, scroll_visible=False)
+        self._send(content, replaced)
 
     @property
     def _waiting(self) -> list[WaitingCall]:
@@ -182,6 +300,10 @@ class ChatMessage(Vertical):
             return
         replaced = self._replaced
         self.field.begin(self._draft.end())
+        self._send(content, replaced)
+
+    def _send(self, content: Json, replaced: int | None) -> None:
+        """`replaced` is the index of the turn in whose place it is sent; None for a new turn."""
         self.call_after_refresh(self._rows.show_end)
         if replaced is None:
             self._chat.send(content)

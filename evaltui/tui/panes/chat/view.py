@@ -57,7 +57,6 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         self._drawn: Hashable = None
         self._showed_cursor = True
         self._rows_seen = 0
-        self._told_of = ""
         self._inspector = Inspector(workbench, self, self._look, _ROOM, id="chat-inspector")
 
     def beside(self) -> Beside:
@@ -71,7 +70,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
 
     @property
     def entry(self) -> Widget:
-        return self._inspector.lines if self._inspector.in_place else self._message.field
+        return self._inspector.lines if self._inspector.in_place else self._message.entry
 
     # Around the rows
 
@@ -146,24 +145,12 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             self.call_after_refresh(self.show_end)
         if not self.lines_below:
             self._rows_seen = len(self._rows.rows)
-        self._tell_who_waits()
         self._message.take_proposal()
         self._message.follow()
         self._inspector.follow()
         if self.shows_cursor != self._showed_cursor:
             self._showed_cursor = self.shows_cursor
             self.refresh()
-
-    def _tell_who_waits(self) -> None:
-        """Once for each call that comes to wait for a response."""
-        waiting = self._chat.waiting()
-        newest = waiting[-1].id if waiting else ""
-        if newest != self._told_of:
-            self._told_of = newest
-            if waiting:
-                asked = waiting[-1].args.get("originalFunctionCall") or {}
-                name = str(asked.get("name") or waiting[-1].name)
-                self._workbench.say(f"{visible(name)} is waiting for your response")
 
     def _widen(self, first: int) -> bool:
         """Whether the column of names has become wider."""
@@ -199,7 +186,7 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     @property
     def shows_cursor(self) -> bool:
         # While one writes, it would only be in the way of reading.
-        return not self._message.field.has_focus
+        return not self._message.has_focus_within
 
     def height(self, number: int) -> int:
         rows = self._rows.rows

@@ -1,0 +1,215 @@
+"""The fields of a form for a call that waits, made from the schema of its response."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import Any, Literal
+
+from evaltui.core.conversation.responding import (
+    ResponseError,
+    asks_to_confirm,
+    readings,
+    request_of,
+    respond,
+    schema_in_words,
+    why_no_json,
+)
+from evaltui.core.conversation.waiting import WaitingCall
+from evaltui.core.model.events import Json
+from evaltui.core.model.problems import format_path
+from evaltui.core.model.tool_schema import check_value
+from evaltui.text.values import show_value, visible
+
+FieldKind = Literal["choice", "text", "number", "date", "json"]
+
+_FORMATS = {
+    "date": ("date, YYYY-MM-DD", date.fromisoformat),
+    "time": ("time, HH:MM", time.fromisoformat),
+    "date-time": ("date and time, YYYY-MM-DDTHH:MM", datetime.fromisoformat),
+}
+_MOST_EXAMPLE = 60
+
+
+@dataclass(frozen=True)
+class RequestField:
+    """A field of the form."""
+
+    name: str
+    """The member of the response that it fills; "" where it is all of the response."""
+    label: str
+    kind: FieldKind
+    schema: Mapping[str, Any]
+    """Of the value, with the definitions that it refers to."""
+    required: bool
+    takes: str
+    """What may be typed, in a few words."""
+    initial: str = ""
+    """What is in it at first; of a choice, the label of the option, "" for none."""
+    options: tuple[Any, ...] = ()
+    """The values of a choice."""
+    labels: tuple[str, ...] = ()
+    """What the values of a choice are called."""
+
+
+class FieldError(ResponseError):
+    """What is in a field is no value for it; `field` is its name."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def fields_of(call: WaitingCall) -> list[RequestField]:
+    """The fields of a form, none where one text has to do: the schema is unknown or of another shape."""
+    request = request_of(call)
+    schema = request.schema
+    if request.kind == "confirmation" or (schema is not None and asks_to_confirm(schema)):
+        return _confirmation_fields(request.payload if request.kind == "confirmation" else None)
+    if schema is None:
+        return []
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or not properties:
+        whole = _field("", schema, schema, required=True)
+        return [whole] if whole.kind == "choice" else []
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
+    return [_field(str(name), one, schema, required=name in needed) for name, one in properties.items()]
+
+
+def response_of(call: WaitingCall, fields: Sequence[RequestField], typed: Mapping[str, str]) -> Json:
+    """The response that is typed into the fields, by name. Raises FieldError, else ResponseError."""
+    values = {field.name: _value(field, text) for field in fields if (text := _typed(field, typed))}
+    whole = values.get("", values)
+    return respond(call, json.dumps(whole, ensure_ascii=False))
+
+
+def typed_into(fields: Sequence[RequestField], response: Any) -> dict[str, str] | None:
+    """What the fields hold for a response; None where it has in it what no field is for."""
+    if not isinstance(response, Mapping):
+        return None
+    values = {"": response.get("result")} if [field.name for field in fields] == [""] else response
+    typed = {field.name: _text_of(field, values[field.name]) for field in fields if field.name in values}
+    if None in typed.values() or set(values) - set(typed):
+        return None
+    return {name: text for name, text in typed.items() if text is not None}
+
+
+def _confirmation_fields(payload: Any) -> list[RequestField]:
+    decision = RequestField(
+        "confirmed",
+        "decision",
+        "choice",
+        {"type": "boolean"},
+        required=True,
+        takes="",
+        options=(True, False),
+        labels=("Approve", "Reject"),
+    )
+    if payload is None:
+        return [decision]
+    takes = f"JSON, e.g. {show_value(payload, _MOST_EXAMPLE)}"
+    return [decision, RequestField("payload", "payload", "json", {}, required=False, takes=takes)]
+
+
+def _field(name: str, given: Any, root: Mapping[str, Any], *, required: bool) -> RequestField:
+    schema = _plain(given, root)
+    options, labels = _options(schema)
+    kind, takes = _kind(schema)
+    label = visible(name) or "response"
+    default = schema.get("default")
+    field = RequestField(name, label, kind, schema, required, takes, options=options, labels=labels)
+    initial = None if default is None else _text_of(field, default)
+    return RequestField(
+        name, label, kind, schema, required, takes, initial or "", options=options, labels=labels
+    )
+
+
+def _plain(given: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema with its reference followed and without null, which an empty field stands for."""
+    schema: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    further = {name: value for name, value in schema.items() if name in ("default", "description", "title")}
+    either = schema.get("anyOf")
+    if isinstance(either, list):
+        others = [one for one in either if not (isinstance(one, Mapping) and one.get("type") == "null")]
+        if len(others) == 1 and isinstance(others[0], Mapping):
+            schema = others[0]
+    definitions = root.get("$defs")
+    known = definitions if isinstance(definitions, Mapping) else {}
+    reference = str(schema.get("$ref", ""))
+    target = known.get(reference.removeprefix("#/$defs/")) if reference else None
+    schema = target if isinstance(target, Mapping) else schema
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kinds = [one for one in kind if one != "null"]
+        kind = kinds[0] if len(kinds) == 1 else kinds
+    plain = {**schema, **further, **({"$defs": known} if known else {})}
+    if kind is not None:
+        plain["type"] = kind.lower() if isinstance(kind, str) else kind
+    return plain
+
+
+def _options(schema: Mapping[str, Any]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    choices = schema.get("enum")
+    if isinstance(choices, list):
+        options = [choice for choice in choices if choice is not None]
+        return tuple(options), tuple(one if isinstance(one, str) else show_value(one) for one in options)
+    return ((True, False), ("Yes", "No")) if schema.get("type") == "boolean" else ((), ())
+
+
+def _kind(schema: Mapping[str, Any]) -> tuple[FieldKind, str]:
+    """The kind of a field, and what may be typed."""
+    given, form = schema.get("type"), str(schema.get("format", ""))
+    if _options(schema)[0]:
+        return "choice", ""
+    if given == "string":
+        return ("date", _FORMATS[form][0]) if form in _FORMATS else ("text", "text")
+    if given in ("integer", "number"):
+        return "number", str(given)
+    return "json", f"JSON, {schema_in_words({key: one for key, one in schema.items() if key != '$defs'})}"
+
+
+def _typed(field: RequestField, typed: Mapping[str, str]) -> str:
+    text = typed.get(field.name, "").strip()
+    if not text and field.required:
+        what = f"choose {', '.join(field.labels)}" if field.labels else f"missing; {field.takes}"
+        raise FieldError(field.name, f"{field.label}: {what}")
+    return text
+
+
+def _value(field: RequestField, text: str) -> Any:
+    if field.kind == "choice":
+        return field.options[field.labels.index(text)]
+    if field.kind == "date":
+        takes, read = _FORMATS[str(field.schema["format"])]
+        try:
+            read(text)
+        except ValueError:
+            raise FieldError(field.name, f"{field.label}: must be a {takes}") from None
+        return text
+    values = list(readings(field.schema, text)) or ([text] if field.kind == "number" else [])
+    anything = not {"type", "anyOf", "oneOf"} & set(field.schema)
+    if not values or (anything and why_no_json(text)):
+        raise FieldError(field.name, f"{field.label}: must be JSON: {why_no_json(text)}")
+    problems = []
+    for value in values:
+        found = check_value(field.schema, value)
+        if not found:
+            return value
+        problems.append(found[0])
+    first = problems[0]
+    place = format_path((field.label, *first.path))
+    raise FieldError(field.name, f"{place}: {first.message}")
+
+
+def _text_of(field: RequestField, value: Any) -> str | None:
+    """What a field holds for a value; None where it cannot."""
+    if field.kind == "choice":
+        same = [label for option, label in zip(field.options, field.labels, strict=True) if option is value]
+        same += [label for option, label in zip(field.options, field.labels, strict=True) if option == value]
+        return same[0] if same else None
+    if isinstance(value, str) and field.kind in ("text", "date"):
+        return value
+    return json.dumps(value, ensure_ascii=False)
