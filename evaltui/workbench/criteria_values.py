@@ -29,7 +29,7 @@ def next_threshold(row: MetricRow, threshold: float, direction: int, *, far: boo
     """One step up (1) or down (-1), within what the metric can give."""
     step = steps_of(row.interval)[far]
     moved = round(threshold + direction * step, 4)
-    low, high = row.interval or (-math.inf if row.assumed else 0.0, math.inf)
+    low, high = row.interval or (0.0, math.inf)
     # What is outside already is brought back, not moved further.
     return min(max(moved, low), high)
 
@@ -61,6 +61,8 @@ def value_of(row: Row, text: str) -> Any:
             number = _number(text)
             if interval and not assumed and not interval[0] <= number <= interval[1]:
                 raise ValueError(f"must be from {interval[0]:g} to {interval[1]:g}")
+            if (assumed or not interval) and number < 0:
+                raise ValueError("must be at least 0")
             return number
         case OptionRow(option=Option(kind="whole number", least=least)):
             return _whole(text, least or 0)

@@ -282,7 +282,9 @@ async def test_metrics_in_short_form_are_changed_as_others_are(greetings, monkey
     assert (words.interval, words.assumed, words.lower_is_better, words.ours) == ((0, 50), False, True, True)
     assert (free.interval, free.assumed, free.lower_is_better) == (None, True, False)
     assert criteria.check(words, "51") == "must be from 0 to 50"
-    assert criteria.check(free, "-7") is None
+    # A run refuses a threshold below 0 where the range is not known.
+    assert criteria.check(free, "-7") == "must be at least 0"
+    assert criteria.check(free, "70") is None
     scored(greetings, monkeypatch, {"one": [3.0], "two": [1.0]}, "words")
     assert metric(criteria, "words").trial.passing == 1
     criteria.type(words, "4")
