@@ -64,9 +64,15 @@ def describe_error(error: BaseException) -> Json:
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says, cut where it says too much; never raises."""
+    """What an exception says, cut where it says too much; never raises.
+
+    Of a syntax error without its file and line, which are told as its place.
+    """
     try:
-        message = str(error)
+        if isinstance(error, SyntaxError) and isinstance(error.filename, str):
+            message = str(error.msg)
+        else:
+            message = str(error)
     # `__str__` is the user's code, and may do anything.
     except BaseException as raised:
         return f"(no message: __str__ raised {type(raised).__name__})"

@@ -123,3 +123,12 @@ async def test_the_case_does_not_wait_for_its_time_out(write_agent):
     assert [one.status for one in result.cases] == [Status.ERROR] * len(said)
     types = [one.error.type if one.error else "" for one in result.cases]
     assert types == [KINDS[one] for one in said]
+
+
+def test_a_syntax_error_tells_its_place_once():
+    with pytest.raises(SyntaxError) as raised:
+        compile("def f(:\n", "/somewhere/agent.py", "exec")
+    described = describe_error(raised.value)
+    assert described["where"] == "agent.py:1"
+    assert described["message"] == "invalid syntax"
+    assert describe_error(SyntaxError("no place"))["message"] == "no place"

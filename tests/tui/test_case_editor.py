@@ -235,6 +235,7 @@ async def test_what_was_added_by_mistake_goes_with_escape(house):
         assert pane(app).is_editing
         await pilot.press("escape")
         assert case(app) == before
+        assert pane(app).row.id == ("turn", 0, "call", 0), "the row that it was added from"
         await go_to(app, pilot, "turn", 1)
         await pilot.press("o", "escape")
         assert case(app) == before

@@ -84,7 +84,9 @@ _FIRST = {
         "show_expected",
         "run_all",
         "chat_from_here",
-    )
+    ),
+    Scope.CASE: ("edit_field", "add_below", "run", "undo"),
+    Scope.TRACE: ("open_details", "back_to_result", "next_difference", "run"),
 }
 """What the footer shows first in some places, after what goes before everything: `ctrl+c cancel`."""
 

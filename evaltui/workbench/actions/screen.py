@@ -193,7 +193,7 @@ LISTED: tuple[Action, ...] = (
         "l",
         where=(Scope.TRACE, Scope.INSPECTOR),
         rank=1,
-        footer="tab",
+        footer="next tab",
     ),
     action(
         "previous_tab",

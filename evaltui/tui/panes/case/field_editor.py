@@ -41,8 +41,11 @@ class FieldEditor:
             self._pane.refuse_row(otherwise)
             return
         typing = self._new_typing(operation.then or ()) if operation.opens else None
+        before = self._pane.row
         if self._pane.do(operation, typing=typing) and operation.opens:
             self.edit(operation.opens, typing=typing, fresh=operation.make is not None)
+            if self.opened is not None and self.opened.fresh and before is not None:
+                self.opened.added_from = before.id
         if operation.opens and self.opened is None:
             self._pane.refuse_row(None)
 
@@ -236,6 +239,8 @@ class FieldEditor:
             if field.done:
                 self._workbench.say(f"Cancelled   {key_of('redo')} redo")
             self.close(keep=False)
+            if field.added_from is not None:
+                self._pane.move_to_id(field.added_from)
         self._pane.show_soon()
 
     def step(self, step: int) -> None:

@@ -53,6 +53,8 @@ class OpenedField:
     """Whether the field belongs to something added right before."""
     done: bool
     """Whether anything was applied to the case."""
+    added_from: RowId | None = None
+    """Row that the row of a fresh field was added from."""
     is_gone: bool = False
     """Whether the row was deleted from outside."""
     problem: str = ""
