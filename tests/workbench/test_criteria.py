@@ -296,7 +296,7 @@ async def test_metrics_in_short_form_are_changed_as_others_are(greetings, monkey
     block = greetings.workbench.editing.data(greetings.config)["evaltui"]["criteria"]
     assert block == {
         "words": {"threshold": 4.0, "function": "mine.words", "lower_is_better": False, **interval},
-        "free": {"threshold": -8.0, "function": "mine.other"},
+        "free": {"threshold": 0.0, "function": "mine.other"},
     }
     EvalConfig.model_validate(json.loads(text_of(greetings)))
 
