@@ -38,6 +38,16 @@ async def test_a_confirmation_is_answered_saved_and_passes(tmp_path):
         assert screen_text(app).count("Confirm pay(amount=3)?") == 2
         assert "Confirmation requested 1/2" in screen_text(app)
 
+        # From one to the other, to a message, and back.
+        await pilot.press("f7")
+        await until(pilot, lambda: "Confirmation requested 2/2" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.focused, ChoiceLine))
+        await pilot.press("f7")
+        await until(pilot, lambda: isinstance(app.focused, MessageField))
+        await pilot.press("f7")
+        await until(pilot, lambda: "Confirmation requested 1/2" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.focused, ChoiceLine))
+
         # Nothing is approved unless that is chosen.
         await pilot.press("enter")
         await until(pilot, lambda: "decision: choose Approve, Reject" in screen_text(app))

@@ -79,7 +79,7 @@ def asker_of(call: WaitingCall) -> str:
     """Who waits for the response: the tool that is to be confirmed or that takes longer, else the agent."""
     if call.name not in REQUESTS:
         return call.name
-    return text_of(_object(call.args.get("originalFunctionCall")).get("name")) or "the agent"
+    return text_of(_object(call.args.get("originalFunctionCall")).get("name")) or "The agent"
 
 
 def content_of(typed: str, waiting: Sequence[WaitingCall]) -> Json:

@@ -73,6 +73,8 @@ class ChatMessage(Vertical):
         # The call and the changed response that the form is for; what was typed for other calls, by id.
         self._form_of: tuple[str, Json | None] = "", None
         self._typed: dict[str, dict[str, str]] = {}
+        # Whether the form gets the focus as soon as it is there.
+        self._takes_focus = False
         self._line = Horizontal(id=f"{id}-line")
         self._rule = DrawnLine(self._draw_rule)
         self._chips = DrawnLine(lambda width: self.chips(), id=f"{id}-chips")
@@ -192,12 +194,16 @@ class ChatMessage(Vertical):
             return
         of = call.id, self._draft.changed_response
         if self._form is None or self._form_of != of:
+            if self.has_focus_within:
+                # Not with the form that goes.
+                self._takes_focus = True
+                self.screen.set_focus(None)
             self._put_form_aside()
             self._form, self._form_of = RequestForm(call, fields, typed, self._respond, self._later), of
             self.mount(self._form, after=self._chips)
         several = len(waiting) > 1 and call in waiting
         self._form.place(f"{waiting.index(call) + 1}/{len(waiting)}" if several else "")
-        if not self._form.display or self._line.display:
+        if not self._form.display or self._line.display or self._takes_focus:
             self._form.display = True
             self.call_after_refresh(self._hide_field)
 
@@ -228,8 +234,9 @@ class ChatMessage(Vertical):
     def _hide_field(self) -> None:
         if self._form is None or not self._form.display:
             return
-        if self.has_focus_within or self.screen.focused is None:
+        if self.has_focus_within or (self._takes_focus and self.screen.focused is None):
             self._form.enter()
+        self._takes_focus = False
         self._line.display = False
         self.follow()
 
@@ -239,8 +246,8 @@ class ChatMessage(Vertical):
         self._line.set_class(call is not None, "-request")
         self._line.border_title = REQUESTED[request_of(call).kind] if call is not None else ""
         if self._form is not None and self._form.display:
-            had_focus = self._form.has_focus_within
-            self._form.display = False
+            had_focus = self._form.has_focus_within or self._takes_focus
+            self._takes_focus = self._form.display = False
             if had_focus:
                 self.screen.set_focus(self.field, scroll_visible=False)
 

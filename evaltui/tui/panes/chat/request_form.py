@@ -48,7 +48,7 @@ class RequestForm(PaneForm):
         respond: Callable[[Json], None],
         later: Callable[[], None],
     ) -> None:
-        super().__init__(id="request-form")
+        super().__init__()
         self.call = call
         self._fields = list(fields)
         self._respond = respond
