@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaltui.core.conversation.responding import request_of
+from evaltui.core.conversation.responding import asker_of, request_of
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.outcome import StateDiff
 from evaltui.text.figures import counted, show_duration, show_number
-from evaltui.text.lines import Line
+from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
 from evaltui.tui.pages.calls import TurnCalls, write_calls
@@ -103,7 +103,8 @@ def _write_waiting(page: Page, waiting: Sequence[WaitingCall]) -> None:
     if waiting:
         page.section(("Waiting", "bold"))
     for call in waiting:
-        page.row((" ● ", "warning"), (visible(call.name), "bold"), (f"  {request_of(call).kind}", "muted"))
+        kind: Span = (f"  {request_of(call).kind}", "muted")
+        page.row((" ● ", "warning"), (visible(asker_of(call)), "bold"), kind)
 
 
 def _write_totals(
