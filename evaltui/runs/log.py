@@ -17,7 +17,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -39,9 +39,6 @@ from evaltui.text.values import in_words
 VERSION = 3
 SUFFIX = ".jsonl"
 RUNS = "runs"
-# The number that was taken last, of a run that may have no log yet.
-_LAST_NUMBER = ".number"
-_MOST_DIGITS = 9
 
 # Events come by the thousand: they are written together, at most this many seconds late.
 _FLUSH_EVERY = 0.2
@@ -74,11 +71,16 @@ class RunLog:
     def create(cls, agent_dir: Path, header: Json) -> RunLog:
         """Begin `.evaltui/runs/<utc>-<hex>.jsonl` in the agent's folder with a header line.
 
-        The header gets the versions, and the time of the start and the number unless `header` has them.
-        Raises OSError where the folder cannot be written.
+        The header gets the versions, the time of the start unless `header` has it, and the number: that of
+        `header` unless another run has it already. Raises OSError where the folder cannot be written.
         """
         folder = make_own_folder(agent_dir, RUNS)
-        number = header.get("number") or take_number(agent_dir)
+        with _locked(folder):
+            return cls._create(agent_dir, folder, header)
+
+    @classmethod
+    def _create(cls, agent_dir: Path, folder: Path, header: Json) -> RunLog:
+        number = max(header.get("number") or 0, next_number(agent_dir))
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
@@ -88,7 +90,7 @@ class RunLog:
             fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         versions = {"version": VERSION, "evaltui": _own_version(), "python": platform.python_version()}
         begun = {"started": now.isoformat(), "number": number}
-        log._write({"kind": "header", **versions, **begun, **header})
+        log._write({"kind": "header", **versions, **begun, **header, "number": number})
         try:
             log._flush()
         except OSError:
@@ -179,6 +181,18 @@ class RunLog:
             self._file.close()
 
 
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time. Not every file system can lock a folder."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 _dumped = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -224,29 +238,18 @@ def next_number(agent_dir: Path) -> int:
     logs = run_logs(agent_dir)
     if not logs:
         return 1
-    with logs[-1].open(encoding="utf-8", errors="replace") as file:
-        found = re.match(r'\{"kind":"header".*?"started":"[^"]*","number":(\d+)', file.readline())
+    # Within a millisecond, ids do not tell which run came first.
+    moment = logs[-1].name.partition("-")[0]
+    numbers = [_number_of(log) for log in logs if log.name.startswith(moment)]
     # Earlier versions did not number them.
-    return 1 + (int(found[1]) if found else len(logs))
+    return 1 + (max(numbers) or len(logs))
 
 
-def take_number(agent_dir: Path) -> int:
-    """As `next_number`, but no other run gets this one, also where several begin at once. Raises OSError."""
-    path = make_own_folder(agent_dir, RUNS) / _LAST_NUMBER
-    with open(path, "a+", encoding="ascii", errors="replace", opener=_private_no_link) as file:
-        # Released when the file is closed. Not every file system has locks.
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        last = file.read(_MOST_DIGITS)
-        number = max(next_number(agent_dir), 1 + (int(last) if last.isdecimal() else 0))
-        file.truncate(0)
-        file.write(str(number))
-    return number
-
-
-def _private_no_link(path: str, flags: int) -> int:
-    return private(path, flags | os.O_NOFOLLOW)
+def _number_of(log: Path) -> int:
+    """Number in the header of a log; 0 for none."""
+    with log.open(encoding="utf-8", errors="replace") as file:
+        found = re.match(r'\{"kind":"header".*?"started":"[^"]*","number":(\d+)', file.readline())
+    return int(found[1]) if found else 0
 
 
 def runs_folder(agent_dir: Path) -> Path:

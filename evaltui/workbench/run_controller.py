@@ -193,7 +193,7 @@ class RunController:
         """Runs cases while nothing else runs; `first` is a host that has the agent already."""
         self._outcomes.leave_previous_run()
         # Those of other sittings count, too.
-        self._started = max(self._started + 1, self._take_number())
+        self._started = max(self._started + 1, self._next_number())
         self.current = Run(
             self._started,
             title,
@@ -211,11 +211,11 @@ class RunController:
         self._changed()
         return self.current
 
-    def _take_number(self) -> int:
-        from evaltui.runs.log import take_number
+    def _next_number(self) -> int:
+        from evaltui.runs.log import next_number
 
         try:
-            return take_number(self._agent.dir)
+            return next_number(self._agent.dir)
         except OSError:
             return 1
 
