@@ -8,10 +8,12 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 
 from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.pages.keys import found_rows, keys_here
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.keys import GuidePage, HelpScreen
 from evaltui.tui.screens.palette import PaletteScreen, PickRunScreen, ThemeScreen
+from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -325,3 +327,9 @@ async def test_the_chooser_can_be_left():
         await until(pilot, lambda: "▌ calculator" in screen_text(app))
         await pilot.press("q")
     assert app.return_value is None
+
+
+@pytest.mark.parametrize(("key", "action"), [("R", "run_all"), ("H", "runs"), ("ctrl+s", "save")])
+def test_a_key_that_is_typed_into_the_help_finds_its_action_first(key, action):
+    here = keys_here(Workbench(Path("nowhere")), Scope.CASES)
+    assert found_rows(here, key, 80).order[0][1].target == action

@@ -125,14 +125,22 @@ def key_rows(here: KeysHere, opened: Collection[str], width: int) -> KeyRows:
 
 
 def found_rows(here: KeysHere, query: str, width: int) -> KeyRows:
-    """Actions with all of the words in their title, help or keys; those that are unavailable come last."""
+    """Actions with all of the words in their title, help or keys.
+
+    That of a key that was typed comes first, those that are unavailable last.
+    """
     drawn = KeyRows()
     words = query.casefold().split()
     every = [*here.matter, *(one for actions in here.rest.values() for one in actions)]
     every += [action for action, _ in here.refused.values()]
 
-    def rank(action: Action) -> tuple[bool, bool]:
-        return action.id in here.refused, not all(word in action.title.casefold() for word in words)
+    def rank(action: Action) -> tuple[bool, bool, bool]:
+        is_key = query.strip() in here.names[action.id].split()
+        return (
+            not is_key,
+            action.id in here.refused,
+            not all(word in action.title.casefold() for word in words),
+        )
 
     for action in sorted(every, key=rank):
         text = f"{action.title} {action.help} {here.names[action.id]}".casefold()
