@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import sysconfig
 import traceback
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ..core.model.outcome import ErrorInfo
 
 
+# In a host, evaltui has another name; recordings do not tell.
+_PACKAGE = __name__.partition(".")[0]
 _HERE = Path(__file__).resolve().parents[1]
 _LIBRARY_NAMES = ("stdlib", "platstdlib", "purelib", "platlib")
 # Characters.
@@ -163,7 +166,8 @@ def error_to_json(error: Exception) -> Json:
     """`type` with its module, `message`, `args` where they say more, and `fields`: the attributes. What JSON
     cannot hold is left out."""
     kind = type(error)
-    data: Json = {"type": f"{kind.__module__}:{kind.__qualname__}", "message": message_of(error)}
+    module = re.sub(f"^{_PACKAGE}(?=[.])", "evaltui", kind.__module__)
+    data: Json = {"type": f"{module}:{kind.__qualname__}", "message": message_of(error)}
     if error.args != (data["message"],) and _is_json(error.args):
         data["args"] = list(error.args)
     fields = {name: value for name, value in vars(error).items() if _is_json(value)}
@@ -184,7 +188,7 @@ def error_from_json(data: Json) -> Exception:
 
     Else one that goes by the same name."""
     module, _, name = data["type"].partition(":")
-    kind: Any = sys.modules.get(module)
+    kind: Any = sys.modules.get(re.sub("^evaltui(?=[.])", _PACKAGE, module))
     for attribute in name.split("."):
         kind = getattr(kind, attribute, None)
     if isinstance(kind, type) and issubclass(kind, Exception):

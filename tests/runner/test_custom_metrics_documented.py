@@ -140,7 +140,7 @@ async def test_a_function_without_imports_gets_the_types_of_adk_where_it_is_inst
     metrics = """
         def home(actual, expected, criterion):
             homes = {type(one).__module__.partition(".")[0] for one in (actual, criterion)}
-            return 1.0 if homes == {"google"} else 0.0 if homes == {"evaltui"} else None
+            return 1.0 if homes == {"google"} else 0.0 if homes == {"_evaltui"} else None
     """
     config = {"evaltui": {"criteria": {"home": {"threshold": 1.0, "function": "my_agent.metrics.home"}}}}
     [metric] = await scored(textwrap.dedent(metrics), config, ["a"], ["a"])

@@ -1,5 +1,10 @@
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
+from evaltui.runner import bootstrap
 from evaltui.runner.errors import RecordedError, error_from_json, error_to_json
 
 
@@ -31,3 +36,20 @@ def test_a_class_that_is_not_loaded_is_not_imported():
 @pytest.mark.parametrize("name", ["builtins:SystemExit", "builtins:print", "os:system"])
 def test_what_is_no_exception_of_a_model_is_not_made(name):
     assert isinstance(error_from_json({"type": name, "message": "no"}), RecordedError)
+
+
+IN_A_HOST = """
+    import importlib, runpy, sys
+
+    runpy.run_path(sys.argv[1])["make_known"]()
+    errors = importlib.import_module("_evaltui.runner.errors")
+    data = errors.error_to_json(errors.RecordedError("gone"))
+    assert data["type"] == "evaltui.runner.errors:RecordedError", data
+    assert type(errors.error_from_json(data)) is errors.RecordedError
+"""
+
+
+def test_recordings_have_evaltuis_own_errors_under_its_public_name():
+    command = [sys.executable, "-c", textwrap.dedent(IN_A_HOST), bootstrap.__file__]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -225,17 +225,17 @@ async def test_enter_and_ctrl_s_apply_each_dialog_or_say_why_not(house):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("size", SIZES, ids="{0[0]}x{0[1]}".format)
-async def test_each_key_alone_at_each_size(house, size):
-    app = WorkbenchApp(Workbench(house))
+async def test_each_key_alone_at_each_size(house, size, name):
+    app, way = WorkbenchApp(Workbench(house)), WAYS[name]
     async with app.run_test(size=size) as pilot:
         await prepared(app, pilot)
-        for name, way in WAYS.items():
-            await opened(app, pilot, way)
-            for key in (*MOVES, *MORE_MOVES, *letters(app.screen)):
-                await check_cancelled(app, pilot, name, way, (key, "ctrl+c", key))
-            if way.compared != "never":
-                await check_applied(app, pilot, name, way)
+        await opened(app, pilot, way)
+        for key in (*MOVES, *MORE_MOVES, *letters(app.screen)):
+            await check_cancelled(app, pilot, name, way, (key, "ctrl+c", key))
+        if way.compared != "never":
+            await check_applied(app, pilot, name, way)
 
 
 # Those that come up by themselves
