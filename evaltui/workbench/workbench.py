@@ -92,9 +92,14 @@ class Workbench:
         return ChatController(self.agent, self.sets, self.outcomes, self.console, self._notify, self.say)
 
     @property
+    def has_chat(self) -> bool:
+        """Whether anybody has asked for the conversation: what it needs is not imported before."""
+        return "chat" in vars(self)
+
+    @property
     def has_chatted(self) -> bool:
         """Whether a turn of the conversation has ended."""
-        if "chat" not in vars(self):
+        if not self.has_chat:
             return False
         transcript = self.chat.transcript
         return transcript is not None and bool(transcript.turns) and not self.chat.busy

@@ -10,7 +10,7 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
-from evaltui.tui.pages.status import run_line
+from evaltui.tui.pages.status import run_line, status_line
 from evaltui.workbench.state import Run, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -87,3 +87,9 @@ def test_the_last_run_of_an_earlier_sitting(fields, text):
     workbench = Workbench(Path("nowhere"))
     workbench.outcomes.last_run = row
     assert draw(run_line(workbench, 160), color=False) == text
+
+
+def test_a_conversation_is_not_begun_to_see_whether_it_waits():
+    workbench = Workbench(Path("nowhere"))
+    assert status_line(workbench, 100) == run_line(workbench, 100)
+    assert not workbench.has_chat

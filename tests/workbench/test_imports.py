@@ -29,6 +29,7 @@ def test_the_first_frame_does_not_wait_for_the_models():
         *(f"evaltui.tui.panes.{pane}" for pane in ("case", "chat", "console", "result", "trace")),
         *(f"evaltui.tui.screens.{screen}" for screen in ("details", "keys", "prompt", "chooser")),
         "evaltui.tui.screens.finding",
+        "evaltui.core.conversation.responding",
         "evaltui.workbench.chat.controller",
         "evaltui.workbench.selected_case",
     ],

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evaltui.core.conversation.responding import asker_of, expected_call
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, WORDS, counts, glyph
@@ -67,7 +66,12 @@ def _fitting(facts: list[str], room: int) -> Line:
 
 def status_line(workbench: Workbench, width: int) -> Line:
     """Who waits for a response of the user, then the run."""
-    call = expected_call(workbench.chat.waiting())
+    if not workbench.has_chat or not (waiting := workbench.chat.waiting()):
+        return run_line(workbench, width)
+    # Only a conversation needs it.
+    from evaltui.core.conversation.responding import asker_of, expected_call
+
+    call = expected_call(waiting)
     if call is None:
         return run_line(workbench, width)
     waits: Line = [
