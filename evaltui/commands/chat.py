@@ -40,12 +40,13 @@ def chat(options: argparse.Namespace) -> int:
     try:
         require_one_agent(options.agent_dir)
         session = read_initial_session(options.initial_session)
+        settings = host_settings(options)
     except (UsageError, EvalSetError) as error:
         return complain("chat", error)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace", newline=None)
     with Interrupts() as interrupts, asyncio.Runner() as runner:
-        return _Chat(runner, interrupts, host_settings(options), session).run()
+        return _Chat(runner, interrupts, settings, session).run()
 
 
 class _Chat:

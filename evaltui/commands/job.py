@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from evaltui.commands.metrics import announce
-from evaltui.commands.output import HAD_ERRORS, ReportTarget, UsageError, interpreter_of, write_reports
+from evaltui.commands.output import HAD_ERRORS, ReportTarget, UsageError, write_reports
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
@@ -117,14 +117,14 @@ class Ending:
     fail_on_regression: bool = False
 
 
-def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Job:
+def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], python: Path | None) -> Job:
     """What the options select, or what an earlier run was begun with.
 
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
     request, sets = _resumed(options) if options.resume else _requested(options)
     ending = Ending(targets, options.exit_zero, _baseline(options), options.fail_on_regression)
-    return Job(request, sets, ending, options.require)
+    return Job(replace(request, python=python), sets, ending, options.require)
 
 
 def _requested(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
@@ -143,7 +143,6 @@ def _requested(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         adk_verdicts=options.adk_verdicts,
         record=options.record or DEFAULT_MODE,
         tools=options.tools,
-        python=interpreter_of(options).executable,
     )
     return request, sets
 
@@ -166,13 +165,7 @@ def _resumed(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"--resume: {error}") from error
-    asked = RunRequest(
-        agent_dir,
-        parallel=options.parallel,
-        workers=options.workers,
-        timeout=options.timeout,
-        python=interpreter_of(options).executable,
-    )
+    asked = RunRequest(agent_dir, parallel=options.parallel, workers=options.workers, timeout=options.timeout)
     return resuming(asked, resumption), sets
 
 

@@ -12,6 +12,7 @@ from evaltui.core.metrics.registry import METRICS, MetricInfo
 from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.folders import agent_folder, is_agent
+from evaltui.files.interpreters import InterpreterError, find_interpreter
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.parent.metric_host import checked, facts_of
@@ -41,11 +42,14 @@ def metrics(place: Path | None) -> int:
         return 0
     try:
         agent_dir, sets = _agent_and_sets(place)
-    except (UsageError, EvalSetError) as error:
+        python = find_interpreter(agent_dir).executable
+    except (UsageError, EvalSetError, InterpreterError) as error:
         return complain("metrics", error)
-    write_lines(
-        [*_metrics_of_sets(place, _checks(agent_dir, sets), cells), *_table(facts_of(agent_dir), cells)]
-    )
+    from evaltui.runner.plan import RunPlan
+
+    checks = checked(RunPlan(agent_dir, tuple(sets), python=python)).checks
+    table = _table(facts_of(agent_dir, python=python), cells)
+    write_lines([*_metrics_of_sets(place, checks, cells), *table])
     return 0
 
 
@@ -61,12 +65,6 @@ def _agent_and_sets(place: Path) -> tuple[Path, list[SetPlan]]:
         return next(above, place.parent), [sets.open(place).plan()]
     require_one_agent(place)
     return place, [sets.open(eval_set.path).plan() for eval_set in open_workspace(place).sets]
-
-
-def _checks(agent_dir: Path, sets: Sequence[SetPlan]) -> tuple[MetricCheck, ...]:
-    from evaltui.runner.plan import RunPlan
-
-    return checked(RunPlan(agent_dir, tuple(sets))).checks
 
 
 def _metrics_of_sets(place: Path, checks: Sequence[MetricCheck], cells: int) -> Iterator[Line]:

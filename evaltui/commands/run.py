@@ -7,6 +7,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.commands.output import (
@@ -36,35 +37,34 @@ def run(options: argparse.Namespace) -> int:
             from evaltui.commands.watch import watch
 
             return run_interruptible(watch(options))
-        return run_interruptible(_run(options, targets))
+        return run_interruptible(_run(options, targets, interpreter_of(options).executable))
     except (UsageError, SelectionError, EvalSetError) as error:
         return complain("run", error)
 
 
-async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> int:
+async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget], python: Path | None) -> int:
     if options.resume:
         # Nothing is started before it is known that agent and sets are what they were.
-        job = _prepare(options, targets)
-        return await job.run(lambda: _start_host(options, job.agent_name))
-    first = _start_host(options, options.agent)
+        job = _prepare(options, targets, python)
+        return await job.run(lambda: _start_host(options, job.agent_name, python))
+    first = _start_host(options, options.agent, python)
     # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
     gc.disable()
     try:
-        job = await asyncio.to_thread(_prepare, options, targets)
+        job = await asyncio.to_thread(_prepare, options, targets, python)
     except BaseException:
         await first.host.kill()
         raise
     return await job.run(lambda: first)
 
 
-def _start_host(options: argparse.Namespace, agent_name: str | None) -> StartedHost:
-    python = interpreter_of(options).executable
+def _start_host(options: argparse.Namespace, agent_name: str | None, python: Path | None) -> StartedHost:
     return start_host(
         HostSettings(options.agent_dir, agent_name, options.timeout, IMPORT_TIMEOUT, time.monotonic(), python)
     )
 
 
-def _prepare(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Job:
+def _prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], python: Path | None) -> Job:
     from evaltui.commands.job import prepare
 
-    return prepare(options, targets)
+    return prepare(options, targets, python)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaltui.core.model.json_values import value_at
 from evaltui.files.folders import agent_folder, project_root
 from evaltui.files.settings import remember_python, remembered_python
 
@@ -108,12 +109,12 @@ def _configured(folder: Path) -> tuple[Path, str] | None:
     for path in (one / "pyproject.toml" for one in (folder, *folder.parents)):
         try:
             text = path.read_text(encoding="utf-8")
-            tables = tomllib.loads(text) if "tool.evaltui" in text else {}
+            tables = tomllib.loads(text) if "evaltui" in text else {}
         except OSError:
             continue
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InterpreterError(f"{path}: {error}") from error
-        python = tables.get("tool", {}).get("evaltui", {}).get("python")
+        python = value_at(tables, ("tool", "evaltui", "python"))
         if python is not None:
             if not isinstance(python, str):
                 raise InterpreterError(
@@ -143,7 +144,7 @@ def _executable(environment: Path) -> Path | None:
 
 def _checked(executable: Path, reason: str) -> Interpreter:
     """Raises InterpreterError for a Python that is too old, or that cannot be started."""
-    path = Path(os.path.abspath(executable))  # noqa: PTH100
+    path = executable.absolute()
     found = Interpreter(path, reason)
     version = OLDEST if found.executable is None else _version(path)
     if version < OLDEST:

@@ -116,6 +116,20 @@ def test_the_project_says_which(agent):
 
 
 @pytest.mark.parametrize(
+    "text", ['tool = "evaltui"', 'tool.evaltui = "python"', "[tool]\nevaltui = [1]", "[[tool.evaltui]]"]
+)
+def test_settings_of_another_form_name_no_python(text, agent):
+    (agent.parents[1] / "pyproject.toml").write_text(f"{text}\n")
+    assert find_interpreter(agent) == OWN
+
+
+def test_settings_may_be_written_as_any_toml(agent):
+    executable = environment(agent.parents[1] / "other")
+    (agent.parents[1] / "pyproject.toml").write_text('[tool]\nevaltui = { python = "other" }\n')
+    assert find_interpreter(agent).path == executable
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ('python = "gone"', "tool.evaltui.python: no Python at gone. Give an executable"),

@@ -175,8 +175,12 @@ METRIC = """
 
 def test_a_custom_metric_is_computed_in_the_projects_python(project):
     make_environment(project, libraries=LIBRARIES)
-    (project / "bot" / "metrics.py").write_text(textwrap.dedent(METRIC))
-    code_config = {"in_project": {"code_config": {"name": "bot.metrics.in_project"}}}
+    # As projects with a `src` are installed: by a path that only their own Python reads.
+    (project / "src").mkdir()
+    (project / "src" / "scores.py").write_text(textwrap.dedent(METRIC))
+    (packages,) = project.glob(".venv/lib/python3*/site-packages")
+    (packages / "project.pth").write_text(f"{project / 'src'}\n")
+    code_config = {"in_project": {"code_config": {"name": "scores.in_project"}}}
     write(project, AGENT, "whatever", criteria={"in_project": 1.0}, custom_metrics=code_config)
     code, printed = evaluated(project)
     assert (code, "1 passed" in printed) == (0, True), printed
@@ -193,3 +197,15 @@ def test_another_python_can_be_asked_for(project, tmp_path):
     code, printed = evaluated(project, "--python", str(tmp_path / "nowhere"))
     assert code == 2
     assert printed.startswith(f"evaltui run: --python: no Python at {tmp_path}/nowhere. Give an executable")
+
+
+@pytest.mark.parametrize("command", ["run", "chat", "record", "metrics"])
+def test_a_python_that_is_too_old_is_refused_in_one_line(command, project):
+    write(project, AGENT, "whatever")
+    make_environment(project)
+    (project / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.9.2\n")
+    rest = {"record": ["a", "--case", "new", "--turns", "-"]}.get(command, [])
+    words = [sys.executable, "-m", "evaltui", command, str(project / "bot"), *rest]
+    done = subprocess.run(words, capture_output=True, text=True, input="hi\n")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "Python 3.9 is too old (from .venv)" in done.stderr

@@ -25,7 +25,6 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
 from evaltui.files.folders import agent_folder, env_file
-from evaltui.files.packages import site_packages
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host, OnConsole
@@ -175,14 +174,18 @@ def _error(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
 
 
 def has_module(name: str, agent_folder: Path, python: Path | None = None) -> bool:
-    """Whether the child process would find this module for an agent, going by the files there are."""
-    installed = None if python is None else [str(one) for one in site_packages(python)]
+    """Whether the child process would find this module for an agent, going by the files there are.
+
+    True in another Python than evaltui's: only that one knows what is installed there, and how.
+    """
+    if python is not None:
+        return True
     importlib.invalidate_caches()
     folder = agent_folder.resolve()
     return any(
         _is_there(spelling.split("."), places)
         for spelling in _spellings(name, folder)
-        for places in ([str(folder.parent)], [str(folder)], *_above(spelling, folder), installed)
+        for places in ([str(folder.parent)], [str(folder)], *_above(spelling, folder), None)
     )
 
 

@@ -15,11 +15,11 @@ from evaltui.text.lines import Line
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import moves
-from evaltui.tui.widgets.lines import LineView
+from evaltui.tui.widgets.lines import ScrolledLines
 from evaltui.workbench.actions import Scope
 
 
-class CriteriaDetails(LineView, can_focus=True, inherit_bindings=False):
+class CriteriaDetails(ScrolledLines, inherit_bindings=False):
     """`write` writes the page for so many rows, and returns the lines that stand for cases.
 
     Keys move from case to case, and scroll where there is none; `enter` goes to the case.
@@ -98,18 +98,6 @@ class CriteriaDetails(LineView, can_focus=True, inherit_bindings=False):
 
     def action_line_up(self) -> None:
         self._move(-1)
-
-    def action_page_down(self) -> None:
-        self.scroll_page_down(animate=False)
-
-    def action_page_up(self) -> None:
-        self.scroll_page_up(animate=False)
-
-    def action_top(self) -> None:
-        self.scroll_home(animate=False)
-
-    def action_bottom(self) -> None:
-        self.scroll_end(animate=False)
 
     def action_go_to_case(self) -> None:
         """Goes to the current case."""
