@@ -53,7 +53,7 @@ def test_what_is_judged_passes(agent, config, capsys):
 def test_what_is_not_judged_does_not(agent, row, capsys, monkeypatch):
     row.write(agent)
     if row.code == 2:
-        monkeypatch.setattr(run, "_start_host", lambda options, agent_name: NotStarted())
+        monkeypatch.setattr(run, "_start_host", lambda *_: NotStarted())
     code = call("run", agent, *row.words)
     out, err = capsys.readouterr()
     assert "Traceback" not in err
