@@ -59,7 +59,7 @@ class _Chat:
         self._runner = runner
         self._interrupts = interrupts
         self._session = session
-        self._lines = ChatLines("chat", secrets_to_hide(settings.agent_dir))
+        self._lines = ChatLines("chat", secrets_to_hide(settings.agent.folder))
         self._conversation = Conversation(settings, self._lines.printed)
         self._interactive = sys.stdin.isatty()
         self._kept: list[list[Event]] = []

@@ -22,6 +22,7 @@ from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_stat
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.trace.model_calls import CallCounts
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_files import files_of
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace, select
@@ -117,21 +118,21 @@ class Ending:
     fail_on_regression: bool = False
 
 
-def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], python: Path | None) -> Job:
+def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], agent: AgentAddress) -> Job:
     """What the options select, or what an earlier run was begun with.
 
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
-    request, sets = _resumed(options) if options.resume else _requested(options)
+    request, sets = _resumed(options, agent) if options.resume else _requested(options, agent)
     ending = Ending(targets, options.exit_zero, _baseline(options), options.fail_on_regression)
-    return Job(replace(request, python=python), sets, ending, options.require)
+    return Job(request, sets, ending, options.require)
 
 
-def _requested(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
+def _requested(options: argparse.Namespace, agent: AgentAddress) -> tuple[RunRequest, FileSets]:
     sets = FileSets(options.agent_dir, options.config, options.initial_session)
     chosen = select(open_workspace(options.agent_dir), options.selectors)
     request = RunRequest(
-        options.agent_dir,
+        agent,
         {eval_set.path: eval_ids for eval_set, eval_ids in chosen},
         only_failed=options.failed,
         runs=options.runs,
@@ -139,7 +140,6 @@ def _requested(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         parallel=options.parallel,
         workers=options.workers,
         timeout=options.timeout,
-        agent_name=options.agent,
         adk_verdicts=options.adk_verdicts,
         record=options.record or DEFAULT_MODE,
         tools=options.tools,
@@ -147,7 +147,7 @@ def _requested(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
     return request, sets
 
 
-def _resumed(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
+def _resumed(options: argparse.Namespace, agent: AgentAddress) -> tuple[RunRequest, FileSets]:
     agent_dir: Path = options.agent_dir
     path = find_run(agent_dir, options.resume)
     if given := [flag for name, flag in _BEGUN_WITH.items() if getattr(options, name)]:
@@ -165,7 +165,7 @@ def _resumed(options: argparse.Namespace) -> tuple[RunRequest, FileSets]:
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"--resume: {error}") from error
-    asked = RunRequest(agent_dir, parallel=options.parallel, workers=options.workers, timeout=options.timeout)
+    asked = RunRequest(agent, parallel=options.parallel, workers=options.workers, timeout=options.timeout)
     return resuming(asked, resumption), sets
 
 
@@ -198,8 +198,8 @@ class Job:
         self._progress: Progress | None = None
 
     @property
-    def agent_name(self) -> str | None:
-        return self._request.agent_name
+    def agent(self) -> AgentAddress:
+        return self._request.agent
 
     async def run(self, start_host: Callable[[], StartedHost]) -> int:
         """The exit code; interrupted, what is finished by then is reported."""

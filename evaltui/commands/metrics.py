@@ -11,6 +11,7 @@ from evaltui.core.metrics.preflight import MetricCheck, check_lines, check_metri
 from evaltui.core.metrics.registry import METRICS, MetricInfo
 from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.problems import EvalSetError
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import agent_folder, is_agent
 from evaltui.files.interpreters import InterpreterError, find_interpreter
 from evaltui.files.workspace import open_workspace
@@ -42,13 +43,13 @@ def metrics(place: Path | None) -> int:
         return 0
     try:
         agent_dir, sets = _agent_and_sets(place)
-        python = find_interpreter(agent_dir).executable
+        agent = AgentAddress(agent_dir, interpreter=find_interpreter(agent_dir))
     except (UsageError, EvalSetError, InterpreterError) as error:
         return complain("metrics", error)
     from evaltui.runner.plan import RunPlan
 
-    checks = checked(RunPlan(agent_dir, tuple(sets), python=python)).checks
-    table = _table(facts_of(agent_dir, python=python), cells)
+    checks = checked(RunPlan(agent, tuple(sets))).checks
+    table = _table(facts_of(agent_dir, python=agent.python), cells)
     write_lines([*_metrics_of_sets(place, checks, cells), *table])
     return 0
 

@@ -18,7 +18,7 @@ from evaltui.files.folders import agents_in, may_be_agent
 from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
-    from evaltui.files.interpreters import Interpreter
+    from evaltui.files.agent_address import AgentAddress
     from evaltui.reports.model import RunReport
     from evaltui.text.lines import Line
 
@@ -82,14 +82,16 @@ class UsageError(ValueError):
     """The command was called in a way that cannot work; one sentence."""
 
 
-def interpreter_of(options: argparse.Namespace) -> Interpreter:
-    """The Python that the agent runs in. Raises UsageError."""
+def agent_of(options: argparse.Namespace) -> AgentAddress:
+    """The agent that the options name, in its own Python. Raises UsageError."""
+    from evaltui.files.agent_address import AgentAddress
     from evaltui.files.interpreters import InterpreterError, find_interpreter
 
     try:
-        return find_interpreter(options.agent_dir, options.python)
+        interpreter = find_interpreter(options.agent_dir, options.python)
     except InterpreterError as error:
         raise UsageError(str(error)) from error
+    return AgentAddress(options.agent_dir, options.agent, interpreter)
 
 
 def complain(command: str, problem: object) -> int:

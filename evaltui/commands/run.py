@@ -7,18 +7,18 @@ import asyncio
 import gc
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
+    agent_of,
     complain,
-    interpreter_of,
     parse_targets,
     require_one_agent,
 )
 from evaltui.core.model.problems import EvalSetError
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
@@ -37,34 +37,32 @@ def run(options: argparse.Namespace) -> int:
             from evaltui.commands.watch import watch
 
             return run_interruptible(watch(options))
-        return run_interruptible(_run(options, targets, interpreter_of(options).executable))
+        return run_interruptible(_run(options, targets, agent_of(options)))
     except (UsageError, SelectionError, EvalSetError) as error:
         return complain("run", error)
 
 
-async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget], python: Path | None) -> int:
+async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget], agent: AgentAddress) -> int:
     if options.resume:
         # Nothing is started before it is known that agent and sets are what they were.
-        job = _prepare(options, targets, python)
-        return await job.run(lambda: _start_host(options, job.agent_name, python))
-    first = _start_host(options, options.agent, python)
+        job = _prepare(options, targets, agent)
+        return await job.run(lambda: _start_host(options, job.agent))
+    first = _start_host(options, agent)
     # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
     gc.disable()
     try:
-        job = await asyncio.to_thread(_prepare, options, targets, python)
+        job = await asyncio.to_thread(_prepare, options, targets, agent)
     except BaseException:
         await first.host.kill()
         raise
     return await job.run(lambda: first)
 
 
-def _start_host(options: argparse.Namespace, agent_name: str | None, python: Path | None) -> StartedHost:
-    return start_host(
-        HostSettings(options.agent_dir, agent_name, options.timeout, IMPORT_TIMEOUT, time.monotonic(), python)
-    )
+def _start_host(options: argparse.Namespace, agent: AgentAddress) -> StartedHost:
+    return start_host(HostSettings(agent, options.timeout, IMPORT_TIMEOUT, time.monotonic()))
 
 
-def _prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], python: Path | None) -> Job:
+def _prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], agent: AgentAddress) -> Job:
     from evaltui.commands.job import prepare
 
-    return prepare(options, targets, python)
+    return prepare(options, targets, agent)

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 
-from evaltui.commands.output import UsageError, interpreter_of, width, write_lines, write_stderr
+from evaltui.commands.output import UsageError, agent_of, width, write_lines, write_stderr
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
@@ -52,13 +52,7 @@ async def watch(options: argparse.Namespace) -> int:
     given = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
-    workbench = Workbench(
-        options.agent_dir,
-        given,
-        options.record or DEFAULT_MODE,
-        options.config,
-        interpreter=interpreter_of(options),
-    )
+    workbench = Workbench(agent_of(options), given, options.record or DEFAULT_MODE, options.config)
     workbench.runs.tool_mode = options.tools
     if options.runs is not None:
         workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")

@@ -9,6 +9,7 @@ from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import RunResult
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.parent.execution import run_plan
@@ -41,14 +42,13 @@ async def evaluate(
     """
     given = [eval_sets] if isinstance(eval_sets, str | Path | EvalSet) else list(eval_sets)
     plan = RunPlan(
-        Path(agent_dir),
+        AgentAddress(Path(agent_dir), agent),
         tuple(_set_plan(one, config, initial_session) for one in given),
         runs=runs,
         pass_if=pass_if,
         parallel=parallel,
         workers=workers,
         timeout=timeout,
-        agent_name=agent,
         adk_verdicts=adk_verdicts,
         record=record,
         tools=tools,

@@ -17,6 +17,7 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import format_path
 from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
@@ -50,7 +51,7 @@ class RunPlan:
     say what is asked and what is taken from recordings; see `core.recordings.modes`. `checks` are what is
     known of its metrics beforehand: those that cannot run are not tried (see `metric_facts.checked`)."""
 
-    agent_dir: Path
+    agent: AgentAddress
     sets: tuple[SetPlan, ...]
     runs: int | None = None
     pass_if: PassIf | None = None
@@ -58,14 +59,16 @@ class RunPlan:
     workers: int | None = None
     timeout: float = CASE_TIMEOUT
     import_timeout: float = IMPORT_TIMEOUT
-    agent_name: str | None = None
     adk_verdicts: bool = False
     known: Mapping[CaseId, Mapping[int, RepeatResult]] = field(default_factory=dict)
     record: RecordMode = DEFAULT_MODE
     tools: ToolMode | None = None
     checks: tuple[MetricCheck, ...] = ()
-    python: Path | None = None
-    """The executable of the Python that the agent runs in; None for evaltui's own."""
+
+    @property
+    def agent_dir(self) -> Path:
+        """Folder or file of the agent."""
+        return self.agent.folder
 
     @property
     def case_count(self) -> int:

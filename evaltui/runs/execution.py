@@ -62,7 +62,7 @@ class LoggedRun:
             "event_version": events.VERSION,
             "started": started.isoformat(),
             "agent_dir": str(plan.agent_dir),
-            "agent_name": plan.agent_name,
+            "agent_name": plan.agent.name,
             "sets": [_set(plan, one).to_json() for one in plan.sets],
             "runs": plan.runs,
             "pass_if": plan.pass_if,

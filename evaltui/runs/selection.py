@@ -14,6 +14,7 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.parent.metric_host import checked
@@ -29,7 +30,7 @@ from evaltui.runs.sets import SetInfo, SetSource, only
 class RunRequest:
     """A run as it is asked for, on the command line or on the screen."""
 
-    agent_dir: Path
+    agent: AgentAddress
     cases: Mapping[Path, Collection[str] | None] = field(default_factory=dict)
     """Of each file the ids of the cases that are meant, None for all of them."""
     only_failed: bool = False
@@ -43,7 +44,6 @@ class RunRequest:
     workers: int | None = None
     timeout: float = CASE_TIMEOUT
     """Seconds per case."""
-    agent_name: str | None = None
     adk_verdicts: bool = False
     record: RecordMode = DEFAULT_MODE
     tools: ToolMode | None = None
@@ -51,8 +51,11 @@ class RunRequest:
     """The run that this one brings to its end."""
     number: int | None = None
     """Number of the run, from 1; None for the next one."""
-    python: Path | None = None
-    """The executable of the Python that the agent runs in; None for evaltui's own."""
+
+    @property
+    def agent_dir(self) -> Path:
+        """Folder or file of the agent."""
+        return self.agent.folder
 
 
 def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
@@ -63,7 +66,7 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
         cases=resumption.eval_ids,
         runs=data.get("runs"),
         pass_if=data.get("pass_if"),
-        agent_name=data.get("agent_name"),
+        agent=replace(request.agent, name=data.get("agent_name")),
         adk_verdicts=bool(data.get("adk_verdicts")),
         record=data.get("record") or DEFAULT_MODE,
         tools=data.get("tools"),
@@ -130,19 +133,17 @@ def _header(request: RunRequest, sets: SetSource) -> dict[str, Any]:
 
 def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
     return RunPlan(
-        agent_dir=request.agent_dir,
+        agent=request.agent,
         sets=tuple(plans),
         runs=request.runs,
         pass_if=request.pass_if,
         parallel=request.parallel,
         workers=request.workers,
         timeout=request.timeout,
-        agent_name=request.agent_name,
         adk_verdicts=request.adk_verdicts,
         known=request.resumes.known if request.resumes else {},
         record=request.record,
         tools=request.tools,
-        python=request.python,
     )
 
 

@@ -17,6 +17,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import agents_in, may_be_agent
 from evaltui.files.interpreters import choose_interpreter
 from evaltui.files.settings import config_file, last_theme, remember_agent
@@ -198,7 +199,8 @@ def open_workbench(
         interpreter = choose_interpreter(agent_dir, python)
     except ValueError as error:
         return _refuse(str(error))
-    workbench = Workbench(agent_dir, given, record_mode, chosen.path, interpreter=interpreter)
+    agent = AgentAddress(agent_dir, interpreter=interpreter)
+    workbench = Workbench(agent, given, record_mode, chosen.path)
     if chosen.note:
         workbench.say(chosen.note)
     if opening.starter:

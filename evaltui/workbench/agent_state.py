@@ -19,7 +19,7 @@ from evaltui.runner.errors import AgentBrokenError
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
     from evaltui.core.secrets import Secrets
-    from evaltui.files.interpreters import Interpreter
+    from evaltui.files.agent_address import AgentAddress
     from evaltui.runner.parent.pool import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
 
@@ -33,15 +33,12 @@ class AgentState:
 
     def __init__(
         self,
-        agent_dir: Path,
-        interpreter: Interpreter,
+        address: AgentAddress,
         changed: Callable[[], None],
         is_running: Callable[[], bool],
     ) -> None:
-        self.dir = agent_dir
-        """The agent's folder."""
-        self.interpreter = interpreter
-        """The Python that it runs in."""
+        self.address = address
+        """Where it is, and the Python that it runs in."""
         self.info: Json | None = None
         """What the agent says of itself (AgentInfo as JSON); None before it was imported."""
         self.error: ErrorInfo | None = None
@@ -56,6 +53,11 @@ class AgentState:
         self._learning: asyncio.Task[None] | None = None
         self._loads_again = False
 
+    @property
+    def dir(self) -> Path:
+        """The agent's folder."""
+        return self.address.folder
+
     @cached_property
     def secrets(self) -> Secrets:
         """What is masked in everything that is written."""
@@ -68,7 +70,7 @@ class AgentState:
         """The processes that have imported the agent's libraries before they are needed."""
         from evaltui.runner.parent.warm_hosts import WarmHosts
 
-        return WarmHosts(self.dir, self.interpreter.executable)
+        return WarmHosts(self.address)
 
     def imported(self, info: Json) -> None:
         """Notes what an import of the agent has shown."""
@@ -94,9 +96,8 @@ class AgentState:
         from evaltui.runner.parent.pool import HostSettings
         from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
-        python = self.interpreter.executable
         return self.warm_hosts.start(
-            HostSettings(self.dir, None, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic(), python)
+            HostSettings(self.address, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
         )
 
     def keep_host_warm(self) -> None:

@@ -292,15 +292,12 @@ class RunController:
     def _request(self, run: Run, chosen: Chosen) -> RunRequest:
         from evaltui.runs.selection import RunRequest, resuming
 
-        python = self._agent.interpreter.executable
         if run.resumes:
-            asked = RunRequest(self._agent.dir, number=run.number, python=python)
-            return resuming(asked, run.resumes)
+            return resuming(RunRequest(self._agent.address, number=run.number), run.resumes)
         runs, pass_if = run.repeated or (None, None)
         return RunRequest(
-            self._agent.dir,
+            self._agent.address,
             chosen,
-            python=python,
             skips_invalid=True,
             runs=runs,
             pass_if=pass_if,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.files.interpreters import OWN, Interpreter
+from evaltui.files.agent_address import AgentAddress
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.first_minute import RetryOnSave, is_first_minute
@@ -36,12 +36,11 @@ class Workbench:
 
     def __init__(
         self,
-        agent_dir: Path,
+        agent: Path | AgentAddress,
         given: Sequence[str | Path] = (),
         record_mode: RecordMode = DEFAULT_MODE,
         config: Path | None = None,
         run_service: RunService | None = None,
-        interpreter: Interpreter = OWN,
     ) -> None:
         self.notice: Notice | None = None
         """The sentence that is shown; None for none."""
@@ -51,10 +50,11 @@ class Workbench:
         notify, say = self._notify, self.say
         self.console = Console()
         """What the agent has printed."""
-        self.agent = AgentState(agent_dir, interpreter, notify, lambda: self.runs.is_running)
+        address = agent if isinstance(agent, AgentAddress) else AgentAddress(agent)
+        self.agent = AgentState(address, notify, lambda: self.runs.is_running)
         self.retry = RetryOnSave(self.agent, lambda: self.watch.on, say)
         """Imports the agent again once it is mended."""
-        self.sets = OpenSets(agent_dir, given, config, notify, say)
+        self.sets = OpenSets(address.folder, given, config, notify, say)
         self.outcomes = Outcomes(self.agent, self.sets, lambda: self.runs.current, notify, say)
         self.navigation = Navigation(self.sets, self.outcomes, notify, say)
         self.editing = Editing(self.sets, self.outcomes, self.navigation, notify, say)

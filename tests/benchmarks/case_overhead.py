@@ -16,6 +16,7 @@ import psutil
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import Status
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.runner.child.loading import import_agent
 from evaltui.runner.parent.execution import follow_plan
@@ -54,7 +55,7 @@ def _spent() -> float:
 async def ours(agent_dir: Path, path: Path) -> float:
     eval_set = load_eval_set(path)
     one = SetPlan(eval_set.eval_set_id, eval_set.eval_cases, EvalConfig.default(), path)
-    plan = RunPlan(agent_dir, (one,), workers=1)
+    plan = RunPlan(AgentAddress(agent_dir), (one,), workers=1)
     log = LoggedRun.start(plan, datetime.now(UTC))
     done: list[CaseDone] = []
     clock: list[float] = []

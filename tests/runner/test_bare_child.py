@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evaltui.core.model.events import Event, Json
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.pool import HostSettings, start_host
 from evaltui.runner.protocol import decode_event
@@ -85,7 +86,7 @@ def write(folder: Path, source: str) -> Path:
 async def run(agent: Path, *messages: str, **session: Any) -> tuple[list[Event], Json]:
     """What happens when these messages are sent, and the session state at the end."""
     happened: list[str] = []
-    started = start_host(HostSettings(agent, None, 20.0, 60.0, time.monotonic()))
+    started = start_host(HostSettings(AgentAddress(agent), 20.0, 60.0, time.monotonic()))
     try:
         await started.loading
         turns = [{"role": "user", "parts": [{"text": message}]} for message in messages]

@@ -15,6 +15,7 @@ from waiting import until
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.replay import past_of_turns
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.pool import HostSettings
@@ -61,7 +62,7 @@ def talk_to(write_agent):
     @asynccontextmanager
     async def start(source, session=None, timeout=20.0, import_timeout=60.0, agent_name=None):
         folder = write_agent(source)
-        settings = HostSettings(folder, agent_name, timeout, import_timeout, time.monotonic())
+        settings = HostSettings(AgentAddress(folder, agent_name), timeout, import_timeout, time.monotonic())
         conversation = Conversation(settings, lambda source, line: lines.append((source, line)))
         talk = Talk(conversation, session or {})
         talk.lines = lines

@@ -17,6 +17,7 @@ from host_processes import descendants
 from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.parent import execution
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update
@@ -207,7 +208,7 @@ async def test_cancelling_ends_every_process(write_agent, hang):
             running.set()
 
     sets = cases_saying("hang", "hang")
-    plan = RunPlan(agent, (SetPlan("basics", tuple(sets.eval_cases), TEXT_ONLY),))
+    plan = RunPlan(AgentAddress(agent), (SetPlan("basics", tuple(sets.eval_cases), TEXT_ONLY),))
     task = asyncio.create_task(run_plan(plan, watch))
     await running.wait()
     task.cancel()
@@ -376,7 +377,7 @@ async def test_broken_agent_code_shows_the_users_own_frame(write_agent, kind):
 async def test_an_import_that_hangs_has_its_own_time_out(write_agent):
     agent = write_agent("import time\ntime.sleep(1000)\n")
     plan = RunPlan(
-        agent,
+        AgentAddress(agent),
         (SetPlan("basics", tuple(cases_saying("one").eval_cases), TEXT_ONLY),),
         import_timeout=2,
     )

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.parent.pool import HostSettings, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
@@ -27,7 +28,7 @@ async def test_the_users_own_modules_are_told_wherever_they_are(write_agent, tmp
         """,
         tools="",
     )
-    started = start_host(HostSettings(folder, None, 10.0, 60.0, time.monotonic()))
+    started = start_host(HostSettings(AgentAddress(folder), 10.0, 60.0, time.monotonic()))
     try:
         await started.loading
         files = {path.relative_to(tmp_path.resolve()).as_posix() for path in started.host.files}

@@ -17,6 +17,7 @@ import pytest
 from host_processes import hosts
 from waiting import until
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent import warm_hosts as warm_hosts_module
 from evaltui.runner.parent.pool import HostSettings, begin_loading
@@ -47,10 +48,10 @@ class Agent:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.warm_hosts = WarmHosts(folder)
+        self.warm_hosts = WarmHosts(AgentAddress(folder))
 
     def settings(self) -> HostSettings:
-        return HostSettings(self.folder, None, 20.0, 60.0, time.monotonic())
+        return HostSettings(AgentAddress(self.folder), 20.0, 60.0, time.monotonic())
 
     async def run(self) -> dict[str, Any]:
         """What a run leaves in the state; afterwards the next host is ready."""

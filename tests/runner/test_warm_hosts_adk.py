@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.parent.pool import HostSettings
 from evaltui.runner.parent.warm_hosts import WarmHosts
 from evaltui.runner.protocol import decode_event
@@ -43,10 +44,10 @@ def no_warm_hosts() -> None:
 
 async def test_modules_and_models_of_the_first_turn_are_there_before_it(write_agent):
     folder = write_agent(AGENT)
-    warm_hosts = WarmHosts(folder)
+    warm_hosts = WarmHosts(AgentAddress(folder))
     said, brought_in = [], []
     for _ in range(2):
-        started = warm_hosts.start(HostSettings(folder, None, 30.0, 60.0, time.monotonic()))
+        started = warm_hosts.start(HostSettings(AgentAddress(folder), 30.0, 60.0, time.monotonic()))
         await started.loading
         lines: list[str] = []
         turn = {"role": "user", "parts": [{"text": "hello"}]}

@@ -140,9 +140,7 @@ class _Run:
         self._keeps = keeps
         self._on_update = on_update
         self._began = first.settings.started if first else time.monotonic()
-        settings = HostSettings(
-            plan.agent_dir, plan.agent_name, plan.timeout, plan.import_timeout, self._began, plan.python
-        )
+        settings = HostSettings(plan.agent, plan.timeout, plan.import_timeout, self._began)
         self._pool = HostPool(settings, self, plan.parallel, plan.workers, first)
         self._seq = 0
         self._progress = [_Progress() for _ in range(plan.case_count)]
@@ -153,11 +151,11 @@ class _Run:
         self._withheld = {path: withheld(plan.checks, path) for path in map(plan.path_of, plan.sets)}
         # Of some case of each set, by the set's path.
         self._expected_of: dict[str, Expected] = {}
-        self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, plan.python)
+        self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, plan.agent.python)
         # Hosts of their own: a metric function that blocks its process would hold up every answer. Models are
         # asked from evaltui's own Python, functions that stand for one are in the agent's.
         models = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
-        functions = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, plan.python)
+        functions = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, plan.agent.python)
         self._other_hosts = (self._metrics, models, functions)
         self._judges = Judges(models, functions, plan.agent_dir)
         self._being_judged = asyncio.Semaphore(plan.parallel)

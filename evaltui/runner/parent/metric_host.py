@@ -146,7 +146,7 @@ class MetricHost:
 
     async def _load(self, host: Host) -> None:
         host.listen(self._on_console)
-        await host.load(None, None, time.monotonic(), IMPORT_TIMEOUT)
+        await host.load(None, time.monotonic(), IMPORT_TIMEOUT)
 
     async def close(self) -> None:
         if self._host is not None:
@@ -236,7 +236,8 @@ def checked(plan: RunPlan) -> RunPlan:
         for one in plan.sets
         if one.path is not None and recordings_path(one.path, one.eval_set_id).is_file()
     )
-    return replace(plan, checks=preflight(sets, facts_of(plan.agent_dir, plan.record, recorded, plan.python)))
+    facts = facts_of(plan.agent_dir, plan.record, recorded, plan.agent.python)
+    return replace(plan, checks=preflight(sets, facts))
 
 
 def facts_of(

@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from math import ceil
-from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.supervisor import Host
 
@@ -27,13 +27,10 @@ _MOST_WORKERS = 4
 class HostSettings:
     """What every host of a run is started with. Time-outs in seconds; `started` is a `time.monotonic()`."""
 
-    agent_dir: Path
-    agent_name: str | None
+    agent: AgentAddress
     timeout: float
     import_timeout: float
     started: float
-    python: Path | None = None
-    """The executable of the Python that the agent runs in; None for evaltui's own."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class StartedHost:
 
 def start_host(settings: HostSettings) -> StartedHost:
     """Start a host before it is known what it will run: importing takes longer than everything else."""
-    host = Host(python=settings.python)
+    host = Host(python=settings.agent.python)
     return StartedHost(settings, host, begin_loading(host, settings))
 
 
@@ -74,9 +71,7 @@ def begin_loading(
     async def load() -> Json:
         if after:
             await asyncio.wait(after)
-        return await host.load(
-            settings.agent_dir, settings.agent_name, settings.started, settings.import_timeout
-        )
+        return await host.load(settings.agent, settings.started, settings.import_timeout)
 
     loading = asyncio.create_task(load())
     # Whoever needs the host hears of a broken agent; nobody may need it.

@@ -20,6 +20,7 @@ from typing import Any
 
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.bootstrap import command, environment
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, is_own_code
 from evaltui.runner.orphans import MARK, kill_marked
@@ -129,18 +130,17 @@ class Host:
         """Have it import what an earlier host of this agent has brought in; `load` need not wait for that."""
         await self._send({"op": "preload", "agent_dir": str(agent_dir), "steps": steps, "seal": self._seal})
 
-    async def load(
-        self, agent_dir: Path | None, agent_name: str | None, started: float, timeout: float
-    ) -> Json:
-        """Import the agent; its info as JSON. `started` is the `time.monotonic()` that events count from.
+    async def load(self, agent: AgentAddress | None, started: float, timeout: float) -> Json:
+        """Import the agent, if there is to be one; its info as JSON.
 
-        Raises AgentBrokenError, also when the import takes longer than `timeout` seconds.
+        `started` is the `time.monotonic()` that events count from. Raises AgentBrokenError, also when the
+        import takes longer than `timeout` seconds.
         """
         await self._send(
             {
                 "op": "load",
-                "agent_dir": None if agent_dir is None else str(agent_dir),
-                "agent_name": agent_name,
+                "agent_dir": str(agent.folder) if agent else None,
+                "agent_name": agent.name if agent else None,
                 "t0": started,
                 "seal": self._seal,
             }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.events import Json
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import env_file
 from evaltui.files.packages import site_packages
 from evaltui.runner.errors import LIBRARIES
@@ -34,9 +35,8 @@ class WarmHosts:
     a host calls `prepare`, and whoever is done with everything `close`.
     """
 
-    def __init__(self, agent_dir: Path, python: Path | None = None) -> None:
-        self._agent_dir = agent_dir
-        self._python = python
+    def __init__(self, agent: AgentAddress) -> None:
+        self._agent = agent
         self._steps: Sequence[Any] = ()
         self._ready: _Ready | None = None
         self._preparing: asyncio.Task[None] | None = None
@@ -50,13 +50,13 @@ class WarmHosts:
         """
         self._stop_preparing()
         ready, self._ready = self._ready, None
-        if ready is not None and not self._is_good(ready):
+        if ready is not None and not self._is_good(ready, settings):
             self._close(ready.host)
             ready = None
         # What is being closed may still hold what the agent needs, such as a port.
         after = [*self._closing.values()]
         if ready is None:
-            host = Host(python=self._python)
+            host = Host(python=settings.agent.python)
         else:
             host = ready.host
             after.append(ready.asked)
@@ -86,8 +86,9 @@ class WarmHosts:
         while self._closing:
             await asyncio.wait(self._closing.values())
 
-    def _is_good(self, ready: _Ready) -> bool:
-        return ready.host.alive and ready.surroundings == self._surroundings()
+    def _is_good(self, ready: _Ready, settings: HostSettings) -> bool:
+        same = settings.agent.python == self._agent.python
+        return same and ready.host.alive and ready.surroundings == self._surroundings()
 
     async def _end(self, host: Host) -> None:
         closing = self._close(host)
@@ -114,20 +115,20 @@ class WarmHosts:
         if not self._steps or self._ready is not None:
             return
         surroundings = self._surroundings()
-        host = Host(python=self._python)
-        asked = asyncio.create_task(host.preload(self._agent_dir, self._steps))
+        host = Host(python=self._agent.python)
+        asked = asyncio.create_task(host.preload(self._agent.folder, self._steps))
         self._ready = _Ready(host, surroundings, asked)
 
     def _surroundings(self) -> object:
         """What decides what a library is, and what it finds when it is imported."""
-        python = self._python or Path(sys.executable)
-        libraries = LIBRARIES if self._python is None else site_packages(python)
+        python = self._agent.python
+        libraries = LIBRARIES if python is None else site_packages(python)
         return (
             dict(os.environ),
-            _content(env_file(self._agent_dir)),
+            _content(env_file(self._agent.folder)),
             _stat(Path())[:2],
             # Whatever is installed or removed changes the folder that it is in.
-            [_stat(path) for path in (*libraries, python)],
+            [_stat(path) for path in (*libraries, python or Path(sys.executable))],
         )
 
     def _stop_preparing(self) -> None:

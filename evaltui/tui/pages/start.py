@@ -93,7 +93,7 @@ def _write_ready(page: Page, agent: AgentState, info: Json) -> None:
     page.blank()
     if (place := root_place(agent.dir)) is not None:
         page.labelled("agent", [(visible(place.shown(agent.dir)), "function underline")])
-    page.labelled("Python", _python(agent.interpreter, str(info.get("python", ""))))
+    page.labelled("Python", _python(agent.address.interpreter, str(info.get("python", ""))))
     if (key := api_key(agent.dir, model)) is not None:
         variable, where = key
         missing: Line = [("! GOOGLE_API_KEY is not set", "warning"), ("  Set it in .env", "muted")]
@@ -152,7 +152,7 @@ def _signature(tool: Json) -> Line:
 
 def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list[Choice]:
     place = error_place(agent.dir, error)
-    missing = missing_package(agent.dir, error, agent.interpreter)
+    missing = missing_package(agent.dir, error, agent.address.interpreter)
     write_broken(page, agent, error)
     offers = []
     if missing is not None and missing.command:
@@ -170,7 +170,7 @@ def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list
 def write_broken(page: Page, agent: AgentState, error: ErrorInfo) -> None:
     """Why an agent cannot be loaded, and the lines of its source."""
     place = error_place(agent.dir, error)
-    missing = missing_package(agent.dir, error, agent.interpreter)
+    missing = missing_package(agent.dir, error, agent.address.interpreter)
     where = visible(place.shown(agent.dir)) if place else ""
     page.row((" ! ERROR ", "bold error act"), ("  Cannot load agent", "bold"), (f"  {where}", "function"))
     page.blank()

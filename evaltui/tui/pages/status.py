@@ -53,7 +53,7 @@ def header_ends(workbench: Workbench, folder: str, width: int) -> tuple[Line, Li
 def _python(workbench: Workbench) -> str:
     """`Python 3.12 (.venv)`: where the agent runs, and how that was found; "" before the agent is loaded."""
     version = str((workbench.agent.info or {}).get("python", "")).split(".")[:2]
-    reason = workbench.agent.interpreter.reason
+    reason = workbench.agent.address.interpreter.reason
     return f"Python {'.'.join(version)}{f' ({visible(reason)})' if reason else ''}" if version[0] else ""
 
 

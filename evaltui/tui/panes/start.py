@@ -52,7 +52,7 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
     def copied(self) -> Copied | None:
         """The command that installs a missing package; else the page."""
         agent = self._workbench.agent
-        missing = missing_package(agent.dir, agent.error, agent.interpreter) if agent.error else None
+        missing = missing_package(agent.dir, agent.error, agent.address.interpreter) if agent.error else None
         if missing is not None and missing.command:
             return Copied("the command", missing.command)
         return super().copied()

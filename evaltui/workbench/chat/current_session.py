@@ -6,6 +6,7 @@ import asyncio
 import importlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
@@ -135,17 +136,12 @@ class CurrentSession:
     async def _live_session(self, agent_name: str | None) -> LiveSession:
         from evaltui.workbench.chat.live_session import LiveSession
 
-        if self._live is not None and self._live.agent_name != agent_name:
+        agent = replace(self._agent.address, name=agent_name)
+        if self._live is not None and self._live.agent != agent:
             ended, self._live = self._live, None
             await ended.close()
         if self._live is None:
-            self._live = LiveSession(
-                self._agent.dir,
-                agent_name,
-                self._files,
-                self._printed,
-                self._agent.warm_hosts.start,
-            )
+            self._live = LiveSession(agent, self._files, self._printed, self._agent.warm_hosts.start)
         return self._live
 
 

@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.waiting import CallPlace, places_of_events
 from evaltui.core.model.events import Event, Json
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_files import AgentFiles, Contents, changed_files
 from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent.conversation import Conversation
@@ -28,16 +28,14 @@ class LiveSession:
 
     def __init__(
         self,
-        agent_dir: Path,
-        agent_name: str | None,
+        agent: AgentAddress,
         files: AgentFiles,
         on_console: Callable[[str, str], None],
         start: Callable[[HostSettings], StartedHost],
     ) -> None:
         self._start = start
-        self.agent_name = agent_name
+        self.agent = agent
         self.code: Contents | None = None
-        self._agent_dir = agent_dir
         self._files = files
         self._on_console = on_console
         self._conversation: Conversation | None = None
@@ -67,9 +65,7 @@ class LiveSession:
         """
         self._held = None
         if self._conversation is None:
-            settings = HostSettings(
-                self._agent_dir, self.agent_name, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic()
-            )
+            settings = HostSettings(self.agent, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
             self._conversation = Conversation(settings, self._on_console, self._start)
         steps = await asyncio.to_thread(past_of_turns, [turn.events for turn in past])
         try:

@@ -1,0 +1,25 @@
+"""Which agent is meant: where it is, and the Python that it runs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.files.interpreters import OWN, Interpreter
+
+
+@dataclass(frozen=True)
+class AgentAddress:
+    """An agent, told from every other: what a host needs to find it."""
+
+    folder: Path
+    """Its folder or file, near which its eval sets, configs and runs are."""
+    name: str | None = None
+    """The agent below the root agent that is run as the root; None for the root itself."""
+    interpreter: Interpreter = OWN
+    """The Python that its hosts are."""
+
+    @property
+    def python(self) -> Path | None:
+        """The executable that hosts are started with; None for evaltui's own."""
+        return self.interpreter.executable
