@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,10 +9,9 @@ from pathlib import Path
 
 import pydantic
 import pytest
+from environments import make_environment, pythons
+from project_runs import ADK_AGENT, EXACT, evaluated, write
 
-import evaltui
-
-PLAIN = os.environ.get("EVALTUI_PLAIN_PYTHON")
 LIBRARIES = Path(pydantic.__file__).parents[1]
 AGENT = """
     import sys
@@ -27,71 +22,6 @@ AGENT = """
         yield tool_result("look_up", {"price": 12.5}, id="one")
         yield f"Python {sys.version_info[1]} in {sys.prefix.rpartition('/')[2]}"
 """
-ADK_AGENT = """
-    import sys
-    from google.adk.agents import Agent
-    from google.adk.models import BaseLlm, LlmResponse
-    from google.genai import types
-
-    class Fixed(BaseLlm):
-        async def generate_content_async(self, request, stream=False):
-            part = types.Part(text=f"in {sys.prefix.rpartition('/')[2]}")
-            yield LlmResponse(content=types.Content(role="model", parts=[part]))
-
-    root_agent = Agent(name="desk", model=Fixed(model="fixed"))
-"""
-
-
-def pythons() -> list[str]:
-    """Every Python here that agents can run in, of each version one; the one that runs this first."""
-    found = {sys.version_info[:2]: sys.executable}
-    installed = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3"))
-    commands = [path for minor in range(11, 20) if (path := shutil.which(f"python3.{minor}"))]
-    for executable in [*commands, *map(str, installed)]:
-        shown = subprocess.run([executable, "-V"], capture_output=True, text=True)
-        version = re.match(r"Python (\d+)\.(\d+)", shown.stdout)
-        if version and (number := (int(version[1]), int(version[2]))) >= (3, 11):
-            found.setdefault(number, executable)
-    return list(found.values())
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with an agent in a folder `bot`."""
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "UV_PROJECT_ENVIRONMENT", "PYTHONPATH"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "bot").mkdir()
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "bot"\n')
-    return tmp_path
-
-
-def make_environment(project: Path, python: str = sys.executable, libraries: Path | None = None) -> None:
-    """A virtual environment without anything, or with the packages that are in another folder."""
-    subprocess.run([python, "-m", "venv", "--without-pip", project / ".venv"], check=True)
-    if libraries:
-        (packages,) = project.glob(".venv/lib/python3*/site-packages")
-        (packages / "libraries.pth").write_text(f"{libraries}\n")
-
-
-def write(project: Path, agent: str, response: str, **config: object) -> None:
-    (project / "bot" / "agent.py").write_text(textwrap.dedent(agent))
-    turn = {
-        "user_content": {"role": "user", "parts": [{"text": "hello"}]},
-        "final_response": {"role": "model", "parts": [{"text": response}]},
-    }
-    cases = {"eval_set_id": "a", "eval_cases": [{"eval_id": "one", "conversation": [turn]}]}
-    (project / "bot" / "a.evalset.json").write_text(json.dumps(cases))
-    (project / "bot" / "test_config.json").write_text(json.dumps(config))
-
-
-def evaluated(project: Path, *options: str, evaltui_python: str = sys.executable) -> tuple[int, str]:
-    """The exit code of `evaltui run`, and what it prints."""
-    command = [evaltui_python, "-m", "evaltui", "run", str(project / "bot"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(evaltui.__file__).parents[1])
-    return done.returncode, done.stdout + done.stderr
-
-
-EXACT = {"criteria": {"response_match_score": 1.0}}
 
 
 @pytest.mark.parametrize("python", pythons())
@@ -122,18 +52,11 @@ def test_an_adk_agent_with_the_packages_of_its_project(project):
     assert (code, "1 passed" in printed) == (0, True), printed
 
 
-@pytest.mark.skipif(
-    PLAIN is None, reason="EVALTUI_PLAIN_PYTHON names no Python with evaltui and no google-adk"
-)
-def test_evaltui_in_an_environment_of_its_own_drives_an_adk_agent_in_another(project):
+def test_what_is_installed_where_evaltui_is_does_not_help_the_project(project):
     pytest.importorskip("google.adk")
-    make_environment(project, libraries=LIBRARIES)
+    make_environment(project)
     write(project, ADK_AGENT, "in .venv", **EXACT)
-    code, printed = evaluated(project, evaltui_python=PLAIN)
-    assert (code, "1 passed" in printed) == (0, True), printed
-    # The other way round: what is installed where evaltui is does not help the project.
-    (project / ".venv").rename(project / "gone")
-    code, printed = evaluated(project, evaltui_python=PLAIN)
+    code, printed = evaluated(project)
     assert (code, "this agent needs google-adk" in " ".join(printed.split())) == (3, True), printed
 
 

@@ -1,0 +1,64 @@
+"""Pythons for the agents of tests: those of this machine, bare environments, environments with packages.
+
+Packages take long to install. So `.ci/run` makes the environments of `ENVIRONMENTS` beforehand and names
+the Python of each in a variable; a test that needs one asks `environment_python` for it. By hand:
+
+    python3 -m venv .venv-old-adk
+    .venv-old-adk/bin/pip install 'google-adk==2.13.0' 'google-genai==2.30.0' 'pydantic==2.12.5'
+    EVALTUI_OLD_ADK_PYTHON=$PWD/.venv-old-adk/bin/python python -m pytest tests/runner/test_other_adk.py
+
+A new environment is a line in `ENVIRONMENTS`, and in `.ci/run` a line that installs it and a variable.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OLDEST = (3, 11)
+# Nothing may be skipped for want of a Python or an environment.
+IN_CI = bool(os.environ.get("EVALTUI_CI"))
+ENVIRONMENTS = {
+    "EVALTUI_PLAIN_PYTHON": "evaltui without google-adk",
+    "EVALTUI_OLD_ADK_PYTHON": "google-adk with other google-genai and pydantic than evaltui's",
+}
+"""The variable with the Python of each environment, and what is installed there."""
+
+
+def environment_python(variable: str) -> str:
+    """The Python of an environment of `.ci/run`; without it the test is skipped, and fails in CI."""
+    python = os.environ.get(variable, "")
+    if Path(python).is_file():
+        return python
+    message = f"{variable} names no Python with {ENVIRONMENTS[variable]}"
+    if IN_CI:
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+def pythons() -> list[str]:
+    """Every Python here that agents can run in, of each version one; the one that runs this first."""
+    found = {sys.version_info[:2]: sys.executable}
+    installed = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python3"))
+    commands = [path for minor in range(11, 20) if (path := shutil.which(f"python3.{minor}"))]
+    for executable in [*commands, *map(str, installed)]:
+        shown = subprocess.run([executable, "-V"], capture_output=True, text=True)
+        version = re.match(r"Python (\d+)\.(\d+)", shown.stdout)
+        if version and (number := (int(version[1]), int(version[2]))) >= OLDEST:
+            found.setdefault(number, executable)
+    assert OLDEST in found or not IN_CI, f"no Python {'.'.join(map(str, OLDEST))} here"
+    return list(found.values())
+
+
+def make_environment(project: Path, python: str = sys.executable, libraries: Path | None = None) -> None:
+    """A `.venv` in a project without anything, or with the packages that are in another folder."""
+    subprocess.run([python, "-m", "venv", "--without-pip", project / ".venv"], check=True)
+    if libraries:
+        (packages,) = project.glob(".venv/lib/python3*/site-packages")
+        (packages / "libraries.pth").write_text(f"{libraries}\n")
