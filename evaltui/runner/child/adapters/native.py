@@ -12,9 +12,8 @@ from functools import partial
 
 from google.genai import types
 
-from ....core.model.events import Json, Step, split
+from ....core.model.events import Json, Step
 from ....text.figures import counted
-from ...call_recorder import current_call_recorder
 from ..native.agent import Agent, ToolContext
 from ..native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
 from .base import (
@@ -37,6 +36,7 @@ from .base import (
     state_delta,
     step_numbers,
 )
+from .framework_tools import report_results
 from .native_recording import answer, call_tool, model_exchange
 
 MAX_MODEL_CALLS = 50
@@ -271,17 +271,7 @@ class NativeSession:
         content = plain_json(_results_content(results, [result.call.id for result in results]))
         step = self._step_with_changes(content)
         seconds = {result.call.id: result.seconds for result in results}
-        recorder = current_call_recorder.get()
-        for event in split(step):
-            self._reporter.event(
-                event.kind,
-                event.content,
-                agent=event.agent,
-                data=event.data
-                | (recorder.stub_mark(event.parent) if recorder and event.kind == "tool_result" else {}),
-                parent=event.parent,
-                duration=seconds.get(event.parent),
-            )
+        report_results(self._reporter, step, seconds)
 
     def _report_late_changes(self) -> None:
         """Instructions that are functions may change the state too."""
