@@ -164,6 +164,12 @@ def parent_of(folder: Path) -> Path:
     return folder.parent if folder.name not in ("", "..") else folder.resolve().parent
 
 
+def short_path(path: Path) -> str:
+    """An absolute path, with `~` for the home folder."""
+    path, home = path.resolve(), Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path)
+
+
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The folders directly in a folder whose names match a pattern, without hidden ones and dependencies."""
     for one in _children(folder):

@@ -146,7 +146,7 @@ def _checked(executable: Path, reason: str) -> Interpreter:
     """Raises InterpreterError for a Python that is too old, or that cannot be started."""
     path = executable.absolute()
     found = Interpreter(path, reason)
-    version = OLDEST if found.executable is None else _version(path)
+    version = OLDEST if found.executable is None else python_version(path)
     if version < OLDEST:
         had, wanted = ".".join(map(str, version)), ".".join(map(str, OLDEST))
         raise InterpreterError(
@@ -163,7 +163,8 @@ def _environment(executable: Path) -> Path:
     return executable.resolve()
 
 
-def _version(executable: Path) -> tuple[int, ...]:
+def python_version(executable: Path) -> tuple[int, ...]:
+    """Such as `(3, 12)`. Raises InterpreterError for a Python that cannot be started."""
     if (version := _noted_version(executable.parent.parent / "pyvenv.cfg")) is not None:
         return version
     command = [str(executable), "-I", "-c", "import sys; print(*sys.version_info[:2])"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, compare, what_changed
+from evaltui.core.model.outcome import Status
 from evaltui.files.agent_files import files_of
 from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.listing import RunRow, changed_between, names_by_run, newest_first, read_row, stored_runs
@@ -18,6 +21,8 @@ from evaltui.text.keys import key_of
 
 # At a time, so that what is looked at now does not wait for what was looked at before.
 _MOST_AT_ONCE = 8
+# Nobody reads further.
+_MOST_FAILURES = 40
 
 
 class Side(NamedTuple):
@@ -32,6 +37,14 @@ class Sides(NamedTuple):
 
     base: Side
     candidate: Side
+
+
+class FailedCase(NamedTuple):
+    """A case of a run that did not pass."""
+
+    eval_id: str
+    status: Status
+    why: str
 
 
 class KeptRuns:
@@ -50,6 +63,9 @@ class KeptRuns:
         self._rows_before: dict[Path, RunRow] = {}
         self._wanted: dict[Path, None] = {}
         self._reading: asyncio.Task[None] | None = None
+        # By run and how many of its cases were done; None while it is read.
+        self._failed: dict[tuple[Path, int], Sequence[FailedCase] | None] = {}
+        self._reading_failed: set[asyncio.Task[None]] = set()
 
     async def load(self) -> None:
         """Look which runs there are, the newest first; what is known of those that are over stays."""
@@ -119,10 +135,28 @@ class KeptRuns:
                 self._rows[row.path] = row
             self._changed()
 
+    def failed_in(self, row: RunRow) -> Sequence[FailedCase] | None:
+        """The first cases that did not pass in a run, read when they are first asked for; None until then."""
+        key = row.path, sum(row.counts.values())
+        if key not in self._failed:
+            self._failed[key] = None
+            task = asyncio.create_task(self._read_failed(key))
+            self._reading_failed.add(task)
+            task.add_done_callback(self._reading_failed.discard)
+        return self._failed[key]
+
+    async def _read_failed(self, key: tuple[Path, int]) -> None:
+        self._failed[key] = ()
+        with suppress(OSError, ValueError):
+            self._failed[key] = await asyncio.to_thread(_read_failed, key[0])
+        self._changed()
+
     async def close(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.wait([self._reading])
+        tasks = [*self._reading_failed, *([self._reading] if self._reading is not None else [])]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     # In a thread
 
@@ -134,6 +168,16 @@ class KeptRuns:
     def _read_row(self, path: Path) -> RunRow:
         names = self._names.get(run_id(path), ())
         return read_row(path, names, self._files, self._places.get(path))
+
+
+def _read_failed(path: Path) -> tuple[FailedCase, ...]:
+    """In a thread. Raises OSError, ValueError."""
+    run = open_run(path)
+    failed = [case for case, one in run.summary.cases.items() if one.status is not Status.PASSED]
+    return tuple(
+        FailedCase(case.eval_id, run.summary.cases[case].status, summary(run.case(case)))
+        for case in failed[:_MOST_FAILURES]
+    )
 
 
 # Of what did not change there is the most, and the least to see.

@@ -12,7 +12,8 @@ from evaltui.tui.pages.keys import found_rows, keys_here
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.keys import GuidePage, HelpScreen
-from evaltui.tui.screens.palette import PaletteScreen, PickRunScreen, ThemeScreen
+from evaltui.tui.screens.palette import PaletteScreen
+from evaltui.tui.screens.second_pages import PickRunScreen, ThemeScreen
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.state import Opening, Selection
 from evaltui.workbench.workbench import Workbench

@@ -23,10 +23,11 @@ from evaltui.text.figures import (
 )
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
-from evaltui.text.outcomes import ROLES, RUNNING, glyph
+from evaltui.text.outcomes import ROLES, RUNNING, counts, glyph
 from evaltui.text.plots import bar, column_plot
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
+from evaltui.workbench.kept_runs import FailedCase
 
 # Cells of a column, without the two behind it.
 _RUN, _WHEN, _RATE, _TIME = 4, 12, 4, 10
@@ -252,14 +253,6 @@ def _same_cases(one: RunRow, other: RunRow) -> bool:
 _ONE_BELOW_THE_OTHER = 60
 
 
-class FailedCase(NamedTuple):
-    """A case of a run that did not pass."""
-
-    eval_id: str
-    status: Status
-    why: str
-
-
 def write_side(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:
     """What did not pass in a run, each with why, and below it what the run was; `failed` is None while it is
     being read."""
@@ -269,6 +262,25 @@ def write_side(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, hei
         _write_failures(page, row, failed, height - len(facts.lines) - 1)
         page.blank()
     page.lines += facts.lines
+
+
+def write_run_preview(
+    page: Page, row: RunRow, failed: Sequence[FailedCase] | None, now: datetime, height: int
+) -> None:
+    """A run in so many lines: when it was, how its cases came out, what did not pass; then what it was."""
+    moment: Line = [(f"{show_moment(row.started, now)}   {_lasted(row, now)}", "muted")]
+    page.ends([(visible(row.title), "bold")], [] if row.problem else moment)
+    if row.problem:
+        page.text([(visible(row.problem), "error")])
+        return
+    page.row(*counts(row.counts), ("   ", ""), *_rate(row, _BAR), (f"   {selected_in(row)}", "muted"))
+    page.blank()
+    _write_failures(page, row, failed, height)
+    facts = Page(page.width)
+    write_run(facts, row)
+    if len(page.lines) + 1 + len(facts.lines) <= height:
+        page.blank()
+        page.lines += facts.lines
 
 
 def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None, height: int) -> None:

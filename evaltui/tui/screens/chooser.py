@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from evaltui.files.agent_source import AgentFacts, agent_facts
+from evaltui.files.folders import short_path
 from evaltui.files.settings import recent_agents
 from evaltui.files.templates import KINDS, refuses_starter
 from evaltui.text.figures import counted, some_of
@@ -94,7 +95,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def _header(self, width: int) -> Line:
         agents = counted(len(self._agents), "agent") if self._agents else "no agent"
-        left: Line = [(" evaltui", "bold accent"), (f"  {short_path(self._folder)}", "muted")]
+        left: Line = [(" evaltui", "bold accent"), (f"  {visible(short_path(self._folder))}", "muted")]
         return both_ends(left, [(agents, "bold" if self._agents else "warning"), (" ", "")], width)
 
     def _actions(self) -> list[str]:
@@ -108,7 +109,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
         if self._agents:
             page.text([("Which agent?", "bold"), ("  One is opened at a time.", "muted")])
         else:
-            page.text([("! ", "bold warning"), (f"No agent in {short_path(self._folder)}", "bold")])
+            page.text([("! ", "bold warning"), (f"No agent in {visible(short_path(self._folder))}", "bold")])
             page.lines.append([])
             page.labelled("looked for", [(_LOOKED_FOR, "")])
             page.labelled("found", [(_found_in(self._folder), "")])
@@ -246,15 +247,9 @@ class ChooserKeys(ActionLine):
 
 def _recent_choice(path: Path) -> Choice:
     def line(width: int, is_current: bool) -> Line:
-        return [("    ", ""), (pad("Recent agent", 24), "muted"), (f"  {short_path(path)}", "")]
+        return [("    ", ""), (pad("Recent agent", 24), "muted"), (f"  {visible(short_path(path))}", "")]
 
     return Choice(line, "", path)
-
-
-def short_path(path: Path) -> str:
-    """An absolute path, with `~` for the home folder."""
-    path, home = path.resolve(), Path.home()
-    return visible(f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path))
 
 
 def _found_in(folder: Path) -> str:

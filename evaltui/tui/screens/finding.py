@@ -47,15 +47,15 @@ class FoundLines(CursorLines, can_focus=False, inherit_bindings=False):
         self._rows: list[int | str] = []
         self.clicks_to_open = clicks
 
-    def show(self, sections: Sequence[str]) -> None:
-        """Shows so many, each with the name of its section, "" for none; the first one is current."""
+    def show(self, sections: Sequence[str], current: int = 0) -> None:
+        """Shows so many, each with the name of its section, "" for none; one of them is current."""
         self._rows = []
         for number, section in enumerate(sections):
             if section and (number == 0 or section != sections[number - 1]):
                 self._rows.append(section)
             self._rows.append(number)
         self.lines_changed(max(1, len(self._rows)))
-        self.move_to(0)
+        self.move_to(self._rows.index(current) if current else 0)
 
     @property
     def current(self) -> int | None:
@@ -154,19 +154,30 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
     def compose(self) -> ComposeResult:
         with Dialog(self.title_text, id=(self.box or "").removeprefix("#")):
             yield QuestionInput(placeholder=self.placeholder)
-            yield FoundLines(
-                lambda number, width: self.found_line(self.found[number], width),
-                lambda: self.nothing,
-                self.clicks_to_choose,
-            )
-            yield DrawnLine(self._about_current)
+            yield from self.shown()
             yield DialogKeys(lambda: [Hint("take", self.take_word), Hint("leave_question")])
+
+    def shown(self) -> ComposeResult:
+        """What was found, and about the current one."""
+        yield self.found_lines()
+        yield DrawnLine(self._about_current)
+
+    def found_lines(self) -> FoundLines:
+        return FoundLines(
+            lambda number, width: self.found_line(self.found[number], width),
+            lambda: self.nothing,
+            self.clicks_to_choose,
+        )
 
     def _about_current(self, width: int) -> Line:
         return [] if self.current is None else [(visible(self.about(self.current)), "faint")]
 
     @on(CursorLines.Moved)
     def _moved(self) -> None:
+        self.draw_about()
+
+    def draw_about(self) -> None:
+        """Says about the current one what is known by now."""
         self.query_one(DrawnLine).refresh()
 
     def on_mount(self) -> None:
@@ -181,13 +192,17 @@ class SearchScreen(QuestionScreen[ScreenResultType], Generic[ScreenResultType, F
         query = self.query_one(QuestionInput).value.strip()
         if query != self.query_text:
             self.query_text = query
-            self.found = self.find(query)
-            self.query_one(FoundLines).show([self.section_of(found) for found in self.found])
+            self._show(self.find(query), 0)
+
+    def _show(self, found: Sequence[Found], current: int) -> None:
+        self.found = found
+        self.query_one(FoundLines).show([self.section_of(one) for one in found], current)
 
     def search_again(self) -> None:
-        """Looks again for the same, after more is known."""
-        self.query_text = None
-        self._search()
+        """Looks again for the same, after more is known; the current one stays current if it is found."""
+        if self.query_text is not None:
+            before, found = self.current, self.find(self.query_text)
+            self._show(found, found.index(before) if before in found else 0)
 
     @property
     def answers(self) -> FoundLines:

@@ -102,7 +102,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, PaletteScreen(found), lambda choose: choose())
 
     def _choose_theme(self) -> None:
-        from evaltui.tui.screens.palette import ThemeScreen
+        from evaltui.tui.screens.second_pages import ThemeScreen
 
         ask(self, ThemeScreen(self.app.theme), self._use_theme)
 
@@ -114,8 +114,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             self.workbench.say(f"Cannot remember the theme: {error}")
 
     def _choose_run(self) -> None:
-        from evaltui.tui.screens.palette import PickRunScreen
         from evaltui.tui.screens.runs import Wanted
+        from evaltui.tui.screens.second_pages import PickRunScreen
 
         def show(run: tuple[Path, str]) -> None:
             if reason := self.workbench.outcomes.refuses_to_open():
@@ -126,7 +126,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         ask(self, PickRunScreen(self.workbench.agent.dir), show)
 
     def _choose_agent(self) -> None:
-        from evaltui.tui.screens.palette import AgentScreen
+        from evaltui.tui.screens.second_pages import AgentScreen
 
         async def leave_for(path: Path) -> None:
             self.next_agent = path

@@ -1,31 +1,21 @@
-"""The palette: actions, cases and sets by name; and its second pages: a theme, another agent, a kept run."""
+"""The palette: actions, cases, sets and settings by name."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
-from textual import on
 from textual.fuzzy import Matcher
 
-from evaltui.files.agent_source import AgentFacts, agent_facts
-from evaltui.files.settings import recent_agents
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.action_screen import ActionScreen
-from evaltui.tui.pages.runs import Columns, run_line
 from evaltui.tui.screens.finding import SearchScreen, has_words
-from evaltui.tui.theme import THEMES
-from evaltui.tui.widgets.lines import CursorLines, DrawnLine
 from evaltui.workbench.actions import ACTIONS, LISTS, Action, Scope, keys_of
-from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -186,121 +176,3 @@ class PaletteScreen(SearchScreen[Callable[[], object], Entry]):
 
     def result_of(self, found: Entry) -> Callable[[], object]:
         return found.choose
-
-
-class ThemeScreen(SearchScreen[str, str]):
-    """Returns the theme that was chosen; the current row is previewed on everything below."""
-
-    box = "#themes"
-    title_text = "Theme"
-    placeholder = "type a name"
-    clicks_to_choose = 2
-
-    def __init__(self, before: str) -> None:
-        super().__init__()
-        self._before = before
-
-    def find(self, query: str) -> list[str]:
-        own = [theme.name for theme in THEMES]
-        others = sorted(name for name in self.app.available_themes if name not in own)
-        names = [name for name in (*own, *others) if has_words(query, name)]
-        return names if query else sorted(names, key=lambda name: name != self._before)
-
-    def found_line(self, found: str, width: int) -> Line:
-        return both_ends(
-            [(" ", ""), (found, "")], [("current ", "muted")] if found == self._before else [], width
-        )
-
-    def result_of(self, found: str) -> str:
-        return found
-
-    @on(CursorLines.Moved)
-    def preview(self) -> None:
-        if (name := self.current) is not None:
-            self.app.theme = name
-
-    def action_leave_question(self) -> None:
-        self.app.theme = self._before
-        super().action_leave_question()
-
-
-class AgentScreen(SearchScreen[Path, Path]):
-    """Returns the folder of an agent that was open before."""
-
-    box = "#agents-before"
-    title_text = "Open agent"
-    placeholder = "type a name"
-    nothing = "No other agent was open before"
-    take_word = "open"
-
-    def __init__(self, current: Path) -> None:
-        super().__init__()
-        self._others = [path for path in recent_agents() if path != current.resolve()]
-        self._facts: dict[Path, AgentFacts] = {}
-
-    def on_mount(self) -> None:
-        self.run_worker(self._read_facts(), group="facts", exclusive=True)
-
-    async def _read_facts(self) -> None:
-        for path in self._others:
-            self._facts[path] = await asyncio.to_thread(agent_facts, path)
-            self.query_one(DrawnLine).refresh()
-
-    def find(self, query: str) -> list[Path]:
-        return [path for path in self._others if has_words(query, str(path))]
-
-    def about(self, found: Path) -> str:
-        facts = self._facts.get(found)
-        if facts is None:
-            return ""
-        sets = counted(facts.sets, "eval set") if facts.sets else "no eval sets"
-        return " · ".join(filter(None, (facts.framework, facts.model, sets)))
-
-    def found_line(self, found: Path, width: int) -> Line:
-        return [(f" {visible(found.name)}", "bold"), (f"  {visible(str(found.parent))}", "muted")]
-
-    def result_of(self, found: Path) -> Path:
-        return found
-
-
-class PickRunScreen(SearchScreen[tuple[Path, str], Path]):
-    """Returns a kept run, and what it is called."""
-
-    box = "#pick-run"
-    title_text = "Open run"
-    placeholder = "type a name or a day"
-    nothing = "No runs yet"
-    take_word = "open"
-
-    def __init__(self, agent_dir: Path) -> None:
-        super().__init__()
-        self._runs = KeptRuns(agent_dir, lambda: self.search_again() if self.is_here else None)
-
-    def on_mount(self) -> None:
-        self.run_worker(self._runs.load(), group="load", exclusive=True)
-
-    async def on_unmount(self) -> None:
-        await self._runs.close()
-
-    def find(self, query: str) -> list[Path]:
-        return [path for path in self._runs.paths or () if has_words(query, self._title(path))]
-
-    def about(self, found: Path) -> str:
-        row = self._runs.row(found)
-        if row is None:
-            return ""
-        sets = ", ".join(one.eval_set_id for one in row.sets)
-        return "   ".join(filter(None, (row.title, sets, row.model)))
-
-    def _title(self, path: Path) -> str:
-        row = self._runs.row(path)
-        return row.title if row else path.name
-
-    def found_line(self, found: Path, width: int) -> Line:
-        row = self._runs.row(found)
-        if row is None:
-            return [(f" {visible(found.name)}", "muted")]
-        return [(" ", ""), *run_line(row, Columns.fitting(width - 2, [row]), datetime.now(UTC))]
-
-    def result_of(self, found: Path) -> tuple[Path, str]:
-        return found, self._title(found)

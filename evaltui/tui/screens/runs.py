@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,11 +12,9 @@ from textual import events, on
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from evaltui.core.compare.explain import summary
-from evaltui.core.model import outcome
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.workspace import SelectionError
-from evaltui.runs.history import name_run, open_run
+from evaltui.runs.history import name_run
 from evaltui.runs.listing import RunRow
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
@@ -29,7 +25,6 @@ from evaltui.tui.pages.runs import (
     PLOT_ROWS,
     SIDE,
     Columns,
-    FailedCase,
     run_line,
     runs_head,
     write_plot,
@@ -48,7 +43,6 @@ from evaltui.workbench.workbench import Workbench
 # The width from which on the failures of the current run stand at the right.
 _WITH_SIDE = 140
 _WIDEST = 400
-_MOST_FAILURES = 40
 # Seconds.
 _TICK = 1.0
 
@@ -77,8 +71,6 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
         self._runs = KeptRuns(workbench.agent.dir, lambda: self.follow() if self.is_here else None)
-        # By run and how many of its cases were done.
-        self._cases: dict[tuple[Path, int], tuple[FailedCase, ...] | None] = {}
         self._loaded_for: object = None
 
     def parts(self) -> Iterator[Widget]:
@@ -158,22 +150,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         if self.size.width < _WITH_SIDE or path is None or (row := self._runs.row(path)) is None:
             return
         height = self.query_one("#runs-side").size.height
-        write_side(page, row, None if row.problem else self._failed(row), height)
-
-    def _failed(self, row: RunRow) -> tuple[FailedCase, ...] | None:
-        """What did not pass in a run, read when it is first current; None until then."""
-        key = row.path, sum(row.counts.values())
-        if key not in self._cases:
-            self._cases[key] = None
-            self.run_worker(self._read_cases(key))
-        return self._cases[key]
-
-    async def _read_cases(self, key: tuple[Path, int]) -> None:
-        self._cases[key] = ()
-        with suppress(OSError, ValueError):
-            self._cases[key] = await asyncio.to_thread(_failed_in, key[0])
-        if self.is_here:
-            self.draw_around()
+        write_side(page, row, None if row.problem else self._runs.failed_in(row), height)
 
     def _write_run(self, page: Page) -> None:
         path = self.rows.current
@@ -265,16 +242,6 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             return
         self.workbench.outcomes.runs_changed()
         self.action_reload_runs()
-
-
-def _failed_in(path: Path) -> tuple[FailedCase, ...]:
-    """In a thread. Raises OSError, ValueError."""
-    run = open_run(path)
-    failed = [case for case, one in run.summary.cases.items() if one.status is not outcome.Status.PASSED]
-    return tuple(
-        FailedCase(case.eval_id, run.summary.cases[case].status, summary(run.case(case)))
-        for case in failed[:_MOST_FAILURES]
-    )
 
 
 class RunRows(CursorLines, can_focus=True, inherit_bindings=False):
