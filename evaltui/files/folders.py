@@ -45,6 +45,11 @@ def env_file(agent_dir: Path) -> Path | None:
     return next((path for path in found if path.is_file()), None)
 
 
+def loads_env_file() -> bool:
+    """Whether the `.env` of an agent is loaded: unless google-adk is told not to."""
+    return os.environ.get("ADK_DISABLE_LOAD_DOTENV", "").strip().lower() not in ("1", "true", "yes", "on")
+
+
 def own_folder(agent_dir: Path) -> Path:
     """`.evaltui` in the agent's folder, whether or not there is one."""
     return agent_folder(agent_dir) / OWN_FOLDER

@@ -63,3 +63,27 @@ def uv_package(root: Path) -> Path:
     write(root / "src" / "shopbot" / "agent.py", AGENT)
     write(root / "tests" / "eval" / "orders.evalset.json", eval_set("orders"))
     return root / "src" / "shopbot"
+
+
+DESK = """
+from {shared} import GREETING
+from my_app.tools import shout
+
+def root_agent(message, session):
+    session.state["module"] = __name__
+    return shout(GREETING)
+"""
+
+
+def nested_agents(root: Path, shared: str = "my_app.shared") -> Path:
+    """`src/my_app/agents/desk` and `.../till`, which use modules of the package above; returns the first."""
+    write(root / "pyproject.toml", PYPROJECT.format(name="my-app"))
+    package = root / "src" / "my_app"
+    for folder in (package, package / "agents", package / "agents" / "desk", package / "agents" / "till"):
+        write(folder / "__init__.py")
+    write(package / "tools.py", "def shout(text):\n    return text.upper()\n")
+    write(package / "shared.py", "GREETING = 'hello'\n")
+    write(package / "agents" / "desk" / "agent.py", DESK.format(shared=shared))
+    write(package / "agents" / "desk" / "greets.evalset.json", eval_set("greets", "HELLO"))
+    write(package / "agents" / "till" / "agent.py", AGENT)
+    return package / "agents" / "desk"

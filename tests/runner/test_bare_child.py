@@ -51,7 +51,7 @@ AGENT = """
 ALLOWED = {
     "evaltui": {"events"},
     "evaltui.core": {"compare", "model", "conversation", "recordings", "secrets"},
-    "evaltui.files": {"folders", "packages"},
+    "evaltui.files": {"folders", "import_names", "packages"},
     "evaltui.runner": {
         "bootstrap",
         "call_recorder",

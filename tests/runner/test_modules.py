@@ -30,7 +30,7 @@ NAMES = [
 FIND = """
 import sys
 from pathlib import Path
-from evaltui.runner.child.loading import FunctionNotFoundError, find_function
+from evaltui.runner.child.functions import FunctionNotFoundError, find_function
 for name in sys.argv[2:]:
     try:
         find_function(name, "no such function", Path(sys.argv[1]))

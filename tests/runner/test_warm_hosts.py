@@ -162,11 +162,24 @@ async def test_a_library_that_imports_what_the_user_writes_is_not_taken_from_it(
     assert answer["state"]["early"] == []
 
 
-async def test_a_module_of_the_user_that_is_called_like_a_library_wins(agent):
+@pytest.mark.parametrize("beside", ["package", "plain folder"])
+async def test_a_module_of_the_user_that_is_called_like_a_library_wins(agent, beside):
+    if beside == "plain folder":
+        (agent.folder / "__init__.py").unlink()
     await agent.run()
-    agent.write("colorsys.py", "")
+    folder = agent.folder.parent if beside == "package" else agent.folder
+    (folder / "colorsys.py").touch()
     agent.write("helper.py", "import colorsys\nVALUE = colorsys.__file__\n")
-    assert (await agent.run())["helper"] == str(agent.folder / "colorsys.py")
+    assert (await agent.run())["helper"] == str(folder / "colorsys.py")
+
+
+async def test_a_module_in_a_package_hides_no_library_that_is_called_so(agent):
+    agent.write("colorsys.py", "OWN = True")
+    agent.write(
+        "helper.py", "import colorsys\nfrom . import colorsys as own\nVALUE = own.OWN, colorsys.ONE_THIRD\n"
+    )
+    assert (await agent.run())["helper"] == [True, 1 / 3]
+    assert (await agent.run())["early"] == ["colorsys", "wave"]
 
 
 @pytest.mark.parametrize("what", ["env file", "variable", "packages"])

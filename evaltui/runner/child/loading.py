@@ -1,60 +1,35 @@
-"""Finds and imports the user's code: an agent's folder, functions by path. Runs only in the child process."""
+"""Finds and imports an agent, and picks the adapter that drives it. Runs only in the child process."""
 
 from __future__ import annotations
 
-import difflib
 import importlib
-import importlib.util
 import inspect
-import os
 import sys
-from collections.abc import Callable, Iterator
-from importlib.machinery import (
-    EXTENSION_SUFFIXES,
-    SOURCE_SUFFIXES,
-    ExtensionFileLoader,
-    FileFinder,
-    ModuleSpec,
-    SourceFileLoader,
-)
-from importlib.util import module_from_spec
+from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
-from ...files.folders import agent_folder, env_file
+from ...files.folders import agent_folder
 from ...files.packages import install_command
-from ..errors import is_own_code
+from ...text.values import did_you_mean
 from .adapters.base import AgentAdapter, AgentLoadError
+from .own_modules import name_of, use_own_modules
 
 
-class _FromSource(SourceFileLoader):
-    """Never trusts a `.pyc`: two saves within a second and of one size give a stale one."""
-
-    def get_code(self, fullname: str) -> CodeType:
-        path = self.get_filename(fullname)
-        code = self.source_to_code(self.get_data(path), path)
-        assert isinstance(code, CodeType)
-        return code
-
-
-def _own_folder_finder(folder: str) -> FileFinder:
-    if not folder or not Path(folder).is_dir() or not is_own_code(str(Path(folder) / "x.py")):
-        raise ImportError(f"{folder} is not the user's own code")
-    return FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_FromSource, SOURCE_SUFFIXES))
-
-
-def import_agent(agent_dir: Path) -> Any:
+def import_agent(agent_dir: Path, module: str = "") -> Any:
     """The object that a directory, package or file offers as its agent.
 
     Looks for `app` (an ADK App) in the package and in its module `agent`, then for `root_agent` and
-    `get_agent_async` in them, then for `root_agent.yaml`. Raises AgentLoadError with what to do, or whatever
-    the agent's own code raises.
+    `get_agent_async` in them, then for `root_agent.yaml`. `module` is the dotted name that it is imported by,
+    "" for the usual one; of `name:attribute` the agent is the attribute. Raises AgentLoadError with what to
+    do, or whatever the agent's own code raises.
     """
     agent_dir = agent_dir.resolve()
-    use_own_modules(agent_dir)
+    name, _, attribute = module.partition(":")
+    use_own_modules(agent_dir, name)
     try:
-        found = _first_agent(agent_dir)
+        found = _attribute(agent_dir, name, attribute) if attribute else _first_agent(agent_dir)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("google.adk") or error.name == "google":
             raise AgentLoadError(_needs_adk(agent_dir)) from error
@@ -72,40 +47,20 @@ def _needs_adk(agent: Path) -> str:
     )
 
 
-def use_own_modules(agent_dir: Path) -> None:
-    """Have the agent's own modules found before any other, as they are now, with the environment they expect.
-
-    Doing it again changes nothing.
-    """
-    load_env_file(agent_dir)
-    if _own_folder_finder not in sys.path_hooks:
-        sys.path_hooks.insert(0, _own_folder_finder)
-        sys.path_importer_cache.clear()
-    own = [str(folder) for folder in own_folders(agent_dir)]
-    if sys.path[: len(own)] != own:
-        sys.path[:0] = own
-
-
-def own_folders(agent_dir: Path) -> list[Path]:
-    """Where the agent's own modules are looked for before anything else."""
-    own = agent_folder(agent_dir.resolve())
-    return [own.parent, own]
-
-
-def load_env_file(agent_dir: Path) -> None:
-    """Set what the `.env` of an agent says. Raises AgentLoadError where nothing is there that reads it."""
-    # As google-adk 2.13: values that are set already win.
-    if os.environ.get("ADK_DISABLE_LOAD_DOTENV", "").lower() in ("1", "true"):
-        return
-    if (found := env_file(agent_dir)) is not None:
-        try:
-            from dotenv import load_dotenv
-        except ModuleNotFoundError as error:
-            raise AgentLoadError(
-                f"{found}: python-dotenv is not installed for this Python. Run pip install python-dotenv, "
-                "or set ADK_DISABLE_LOAD_DOTENV=1 to ignore the file"
-            ) from error
-        load_dotenv(found, override=False)
+def _attribute(agent_dir: Path, name: str, attribute: str) -> Any:
+    """The agent that is an attribute of a module: `desk`, `Desk.agent`. Raises AgentLoadError."""
+    is_package = agent_dir.is_dir() and (agent_dir / "__init__.py").is_file()
+    file = agent_dir / "__init__.py" if is_package else agent_dir
+    found: Any = importlib.import_module(name) if file.is_dir() else _import(name, file)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            owner = getattr(found, "__name__", type(found).__name__)
+            hint = did_you_mean(part, [one for one in dir(found) if not one.startswith("_")])
+            raise AgentLoadError(f"{name}:{attribute}: {owner} has no {part}{hint}")
+        found = getattr(found, part)
+    if found is None:
+        raise AgentLoadError(f"{name}:{attribute} is None")
+    return found
 
 
 def _first_agent(agent_dir: Path) -> Any:
@@ -135,15 +90,16 @@ def _modules(agent_dir: Path) -> Iterator[list[ModuleType]]:
 
     As in `adk eval`, the module that a package imports as its `agent` goes before the package itself.
     """
+    name = name_of(agent_dir).name
     if agent_dir.is_file():
-        yield [_import(agent_dir.stem, agent_dir)]
+        yield [_import(name, agent_dir)]
         return
     if (agent_dir / "__init__.py").is_file():
-        package = _import(agent_dir.name, agent_dir / "__init__.py")
+        package = _import(name, agent_dir / "__init__.py")
         inner = getattr(package, "agent", None)
         yield [inner, package] if isinstance(inner, ModuleType) else [package]
     if (agent_dir / "agent.py").is_file():
-        yield [_import(f"{agent_dir.name}.agent", agent_dir / "agent.py")]
+        yield [_import(f"{name}.agent", agent_dir / "agent.py")]
 
 
 def _import(name: str, file: Path) -> ModuleType:
@@ -212,73 +168,3 @@ def _framework(found: Any) -> str:
     if any(home == "google.adk" or home.startswith("google.adk.") for home in homes):
         return "adk"
     return "native" if f"{__package__}.native.agent" in homes else "other"
-
-
-class FunctionNotFoundError(ImportError):
-    """No function is at the path that was given; the message says where it was looked for."""
-
-
-def find_function(module: str, name: str, agent_folder: Path) -> Callable[..., Any]:
-    """The function `name` of a module in the agent's folder, beside it, or installed.
-
-    Of an agent in `my_agent`, `my_agent.metrics`, `agent.metrics` (under which `adk eval` knows it) and
-    `metrics` are the file `metrics.py` in its folder, which need not be a package. Raises
-    FunctionNotFoundError, or whatever the module raises while it is imported.
-    """
-    folder = agent_folder.resolve()
-    _make_importable(module, folder)
-    found = [one for spelling in _spellings(module, folder.name) if (one := _imported(spelling)) is not None]
-    for one in found:
-        function = getattr(one, name, None)
-        if callable(function):
-            checked: Callable[..., Any] = function
-            return checked
-    raise FunctionNotFoundError(_missing(module, name, found, folder))
-
-
-def _make_importable(module: str, folder: Path) -> None:
-    use_own_modules(folder)
-    if not (folder / "__init__.py").is_file() and folder.name not in sys.modules:
-        # A package of this name that is installed would win over a plain folder, and so would its agent.py
-        # in a folder that is called `agent`.
-        spec = ModuleSpec(folder.name, None, is_package=True)
-        spec.submodule_search_locations = [str(folder)]
-        sys.modules[folder.name] = module_from_spec(spec)
-    # The path may start further up: `agents.my_agent.metrics`.
-    head = module.partition(".")[0]
-    above = [str(one.parent) for one in folder.parents if one.name == head]
-    sys.path += [one for one in above if one not in sys.path]
-
-
-def _spellings(module: str, package: str) -> list[str]:
-    head, _, rest = module.partition(".")
-    if head != "agent":
-        return [module]
-    if not rest:
-        # The module agent.py, and the package as `adk eval` calls it.
-        return [f"{package}.agent", package]
-    return list(dict.fromkeys([f"{package}.{rest}", module]))
-
-
-def _imported(module: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        # Only where it is this module that is missing, not one that it imports.
-        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
-            return None
-        raise
-
-
-def _missing(module: str, name: str, found: list[ModuleType], folder: Path) -> str:
-    if not found:
-        return (
-            f"no module {module}; searched in {folder} (as {folder.name}.… or agent.…), "
-            f"in {folder.parent}, and in the installed packages"
-        )
-    last = found[-1]
-    where = last.__file__ or last.__name__
-    if hasattr(last, name):
-        return f"{name} in {where} is not a function but of type {type(getattr(last, name)).__name__}"
-    close = difflib.get_close_matches(name, [one for one in vars(last) if callable(getattr(last, one))], n=1)
-    return f"{where} has no function {name}" + (f". Did you mean {close[0]}?" if close else "")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...core.model.events import Json
 from ..protocol import Reply
-from .loading import find_function
+from .functions import find_function
 from .threads import in_thread
 
 # More than are ever asked at once, since a function that hangs keeps its thread.

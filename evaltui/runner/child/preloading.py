@@ -22,7 +22,7 @@ from ..bootstrap import command
 from ..errors import is_own_code
 from ..orphans import kill_descendants
 from ..protocol import Message
-from .loading import load_env_file, own_folders
+from .own_modules import load_env_file, own_folders
 
 # What a host brought in, in order: the name of a library's module; `module:class` for one of its pydantic
 # models that could be used by the end; or the name and the value of a variable that the agent's own code set

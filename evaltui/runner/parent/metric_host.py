@@ -24,7 +24,8 @@ from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
-from evaltui.files.folders import agent_folder, env_file
+from evaltui.files.folders import agent_folder, env_file, loads_env_file
+from evaltui.files.import_names import import_name
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host, OnConsole
@@ -185,7 +186,7 @@ def has_module(name: str, agent_folder: Path, python: Path | None = None) -> boo
     return any(
         _is_there(spelling.split("."), places)
         for spelling in _spellings(name, folder)
-        for places in ([str(folder.parent)], [str(folder)], *_above(spelling, folder), None)
+        for places in (*([str(one)] for one in import_name(folder).folders), *_above(spelling, folder), None)
     )
 
 
@@ -259,9 +260,7 @@ def facts_of(
 
 def _environment(agent_dir: Path) -> Mapping[str, str]:
     """What the agent's process has: the environment, and what its .env file adds to that."""
-    found = None
-    if os.environ.get("ADK_DISABLE_LOAD_DOTENV", "").lower() not in ("1", "true"):
-        found = env_file(agent_dir)
+    found = env_file(agent_dir) if loads_env_file() else None
     if found is None:
         return os.environ
     from dotenv import dotenv_values

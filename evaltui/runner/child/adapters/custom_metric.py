@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ....core.model.events import Json
 from ...errors import describe_error, own_modules
-from ..loading import find_function
+from ..functions import find_function
 
 
 class _Types(NamedTuple):

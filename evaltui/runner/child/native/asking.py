@@ -10,7 +10,7 @@ from google.genai import types
 
 from ....core.model.events import Json
 from ...protocol import Reply
-from ..loading import load_env_file
+from ..own_modules import load_env_file
 from .gemini_errors import ModelError
 from .models import GeminiModel, ModelRequest, ModelResponse
 

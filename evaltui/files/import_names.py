@@ -1,0 +1,105 @@
+"""The name that an agent is imported by, and where the modules of its project are found."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from .folders import agent_folder, is_entered, project_root
+
+_RELATIVE_IMPORT = re.compile(r"^[ \t]*from[ \t]*(\.+)[ \t]*[\w.]*[ \t]+import\b", re.MULTILINE)
+# Folders of one agent that are looked through.
+_MOST_FOLDERS = 200
+
+
+@dataclass(frozen=True)
+class ImportName:
+    """How an agent is imported."""
+
+    name: str
+    """Its package or module: `desk`, `my_app.agents.desk`."""
+    first: tuple[Path, ...]
+    """Folders in which modules are looked for before anything else."""
+    last: tuple[Path, ...]
+    """Folders in which modules are looked for when they are nowhere else, as those of a project are that is
+    not installed."""
+    project: Path | None
+    """The root of the project, whose modules and packages come after all others."""
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """All folders, in their order."""
+        return (*self.first, *self.last, *filter(None, [self.project]))
+
+
+def import_name(agent_dir: Path, module: str = "") -> ImportName:
+    """How an agent is imported: as `module`, if it is addressed so, else as `adk web` does, by the name of
+    its folder; by its full name where it imports relatively from the packages above the folder."""
+    path, own = agent_dir.resolve(), agent_folder(agent_dir.resolve())
+    root = import_root(path)
+    name = module or (_full_name(path, root) if _imports_from_above(path, root) else _last_name(path))
+    project = project_root(own)
+    holder = _holder(path, name)
+    first = [] if holder is None else [holder]
+    if not (own / "__init__.py").is_file():
+        # As for a script, its own modules go before libraries; those of a package may be called as they are.
+        first.append(own)
+    last = [own.parent, own, root, *([project / "src"] if project and (project / "src").is_dir() else [])]
+    return ImportName(
+        name, tuple(first), tuple(dict.fromkeys(one for one in last if one not in first)), project
+    )
+
+
+def import_root(agent_dir: Path) -> Path:
+    """The folder that holds the topmost package of those that an agent is in: the `src` of its project for an
+    agent that is in there, else the first folder above the agent without an `__init__.py`."""
+    root = agent_dir.resolve().parent
+    project = project_root(root)
+    while (root / "__init__.py").is_file():
+        root = root.parent
+    return project / "src" if project is not None and root.is_relative_to(project / "src") else root
+
+
+def _holder(path: Path, name: str) -> Path | None:
+    """The folder that holds the first part of a dotted name; None where the path is called otherwise."""
+    parts = name.split(".")
+    above = [_last_name(path), *(one.name for one in path.parents)][: len(parts)]
+    return path.parents[len(parts) - 1] if above[::-1] == parts else None
+
+
+def _full_name(path: Path, root: Path) -> str:
+    return ".".join([*path.parent.relative_to(root).parts, _last_name(path)])
+
+
+def _last_name(path: Path) -> str:
+    return path.stem if path.is_file() else path.name
+
+
+def _imports_from_above(path: Path, root: Path) -> bool:
+    """Whether an agent's modules import relatively from a package that its own name does not tell."""
+    if root == path.parent:
+        return False
+    if path.is_file():
+        return _most_dots(path) > 0
+    return any(_most_dots(file) > dots for file, dots in _modules_below(path))
+
+
+def _modules_below(folder: Path) -> Iterator[tuple[Path, int]]:
+    """The modules in a folder and below it, each with the number of dots that lead to the folder."""
+    for number, (place, folders, names) in enumerate(os.walk(folder)):
+        here = Path(place)
+        folders[:] = [name for name in folders if number < _MOST_FOLDERS and is_entered(here / name)]
+        dots = len(here.relative_to(folder).parts) + 1
+        yield from ((here / name, dots) for name in names if name.endswith(".py"))
+
+
+def _most_dots(file: Path) -> int:
+    """The dots of the relative import that leads furthest up; 0 where there is none."""
+    text = ""
+    with suppress(OSError):
+        text = file.read_text(encoding="utf-8", errors="replace")
+    return max(map(len, _RELATIVE_IMPORT.findall(text)), default=0)

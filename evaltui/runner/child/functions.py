@@ -1,0 +1,104 @@
+"""Finds functions of the user's by their paths: metrics, judges. Runs only in the child process."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .own_modules import name_of, use_own_modules
+
+
+class FunctionNotFoundError(ImportError):
+    """No function is at the path that was given; the message says where it was looked for."""
+
+
+def find_function(module: str, name: str, agent_folder: Path) -> Callable[..., Any]:
+    """The function `name` of a module in the agent's folder, beside it, or installed.
+
+    Of an agent in `my_agent`, `my_agent.metrics`, `agent.metrics` (under which `adk eval` knows it) and
+    `metrics` are the file `metrics.py` in its folder, which need not be a package. Raises
+    FunctionNotFoundError, or whatever the module raises while it is imported.
+    """
+    folder = agent_folder.resolve()
+    _make_importable(module, folder)
+    found: list[ModuleType] = []
+    for spelling in _spellings(module, folder.name, _package_name(folder)):
+        if (one := _imported(spelling)) is not None:
+            found.append(one)
+            function = getattr(one, name, None)
+            if callable(function):
+                checked: Callable[..., Any] = function
+                return checked
+    raise FunctionNotFoundError(_missing(module, name, found, folder))
+
+
+def _make_importable(module: str, folder: Path) -> None:
+    use_own_modules(folder)
+    if not (folder / "__init__.py").is_file() and folder.name not in sys.modules:
+        # A package of this name that is installed would win over a plain folder, and so would its agent.py
+        # in a folder that is called `agent`.
+        spec = ModuleSpec(folder.name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+        sys.modules[folder.name] = module_from_spec(spec)
+    head = module.partition(".")[0]
+    is_of_folder = head not in (folder.name, "agent", *sys.modules)
+    if is_of_folder and (here := PathFinder.find_spec(head, [str(folder)])) and here.loader:
+        # What the agent's folder holds goes before what is installed.
+        sys.modules[head] = module_from_spec(here)
+        try:
+            here.loader.exec_module(sys.modules[head])
+        except BaseException:
+            del sys.modules[head]
+            raise
+    # The path may start further up: `agents.my_agent.metrics`.
+    above = [str(one.parent) for one in folder.parents if one.name == head]
+    sys.path += [one for one in above if one not in sys.path]
+
+
+def _package_name(folder: Path) -> str:
+    """The name that an agent's package is imported by, also if the agent is a module in it."""
+    name = name_of(folder).name
+    holds_more = name.split(".")[-2:-1] == [folder.name] and not (folder / folder.name).is_dir()
+    return name.rpartition(".")[0] if holds_more else name
+
+
+def _spellings(module: str, folder: str, package: str) -> list[str]:
+    """The names under which a module is looked for; `package` is that of the agent in its `folder`."""
+    head, _, rest = module.partition(".")
+    if head not in ("agent", folder):
+        return [module]
+    if not rest:
+        # The module agent.py, and the package as `adk eval` calls it.
+        return [f"{package}.agent", package] if head == "agent" else [package]
+    return list(dict.fromkeys([f"{package}.{rest}", module]))
+
+
+def _imported(module: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # Only where it is this module that is missing, not one that it imports.
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise
+
+
+def _missing(module: str, name: str, found: list[ModuleType], folder: Path) -> str:
+    if not found:
+        return (
+            f"no module {module}; searched in {folder} (as {folder.name}.… or agent.…), "
+            f"in {folder.parent}, and in the installed packages"
+        )
+    last = found[-1]
+    where = last.__file__ or last.__name__
+    if hasattr(last, name):
+        return f"{name} in {where} is not a function but of type {type(getattr(last, name)).__name__}"
+    close = difflib.get_close_matches(name, [one for one in vars(last) if callable(getattr(last, one))], n=1)
+    return f"{where} has no function {name}" + (f". Did you mean {close[0]}?" if close else "")

@@ -1,0 +1,108 @@
+"""Where a host finds the modules of the agent's project. Runs only in the child process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from ...files.folders import agent_folder, env_file, loads_env_file
+from ...files.import_names import ImportName, import_name
+from ..errors import is_own_code
+from .adapters.base import AgentLoadError
+
+
+class _FromSource(SourceFileLoader):
+    """Never trusts a `.pyc`: two saves within a second and of one size give a stale one."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code = self.source_to_code(self.get_data(path), path)
+        assert isinstance(code, CodeType)
+        return code
+
+
+def _own_folder_finder(folder: str) -> FileFinder:
+    if not folder or not Path(folder).is_dir() or not is_own_code(str(Path(folder) / "x.py")):
+        raise ImportError(f"{folder} is not the user's own code")
+    return FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_FromSource, SOURCE_SUFFIXES))
+
+
+class _ProjectFinder(MetaPathFinder):
+    """Finds what nothing else does at the root of a project: its modules, and folders that hold modules."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(fullname, [str(self.root)]) if path is None else None
+        if spec is None or spec.loader is not None:
+            return spec
+        # Data may lie in a folder that is called as a library is which is not installed.
+        return spec if any((self.root / fullname).glob("*.py")) else None
+
+
+# How the agents of this process are imported, by their folders.
+_imported_as: dict[Path, ImportName] = {}
+
+
+def use_own_modules(agent_dir: Path, module: str = "") -> None:
+    """Have the modules of the agent's project found, as they are now, with the environment they expect.
+
+    `module` is the name that the agent is imported by, "" for the usual one. Doing it again changes nothing.
+    """
+    load_env_file(agent_dir)
+    _imported_as.setdefault(agent_folder(agent_dir.resolve()), import_name(agent_dir, module))
+    if _own_folder_finder not in sys.path_hooks:
+        sys.path_hooks.insert(0, _own_folder_finder)
+        sys.path_importer_cache.clear()
+    imported_as = name_of(agent_dir)
+    first = list(map(str, imported_as.first))
+    if sys.path[: len(first)] != first:
+        sys.path[:0] = first
+    sys.path += [folder for folder in map(str, imported_as.last) if folder not in sys.path]
+    roots = [one.root for one in sys.meta_path if isinstance(one, _ProjectFinder)]
+    if imported_as.project is not None and imported_as.project not in roots:
+        sys.meta_path.append(_ProjectFinder(imported_as.project))
+
+
+def name_of(agent_dir: Path) -> ImportName:
+    """How an agent is imported whose modules are used here."""
+    return _imported_as[agent_folder(agent_dir.resolve())]
+
+
+def own_folders(agent_dir: Path) -> tuple[Path, ...]:
+    """Where the agent's own modules are looked for before anything else."""
+    return import_name(agent_dir).first
+
+
+def load_env_file(agent_dir: Path) -> None:
+    """Set what the `.env` of an agent says. Raises AgentLoadError where nothing is there that reads it."""
+    # As google-adk 2.13: values that are set already win, but within the file its own do.
+    if not loads_env_file():
+        return
+    if (found := env_file(agent_dir)) is not None:
+        try:
+            from dotenv import load_dotenv
+        except ModuleNotFoundError as error:
+            raise AgentLoadError(
+                f"{found}: python-dotenv is not installed for this Python. Run pip install python-dotenv, "
+                "or set ADK_DISABLE_LOAD_DOTENV=1 to ignore the file"
+            ) from error
+        environ = dict(os.environ)
+        load_dotenv(found, override=True)
+        os.environ.update({name: value for name, value in environ.items() if os.environ[name] != value})
