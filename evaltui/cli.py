@@ -25,7 +25,9 @@ from evaltui.commands.arguments import (
     workbench_parser,
 )
 from evaltui.commands.output import WRONG_USE
+from evaltui.commands.parser import Parser
 from evaltui.core.model.modes import DEFAULT_MODE
+from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
 
@@ -53,10 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _dispatch(words: list[str]) -> int:
     if words and words[0] in _COMMANDS:
         parser, run = _COMMANDS[words[0]]
-        return run(parser().parse_intermixed_args(words[1:]))
-    if words and not words[0].startswith("-") and not Path(words[0]).exists():
+        return run(parser().parse(words[1:]))
+    if words and not words[0].startswith("-") and not is_url(words[0]) and not Path(words[0]).exists():
         return _unknown(words[0])
-    return _open_workbench(workbench_parser(_SUMMARIES).parse_intermixed_args(words))
+    return _open_workbench(workbench_parser(_SUMMARIES).parse(words))
 
 
 def fail(message: str) -> int:
@@ -68,7 +70,7 @@ def fail(message: str) -> int:
 def _unknown(word: str) -> int:
     from evaltui.text.values import did_you_mean
 
-    hint = did_you_mean(word, _COMMANDS) or ". `evaltui --help` lists the commands"
+    hint = meant_url(word) or did_you_mean(word, _COMMANDS) or ". `evaltui --help` lists the commands"
     return fail(f"{word} is not a folder, a file or a command{hint}")
 
 
@@ -105,7 +107,7 @@ def _migrate(options: argparse.Namespace) -> int:
 def _metrics(options: argparse.Namespace) -> int:
     from evaltui.commands.metrics import metrics
 
-    return metrics(options.place)
+    return metrics(options.place, options.url)
 
 
 def _runs(options: argparse.Namespace) -> int:
@@ -145,29 +147,29 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _open_workbench(options: argparse.Namespace) -> int:
-    agent_dir = Path(options.agent_dir)
-    if not agent_dir.exists():
-        return _unknown(options.agent_dir)
+    if not options.agent_dir.exists():
+        return _unknown(str(options.agent_dir))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return fail(
-            f"the workbench needs a terminal. `evaltui run {options.agent_dir}` runs eval sets without one"
-        )
+        agent = options.url or options.agent_dir
+        return fail(f"the workbench needs a terminal. `evaltui run {agent}` runs eval sets without one")
     # Until all is loaded there is no garbage to be looked for among it, again and again.
     gc.disable()
     from evaltui.tui.app import open_workbench
 
     record_mode = options.record or DEFAULT_MODE
     return open_workbench(
-        agent_dir,
+        options.agent_dir,
         options.set,
         watch=options.watch,
         record_mode=record_mode,
         config=options.config,
         python=options.python,
+        url=options.url,
+        headers=options.headers,
     )
 
 
-_Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
+_Command = tuple[Callable[[], Parser], Callable[[argparse.Namespace], int]]
 
 _COMMANDS: dict[str, _Command] = {
     "new": (new_parser, _new),

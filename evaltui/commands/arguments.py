@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import NoReturn, get_args
 
-from evaltui.commands.output import WRONG_USE
+from evaltui.commands.parser import Parser, agent_word, count, names, pass_if, seconds
 from evaltui.core.model.modes import RecordMode, ToolMode
 
 _WORKBENCH_USAGE = """\
@@ -19,27 +18,10 @@ _RUN = (
     "RUN is an id or its unique beginning, a name, last, or the path of a run log or an ADK result file; "
     "`evaltui runs` lists the runs."
 )
-_AGENT_DIR = "Package or folder with agent.py, __init__.py or root_agent.yaml, or one .py file"
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports an error in one line, without the usage."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(add_help=False, **options)
-        self.add_argument("-h", "--help", action="help", help="Show this help")
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_USE, f"{self.prog}: {message}{self._meant(message)}\n")
-
-    def _meant(self, message: str) -> str:
-        """`. Did you mean --parallel?` after an unknown option."""
-        option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
-        if option is None:
-            return ""
-        from evaltui.text.values import did_you_mean
-
-        return did_you_mean(option[1], self._option_string_actions)
+_AGENT_DIR = (
+    "Package or folder with agent.py, __init__.py or root_agent.yaml, one .py file, or the URL of an agent "
+    "behind a network"
+)
 
 
 def workbench_parser(commands: Mapping[str, str]) -> Parser:
@@ -51,7 +33,9 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         epilog="commands:\n" + "\n".join(f"  {name:8} {text}" for name, text in commands.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("agent_dir", nargs="?", default=".", metavar="AGENT_DIR", help=_AGENT_DIR)
+    parser.add_argument(
+        "agent_dir", nargs="?", default=Path(), type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR
+    )
     parser.add_argument("--set", metavar="NAME", help="Select this eval set (id or file)")
     parser.add_argument(
         "--watch", action="store_true", help="Start in watch mode: a save runs affected cases"
@@ -62,6 +46,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         help="Use this config for all sets, remembered for this agent; own restores the config of each set",
     )
     _add_python(parser)
+    _add_network(parser)
     _add_record(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="Show the version")
     return parser
@@ -85,7 +70,7 @@ def run_parser() -> Parser:
         "evaluated but no failure, 130 interrupted.",
     )
     add = parser.add_argument
-    add("agent_dir", type=Path, metavar="AGENT_DIR", help=_AGENT_DIR)
+    add("agent_dir", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
     add(
         "selectors",
         nargs="*",
@@ -94,18 +79,19 @@ def run_parser() -> Parser:
     )
     add("--config", type=Path, metavar="FILE", help="Use this config for all sets")
     add("--initial-session", type=Path, metavar="FILE", help="Session for .test.json files in the old format")
-    add("--runs", type=_count, metavar="N", help="Run each case N times (default: as in the config, else 1)")
-    add("--pass-if", type=_pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
-    add("--parallel", type=_count, default=4, metavar="N", help="Number of cases at once (default: 4)")
+    add("--runs", type=count, metavar="N", help="Run each case N times (default: as in the config, else 1)")
+    add("--pass-if", type=pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
+    add("--parallel", type=count, default=4, metavar="N", help="Number of cases at once (default: 4)")
     add(
         "--workers",
-        type=_count,
+        type=count,
         metavar="N",
         help="Number of agent processes (default: as needed, at most 4)",
     )
-    add("--timeout", type=_seconds, default=300.0, metavar="S", help="Seconds per case (default: 300)")
+    add("--timeout", type=seconds, default=300.0, metavar="S", help="Seconds per case (default: 300)")
     add("--agent", metavar="NAME", help="Run this sub-agent instead of the root agent")
     _add_python(parser)
+    _add_network(parser)
     _add_reporting(parser)
     return parser
 
@@ -124,7 +110,7 @@ def _add_reporting(parser: Parser) -> None:
     )
     add(
         "--require",
-        type=_names,
+        type=names,
         default=(),
         metavar="METRIC,...",
         help="Start only if these metrics are configured and can be evaluated here",
@@ -155,6 +141,28 @@ def _add_python(parser: Parser) -> None:
         help="Python of the agent: an executable, a virtual environment or a command; auto finds it again "
         "(default: the one given to the workbench last, tool.evaltui.python, the project's environment, the "
         "active one, evaltui's own)",
+    )
+
+
+def _add_network(parser: Parser) -> None:
+    """Options of agents behind a network that are asked."""
+    _add_home(parser)
+    parser.add_argument(
+        "--header-env",
+        action="append",
+        default=[],
+        metavar="NAME=VARIABLE",
+        help="Send this header to the agent's URL, with the value of an environment variable; repeatable",
+    )
+
+
+def _add_home(parser: Parser) -> None:
+    parser.add_argument(
+        "--home",
+        type=Path,
+        metavar="DIR",
+        help="Folder of the eval sets, configs, runs and .env of an agent with a URL (default: the current "
+        "folder)",
     )
 
 
@@ -204,7 +212,7 @@ def record_parser() -> Parser:
 def _add_agent(parser: Parser) -> None:
     """Arguments that name an agent and the session of a conversation with it."""
     add = parser.add_argument
-    add("agent_dir", type=Path, metavar="AGENT_DIR", help=_AGENT_DIR)
+    add("agent_dir", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
     add("--agent", metavar="NAME", help="Chat with this sub-agent instead of the root agent")
     add(
         "--initial-session",
@@ -212,8 +220,9 @@ def _add_agent(parser: Parser) -> None:
         metavar="FILE",
         help='Session at the start: {"app_name", "user_id", "state"}',
     )
-    add("--timeout", type=_seconds, default=300.0, metavar="S", help="Seconds per turn (default: 300)")
+    add("--timeout", type=seconds, default=300.0, metavar="S", help="Seconds per turn (default: 300)")
     _add_python(parser)
+    _add_network(parser)
 
 
 def lint_parser() -> Parser:
@@ -248,10 +257,11 @@ def metrics_parser() -> Parser:
     parser.add_argument(
         "place",
         nargs="?",
-        type=Path,
+        type=agent_word,
         metavar="AGENT_DIR|SET",
         help="Agent or eval set; its metrics are listed first",
     )
+    _add_home(parser)
     return parser
 
 
@@ -289,8 +299,9 @@ def runs_parser() -> Parser:
         epilog="Exit codes: 0 listed or named, 2 usage error.",
     )
     add = parser.add_argument
-    add("agent_dir", type=Path, metavar="AGENT_DIR", help=_AGENT_DIR)
+    add("agent_dir", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
     add("--name", nargs=2, metavar=("RUN", "NAME"), help="Name a run instead of listing runs")
+    _add_home(parser)
     return parser
 
 
@@ -306,7 +317,7 @@ def compare_parser() -> Parser:
         "agent_dir",
         nargs="?",
         default=Path(),
-        type=Path,
+        type=agent_word,
         metavar="AGENT_DIR",
         help="Agent of the runs; not needed for paths (default: the current folder)",
     )
@@ -324,6 +335,7 @@ def compare_parser() -> Parser:
         action="store_true",
         help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation",
     )
+    _add_home(parser)
     return parser
 
 
@@ -335,40 +347,3 @@ def help_parser() -> Parser:
     )
     parser.add_argument("topic", nargs="?", metavar="TOPIC", help="Page, or a command for its options")
     return parser
-
-
-def _pass_if(text: str) -> str | float:
-    if text in ("all", "majority"):
-        return text
-    try:
-        rate = float(text)
-    except ValueError:
-        rate = 0.0
-    if not 0 < rate <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a pass rate, e.g. 0.6")
-    return rate
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of metrics, e.g. safety_v1,hallucinations_v1"
-        )
-    return names
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds

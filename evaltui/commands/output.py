@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
 from evaltui.files.folders import agents_in, may_be_agent
+from evaltui.files.remote_address import meant_url
 from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def agent_of(options: argparse.Namespace) -> AgentAddress:
         interpreter = find_interpreter(options.agent_dir, options.python)
     except InterpreterError as error:
         raise UsageError(str(error)) from error
-    return AgentAddress(options.agent_dir, options.agent, interpreter)
+    return AgentAddress(options.agent_dir, options.agent, interpreter, options.url, options.headers)
 
 
 def complain(command: str, problem: object) -> int:
@@ -101,10 +102,15 @@ def complain(command: str, problem: object) -> int:
     return WRONG_USE
 
 
-def require_one_agent(agent_dir: Path) -> None:
-    """Raises UsageError for what does not exist, and for a folder that is no agent, naming those it holds."""
+def require_one_agent(agent_dir: Path, url: str) -> None:
+    """Raises UsageError for what does not exist, and for a folder that is no agent, naming those it holds.
+
+    Nothing of an agent with a `url` needs to be there.
+    """
+    if url:
+        return
     if not agent_dir.exists():
-        raise UsageError(f"{agent_dir} does not exist")
+        raise UsageError(f"{agent_dir} does not exist{meant_url(str(agent_dir))}")
     agents = [str(agent_dir / name) for name in agents_in(agent_dir)]
     if len(agents) == 1:
         raise UsageError(f"{agent_dir} is the parent of an agent; use {agents[0]}")

@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     """Run what the options select and report; returns the exit code."""
     try:
         targets = parse_targets(options.report)
-        require_one_agent(options.agent_dir)
+        require_one_agent(options.agent_dir, options.url)
         if options.watch:
             from evaltui.commands.watch import watch
 

@@ -42,7 +42,7 @@ def runs(options: argparse.Namespace) -> int:
     """Print the newest runs, the newest first, or name one; 2 where there is no such agent or run."""
     agent_dir: Path = options.agent_dir
     try:
-        require_one_agent(agent_dir)
+        require_one_agent(agent_dir, options.url)
         if options.name:
             run, name = options.name
             print(f"{name}: {name_run(agent_dir, run, name)}")
@@ -124,7 +124,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     """Print or write the comparison; returns the exit code."""
     try:
         targets = parse_targets(options.report, ("console", "json"))
-        base, candidate = (_open(options.agent_dir, ref) for ref in (options.base, options.candidate))
+        base, candidate = (_open(options, ref) for ref in (options.base, options.candidate))
     except (UsageError, SelectionError) as error:
         return complain("compare", error)
     # Logs of earlier versions may hold secrets.
@@ -134,12 +134,12 @@ def compare_runs(options: argparse.Namespace) -> int:
     return 1 if options.fail_on_regression and comparison.regressions else 0
 
 
-def _open(agent_dir: Path, ref: str) -> KeptRun:
+def _open(options: argparse.Namespace, ref: str) -> KeptRun:
     try:
-        return open_run(find_run(agent_dir, ref))
+        return open_run(find_run(options.agent_dir, ref))
     except SelectionError:
         # Above an agent there are no runs of it.
-        require_one_agent(agent_dir)
+        require_one_agent(options.agent_dir, options.url)
         raise
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from error

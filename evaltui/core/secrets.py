@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -20,6 +20,8 @@ _NO_SECRET = re.compile(
 )
 # A shorter value may be a word that texts have for other reasons.
 _SHORTEST = 8
+# Of a value that is known to be one.
+_FEWEST = 4
 
 # What looks like nothing but a key of Google, OpenAI, GitHub, GitLab, Slack, AWS, or a JSON web token.
 _KEY = (
@@ -67,16 +69,21 @@ class Secrets:
     """Replaces what environments hold under a name such as GOOGLE_API_KEY by `<NAME>`, and what looks like
     nothing but a key or a password by `<key>`, `<private key>` or `<password>`.
 
-    What is masked already stays as it is.
+    Values of variables that are `named` are secrets whatever the name, also behind a scheme: of
+    `Bearer abcd`, also `abcd` by itself. What is masked already stays as it is.
     """
 
-    def __init__(self, *environments: Mapping[str, str]) -> None:
+    def __init__(self, *environments: Mapping[str, str], named: Collection[str] = ()) -> None:
         self._known = {
             value: name
             for environment in environments
             for name, value in sorted(environment.items())
             if is_secret(name, value)
         }
+        for environment in environments:
+            for name in sorted(named):
+                value = environment.get(name, "")
+                self._known |= {one: name for one in (value, value.rpartition(" ")[2]) if len(one) >= _FEWEST}
         # The longest first: one may be the beginning of another.
         values = sorted(self._known, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, values))) if values else None

@@ -17,9 +17,13 @@ class AgentAddress:
     name: str | None = None
     """The agent below the root agent that is run as the root; None for the root itself."""
     interpreter: Interpreter = OWN
-    """The Python that its hosts are."""
+    """The Python of its project: its hosts are started with it, and custom metrics run in it."""
+    url: str = ""
+    """Of an agent behind a network: the address as the user gives it; "" for one that is imported."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Headers that are sent to `url`, each with the environment variable that holds its value."""
 
     @property
     def python(self) -> Path | None:
-        """The executable that hosts are started with; None for evaltui's own."""
-        return self.interpreter.executable
+        """The executable that the agent's hosts are started with; None for evaltui's own."""
+        return None if self.url else self.interpreter.executable

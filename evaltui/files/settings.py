@@ -135,12 +135,25 @@ def _remember(agent_dir: Path, name: str, value: str | None) -> None:
 
 def secrets_of(agent_dir: Path) -> Secrets:
     """Those of this process, and of the agent's `.env`, which only hosts load."""
+    return Secrets(os.environ, env_values(agent_dir), named=_SECRET_VARIABLES)
+
+
+# Variables whose values are secrets, whatever their names say: the user has said so when this process began.
+_SECRET_VARIABLES: set[str] = set()
+
+
+def keep_secret(variables: Iterable[str]) -> None:
+    """From now on, the values of these variables are masked."""
+    _SECRET_VARIABLES.update(variables)
+
+
+def env_values(agent_dir: Path) -> dict[str, str]:
+    """What the agent's `.env` sets; nothing where it cannot be read, which the agent could not either."""
     from dotenv import dotenv_values
 
     found = env_file(agent_dir)
     try:
         own = dotenv_values(found) if found else {}
     except (OSError, ValueError):
-        # The agent could not read it either.
         own = {}
-    return Secrets(os.environ, {name: value for name, value in own.items() if value})
+    return {name: value for name, value in own.items() if value}

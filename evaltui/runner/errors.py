@@ -52,12 +52,28 @@ def own_modules() -> list[str]:
     return sorted(str(Path(file).resolve()) for file in suspects if is_own_code(file))
 
 
+class PlacedError(BaseException):
+    """An exception that says itself where it happened: in no line of the user's code, but at a server."""
+
+    where: str
+    """The request, such as `POST http://127.0.0.1:8000/run_sse`."""
+    server_traceback: str = ""
+    """The traceback that the server has sent; "" where it has sent none."""
+
+
 def describe_error(error: BaseException) -> Json:
     """`type`, `message`, `traceback` and `where` (the innermost own frame) of an exception as JSON data.
 
     Frames of evaltui and of the import machinery are left out of the traceback. Never raises: of an exception
     that cannot be printed, its type and place are left.
     """
+    if isinstance(error, PlacedError):
+        return {
+            "type": type(error).__name__,
+            "message": message_of(error),
+            "traceback": cut_text(error.server_traceback, _LONGEST_TRACEBACK),
+            "where": error.where,
+        }
     return {
         "type": type(error).__name__,
         "message": message_of(error),

@@ -1,9 +1,10 @@
 """What parent and host say to each other: JSON, one object per line, over a socket of their own.
 
-Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, agent_name, t0, seal}, `run` {id,
-session, turns or simulated_user, recorded?}, `chat` {id, session, past}, `say` {id, chat, turn, content},
-`end` {id, chat}, `import` {id, path, agent_folder}, `metric` {id, path, agent_folder, metric, scores_turns,
-actual, expected, scenario, without}, `ask` {id, judge, prompt, config, agent_folder}, `cancel` {id}, `close`.
+Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, agent_name, url, headers, t0, seal},
+`run` {id, session, turns or simulated_user, recorded?}, `chat` {id, session, past}, `say` {id, chat, turn,
+content}, `end` {id, chat}, `import` {id, path, agent_folder}, `metric` {id, path, agent_folder, metric,
+scores_turns, actual, expected, scenario, without}, `ask` {id, judge, prompt, config, agent_folder}, `cancel`
+{id}, `close`.
 Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `event` {id, event}, `recorded` {id,
 line}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text} or nothing, `failed` {id,
 error}, `brought_in` {steps} when it is closed, `fatal` {error}.
@@ -87,20 +88,23 @@ def _finite(value: Any) -> Any:
     return value
 
 
-class _Lines:
-    """Puts chunks of a stream together to lines of any length."""
+class Lines:
+    """Puts chunks of a stream together to lines of any length. `rest` is the size of the line that is not at
+    its end yet, in bytes."""
 
     def __init__(self) -> None:
         # Joined once the line is whole: adding to a long text again and again would copy it each time.
         self._begun: list[bytes] = []
+        self.rest = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         first, *others = chunk.split(b"\n")
         self._begun.append(first)
+        self.rest += len(first)
         if not others:
             return []
         *whole, rest = b"".join(self._begun), *others
-        self._begun = [rest]
+        self._begun, self.rest = [rest], len(rest)
         return whole
 
 
@@ -108,7 +112,7 @@ class LineBuffer:
     """Puts chunks of a stream together to messages of any length."""
 
     def __init__(self) -> None:
-        self._lines = _Lines()
+        self._lines = Lines()
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
         for line in self._lines.feed(chunk):
@@ -125,7 +129,7 @@ class SealedLines:
     def __init__(self, seal: str, on_stray: Callable[[bytes], None]) -> None:
         self._seal = seal.encode("ascii")
         self._on_stray = on_stray
-        self._lines = _Lines()
+        self._lines = Lines()
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
         """Raises DisturbedChannelError for a message that cannot be read."""

@@ -181,13 +181,15 @@ def open_workbench(
     record_mode: RecordMode = DEFAULT_MODE,
     config: str | None = None,
     python: str | None = None,
+    url: str = "",
+    headers: tuple[tuple[str, str], ...] = (),
 ) -> int:
     """Show the workbench until the user leaves it; the exit code of the program.
 
     `config` is a file for all sets, or `own` for each its own; None for what was said the last time. `python`
-    is what the agent runs in, see `choose_interpreter`.
+    is what the agent runs in, see `choose_interpreter`. Of an agent with a `url`, `agent_dir` is its home.
     """
-    opening = _choose(agent_dir)
+    opening = Opening(agent_dir) if url else _choose(agent_dir)
     if isinstance(opening, int):
         return opening
     if opening.demo:
@@ -199,14 +201,15 @@ def open_workbench(
         interpreter = choose_interpreter(agent_dir, python)
     except ValueError as error:
         return _refuse(str(error))
-    agent = AgentAddress(agent_dir, interpreter=interpreter)
+    agent = AgentAddress(agent_dir, None, interpreter, url, headers)
     workbench = Workbench(agent, given, record_mode, chosen.path)
     if chosen.note:
         workbench.say(chosen.note)
     if opening.starter:
         workbench.say(f"Starter created: 3 cases   {key_of('run')} run case   {key_of('watch')} watch")
-    with suppress(OSError):
-        remember_agent(agent_dir)
+    if not url:
+        with suppress(OSError):
+            remember_agent(agent_dir)
     app = WorkbenchApp(workbench, set_name, watch=watch)
     app.run_to_the_end()
     if app.next_agent is not None:

@@ -10,9 +10,9 @@ from google.genai.types import GenerateContentResponseUsageMetadata as UsageMeta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evaltui.core.conversation.adk_steps import step_from_adk
 from evaltui.core.conversation.invocations import (
     invocations_from_events,
-    step_from_adk,
     steps_from_events,
 )
 from evaltui.core.model.events import Event, split

@@ -6,16 +6,14 @@ The rule by which events become invocations is that of google-adk 2.13,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from google.genai import types
-
 from ..model.eval_set import AgentDetails, AppDetails, Invocation
 from ..model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final
 from ..trace.spans import instruction_text
+from .adk_steps import step_from_adk
 from .plain_models import invocation_model
 
 
@@ -133,52 +131,6 @@ def _step(events: Sequence[Event]) -> Step:
         **{**shared, "long_running": tuple(shared.get("long_running", ()))},
     )
     return step if "step" in first.data else replace(step, final=is_final(step))
-
-
-def step_from_adk(event: Mapping[str, Any]) -> Step:
-    """A google-adk event as JSON (snake_case or camelCase keys) as a step.
-
-    Raises ValueError where it has no author.
-    """
-    if "author" not in event:
-        raise ValueError("not an event: it has neither `kind` nor `author`")
-    actions = event.get("actions") or {}
-    content = _genai(types.Content, event.get("content"))
-    long_running = tuple(_either(event, "long_running_tool_ids") or ())
-    step = Step(
-        author=event["author"],
-        content=content,
-        partial=bool(event.get("partial")),
-        usage=_genai(types.GenerateContentResponseUsageMetadata, _either(event, "usage_metadata")),
-        grounding=_genai(types.GroundingMetadata, _either(event, "grounding_metadata")),
-        model_version=_either(event, "model_version"),
-        id=event.get("id") or "",
-        invocation_id=_either(event, "invocation_id") or "",
-        branch=event.get("branch") or "",
-        timestamp=event.get("timestamp") or 0.0,
-        state=_either(actions, "state_delta") or None,
-        transfer=_either(actions, "transfer_to_agent"),
-        long_running=long_running,
-        error_code=_either(event, "error_code"),
-        error_message=_either(event, "error_message"),
-    )
-    return replace(
-        step, final=is_final(step, skip_summarization=bool(_either(actions, "skip_summarization")))
-    )
-
-
-def _either(data: Mapping[str, Any], name: str) -> Any:
-    if name in data:
-        return data[name]
-    head, *rest = name.split("_")
-    return data.get(head + "".join(word.title() for word in rest))
-
-
-def _genai(model: type[Any], data: Any) -> Json | None:
-    if data is None:
-        return None
-    parsed: Json = model.model_validate_json(json.dumps(data)).model_dump(mode="json", exclude_none=True)
-    return parsed
 
 
 def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation:

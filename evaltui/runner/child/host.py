@@ -39,7 +39,7 @@ from .adapters.base import (
     recording,
 )
 from .channel import Channel
-from .loading import import_agent, make_adapter
+from .loading import import_agent, make_adapter, remote_agent
 from .preloading import BroughtIn, Environment, Preloaded
 
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
@@ -135,7 +135,7 @@ def _serve(channel: Channel, first: Message) -> None:
         # Before the loop starts, since some agents run one of their own while they are imported.
         try:
             with environment.watched():
-                found = import_agent(Path(load["agent_dir"]))
+                found = remote_agent(load) if load["url"] else import_agent(Path(load["agent_dir"]))
         except BaseException as error:
             broken = _load_error(error)
     if preloaded is not None and not preloaded.suited(environment):

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 from ...files.folders import agent_folder
 from ...files.packages import install_command
 from ...text.values import did_you_mean
+from ..protocol import Message
 from .adapters.base import AgentAdapter, AgentLoadError
-from .own_modules import name_of, use_own_modules
+from .own_modules import load_env_file, name_of, use_own_modules
 
 
 def import_agent(agent_dir: Path, module: str = "") -> Any:
@@ -131,11 +133,38 @@ def _nothing_found(agent_dir: Path) -> str:
     return f"{where} in {agent_dir} {verb} no root_agent, app or get_agent_async"
 
 
+@dataclass(frozen=True)
+class RemoteAgent:
+    """An agent behind a network: there is nothing to import but the way to it."""
+
+    adapter: AgentAdapter
+
+
+def remote_agent(load: Message) -> RemoteAgent:
+    """The agent at the `url` of a message `load`; the variables of its `headers` may be in the `.env` of its
+    folder.
+
+    Nothing is asked yet. Raises AgentLoadError.
+    """
+    load_env_file(Path(load["agent_dir"]))
+    url: str = load["url"]
+    headers = [(name, variable) for name, variable in load["headers"]]
+    if url.startswith("a2a:"):
+        raise AgentLoadError(f"{url}: A2A agents are not supported yet")
+    from .adapters.adk_api import AdkApiAdapter
+
+    return RemoteAgent(AdkApiAdapter(url, headers))
+
+
 async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
     """The adapter for what was found; `get_agent_async` is awaited first.
 
     Raises AgentLoadError where no framework can drive it.
     """
+    if isinstance(found, RemoteAgent):
+        if agent_name is not None:
+            raise AgentLoadError(f"--agent {agent_name}: an agent behind a network is run as it is served")
+        return found.adapter
     if inspect.isroutine(found) and found.__name__ == "get_agent_async":
         found = found()
         found = await found if inspect.isawaitable(found) else found

@@ -151,11 +151,12 @@ class _Run:
         self._withheld = {path: withheld(plan.checks, path) for path in map(plan.path_of, plan.sets)}
         # Of some case of each set, by the set's path.
         self._expected_of: dict[str, Expected] = {}
-        self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, plan.agent.python)
+        python = plan.agent.interpreter.executable
+        self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, python)
         # Hosts of their own: a metric function that blocks its process would hold up every answer. Models are
         # asked from evaltui's own Python, functions that stand for one are in the agent's.
         models = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
-        functions = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, plan.agent.python)
+        functions = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, python)
         self._other_hosts = (self._metrics, models, functions)
         self._judges = Judges(models, functions, plan.agent_dir)
         self._being_judged = asyncio.Semaphore(plan.parallel)

@@ -237,7 +237,7 @@ def checked(plan: RunPlan) -> RunPlan:
         for one in plan.sets
         if one.path is not None and recordings_path(one.path, one.eval_set_id).is_file()
     )
-    facts = facts_of(plan.agent_dir, plan.record, recorded, plan.agent.python)
+    facts = facts_of(plan.agent_dir, plan.record, recorded, plan.agent.interpreter.executable)
     return replace(plan, checks=preflight(sets, facts))
 
 

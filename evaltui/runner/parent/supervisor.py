@@ -141,6 +141,8 @@ class Host:
                 "op": "load",
                 "agent_dir": str(agent.folder) if agent else None,
                 "agent_name": agent.name if agent else None,
+                "url": agent.url if agent else "",
+                "headers": agent.headers if agent else (),
                 "t0": started,
                 "seal": self._seal,
             }

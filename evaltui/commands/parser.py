@@ -1,0 +1,111 @@
+"""The parser of every command, and the kinds of values that options take."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from evaltui.commands.output import WRONG_USE
+from evaltui.files.remote_address import checked_headers, checked_url, is_url
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports an error in one line, without the usage."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(add_help=False, **options)
+        self.add_argument("-h", "--help", action="help", help="Show this help")
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """The options; of an agent behind a network, `url` is its address and `agent_dir` its home.
+
+        Ends the program where they cannot be used.
+        """
+        options = self.parse_intermixed_args(words)
+        if "home" in options:
+            try:
+                settle_address(options)
+            except ValueError as error:
+                self.error(str(error))
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USE, f"{self.prog}: {message}{self._meant(message)}\n")
+
+    def _meant(self, message: str) -> str:
+        """`. Did you mean --parallel?` after an unknown option."""
+        option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        if option is None:
+            return ""
+        from evaltui.text.values import did_you_mean
+
+        return did_you_mean(option[1], self._option_string_actions)
+
+
+def agent_word(text: str) -> str | Path:
+    """The agent that a word names: its URL, or its folder or file."""
+    return text if is_url(text) else Path(text)
+
+
+def settle_address(options: argparse.Namespace) -> None:
+    """Has `url` and `headers` of an agent behind a network, and its home as its folder.
+
+    Raises ValueError.
+    """
+    place = "agent_dir" if "agent_dir" in options else "place"
+    word = getattr(options, place)
+    given = getattr(options, "header_env", ())
+    options.url, options.headers = "", ()
+    if not isinstance(word, str):
+        if options.home is not None or given:
+            option = "--home" if options.home is not None else "--header-env"
+            raise ValueError(f"{option} needs an agent with a URL, such as http://127.0.0.1:8000/my_app")
+        return
+    options.url = checked_url(word)
+    if getattr(options, "agent", None) is not None:
+        raise ValueError("--agent: an agent behind a network is run as it is served")
+    home = options.home or Path()
+    if not home.is_dir():
+        raise ValueError(f"--home: {home} is not a folder")
+    options.headers = checked_headers(given, home)
+    setattr(options, place, home)
+
+
+def pass_if(text: str) -> str | float:
+    if text in ("all", "majority"):
+        return text
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a pass rate, e.g. 0.6")
+    return rate
+
+
+def names(text: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of metrics, e.g. safety_v1,hallucinations_v1"
+        )
+    return found
+
+
+def count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return number

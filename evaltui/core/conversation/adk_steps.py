@@ -1,0 +1,101 @@
+"""Events of google-adk as JSON, as its servers and files have them, as steps. Source: google-adk 2.13."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from google.genai import types
+
+from ..model.events import Json, Step, is_final
+
+
+def step_from_adk(event: Mapping[str, Any]) -> Step:
+    """A google-adk event as JSON (snake_case or camelCase keys) as a step.
+
+    Raises ValueError where it has no author, pydantic's ValidationError for a content that genai does not
+    know.
+    """
+    if "author" not in event:
+        raise ValueError("not an event: it has neither `kind` nor `author`")
+    actions = event.get("actions") or {}
+    content = _genai(types.Content, event.get("content"))
+    long_running = tuple(_either(event, "long_running_tool_ids") or ())
+    delta = _either(actions, "state_delta") or {}
+    step = Step(
+        author=event["author"],
+        content=content,
+        partial=bool(event.get("partial")),
+        usage=_genai(types.GenerateContentResponseUsageMetadata, _either(event, "usage_metadata")),
+        grounding=_genai(types.GroundingMetadata, _either(event, "grounding_metadata")),
+        model_version=_either(event, "model_version"),
+        id=event.get("id") or "",
+        invocation_id=_either(event, "invocation_id") or "",
+        branch=event.get("branch") or "",
+        timestamp=event.get("timestamp") or 0.0,
+        state={key: value for key, value in delta.items() if not is_internal(key)} or None,
+        transfer=_either(actions, "transfer_to_agent"),
+        long_running=long_running,
+        error_code=_either(event, "error_code"),
+        error_message=_either(event, "error_message"),
+        framework=_framework(event, actions),
+    )
+    return replace(
+        step, final=is_final(step, skip_summarization=bool(_either(actions, "skip_summarization")))
+    )
+
+
+def is_internal(key: str) -> bool:
+    """Whether a key of the session state is one that ADK keeps for itself."""
+    return key.removeprefix("temp:").startswith("_adk")
+
+
+def node_name(event: Mapping[str, Any]) -> str:
+    """The name of the node of a workflow that an event is from; "" where it is from none."""
+    path = str((_either(event, "node_info") or {}).get("path") or "")
+    return path.rpartition("/")[2].partition("@")[0]
+
+
+# What of an event's actions ADK goes on by: a confirmation that a tool has asked for, where a workflow goes,
+# and how far an agent of a resumable app is. Credentials that were asked for are left out.
+FRAMEWORK_ACTIONS = ("requested_tool_confirmations", "route", "agent_state", "end_of_agent")
+
+
+def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
+    """What ADK needs to go on from an event: who of several agents may see it, state that is ADK's own, and
+    of a workflow the node, its output and where it goes."""
+    delta = _either(actions, "state_delta") or {}
+    node = _either(event, "node_info") or {}
+    # The path of an agent that is the root says nothing, and every event has it.
+    in_workflow = "/" in str(node.get("path"))
+    kept = {
+        "state": {key: value for key, value in delta.items() if is_internal(key)},
+        "isolation_scope": _either(event, "isolation_scope"),
+        "node_info": _named(node, "path", "output_for", "message_as_output") if in_workflow else None,
+        "output": event.get("output"),
+        "actions": _named(actions, *FRAMEWORK_ACTIONS),
+    }
+    given = {name: value for name, value in kept.items() if value is not None and value != {}}
+    return given or None
+
+
+def _named(data: Mapping[str, Any], *names: str) -> Json:
+    """The fields of these names that say something."""
+    found = {name: _either(data, name) for name in names}
+    return {name: value for name, value in found.items() if value not in (None, {}, [])}
+
+
+def _either(data: Mapping[str, Any], name: str) -> Any:
+    if name in data:
+        return data[name]
+    head, *rest = name.split("_")
+    return data.get(head + "".join(word.title() for word in rest))
+
+
+def _genai(model: type[Any], data: Any) -> Json | None:
+    if data is None:
+        return None
+    parsed: Json = model.model_validate_json(json.dumps(data)).model_dump(mode="json", exclude_none=True)
+    return parsed
