@@ -165,12 +165,17 @@ def function_place(agent_dir: Path, name: str) -> SourcePlace | None:
 
 def frame_place(agent_dir: Path, traceback: str) -> SourcePlace | None:
     """The innermost frame of a traceback in the agent's folder; None where none is in there."""
-    folder = agent_folder(agent_dir).resolve()
-    for frame in [*_FRAME.finditer(traceback)][::-1]:
-        path = Path(frame["path"])
-        if path.is_relative_to(folder) and path.is_file():
-            return SourcePlace(path, int(frame["line"]))
-    return None
+    return next((place for place in frames_of(traceback)[::-1] if is_own(agent_dir, place)), None)
+
+
+def frames_of(traceback: str) -> list[SourcePlace]:
+    """The places that frames of a traceback name, in its order, whether or not there are such files."""
+    return [SourcePlace(Path(frame["path"]), int(frame["line"])) for frame in _FRAME.finditer(traceback)]
+
+
+def is_own(agent_dir: Path, place: SourcePlace) -> bool:
+    """Whether a place is in a file of the agent's folder."""
+    return place.path.is_relative_to(agent_folder(agent_dir).resolve()) and place.path.is_file()
 
 
 def _own_files(agent_dir: Path) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from rich.cells import cell_len
@@ -10,17 +11,20 @@ from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
 
-from evaltui.files.agent_source import SourcePlace
+from evaltui.files.agent_source import SourcePlace, is_own
 from evaltui.text.glyphs import BAR
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, draw
+from evaltui.text.lines import Line, both_ends, divided, draw
 from evaltui.tui.action_screen import ActionScreen, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.pages.writer import Page
+from evaltui.tui.pages.writer import Frame, Page
 from evaltui.tui.pane import Beside, Copied, Pane, PaneFrame, Tab
 from evaltui.tui.widgets.lines import OneLine, PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
+
+# Lines below a frame that show its code.
+_CODE_OF_FRAME = 2
 
 
 class InspectorTab(NamedTuple):
@@ -55,9 +59,89 @@ class Room(NamedTuple):
 
 
 class InspectorLines(PageLines, inherit_bindings=False):
-    """The page of a tab."""
+    """The page of a tab. The keys that scroll it go to the frames of its tracebacks, too: one is current.
+
+    At first that is the innermost frame of the agent's own code.
+    """
 
     BINDINGS = bindings(Scope.INSPECTOR)
+
+    def __init__(self, agent_dir: Path) -> None:
+        super().__init__(lambda page: None, indent=0)
+        self._agent_dir = agent_dir
+        self._current: int | None = None
+
+    @property
+    def frame(self) -> Frame | None:
+        """The current frame; None where no file of a frame is there."""
+        return None if self._current is None else self.page.frames[self._current]
+
+    def write_page(self) -> None:
+        super().write_page()
+        self.page.frames = [one for one in self.page.frames if one.place.path.is_file()]
+        own = [n for n, one in enumerate(self.page.frames) if is_own(self._agent_dir, one.place)]
+        if self._current is None or self._current >= len(self.page.frames):
+            self._current = own[-1] if own else None
+
+    def show(self, write: Callable[[Page], object]) -> None:
+        self._current = None
+        super().show(write)
+        self._show_current()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.call_after_refresh(self._show_current)
+
+    def _show_current(self) -> None:
+        if self._current is not None:
+            self._go_to(self._current)
+
+    def _step_frame(self, step: int) -> bool:
+        """Goes to the next frame, or back; False where there is none, or it is more than a page away."""
+        number = (-1 if self._current is None else self._current) + step
+        if not 0 <= number < len(self.page.frames):
+            return False
+        line, top, height = self.page.frames[number].first, self.scroll_offset.y, self.size.height
+        if not top - height <= line < top + 2 * height:
+            return False
+        self._go_to(number)
+        return True
+
+    def _go_to(self, number: int) -> None:
+        self._current = number
+        frame = self.page.frames[number]
+        self.show_line(min(frame.last - 1 + _CODE_OF_FRAME, self.line_count - 1))
+        self.show_line(frame.first)
+        self.refresh()
+
+    def action_line_down(self) -> None:
+        if not self._step_frame(1):
+            super().action_line_down()
+
+    def action_line_up(self) -> None:
+        if not self._step_frame(-1):
+            super().action_line_up()
+
+    async def on_click(self, event: events.Click) -> None:
+        """The first click selects a frame, the second one opens it."""
+        line = self.scroll_offset.y + event.y
+        for number, frame in enumerate(self.page.frames):
+            if frame.first <= line < frame.last:
+                # What is under the pointer stays there.
+                self._current = number
+                self.refresh()
+                if event.chain == 2 and isinstance(self.screen, ActionScreen):
+                    await self.screen.run_action("open_source")
+
+    def _is_current(self, number: int) -> bool:
+        return self.frame is not None and self.frame.first <= number < self.frame.last
+
+    def line(self, number: int) -> Line:
+        line = super().line(number)
+        return [("▌", "bold accent"), *divided(line, 1)[1]] if self._is_current(number) else line
+
+    def row_role(self, number: int) -> str:
+        return "current" if self._is_current(number) else ""
 
 
 class InspectorTabs(OneLine):
@@ -111,10 +195,10 @@ class Inspector(Beside):
         self._in_place = False
         self._inspected: Inspected | None = None
         self._chosen = ""
-        self._drawn: tuple[object, object] = None, None
+        self._written: tuple[object, object] = None, None
         self.tabs = InspectorTabs(self.choose)
         self._rule = InspectorRule()
-        self.lines = InspectorLines(lambda page: None, indent=0)
+        self.lines = InspectorLines(workbench.agent.dir)
 
     def compose(self) -> ComposeResult:
         yield self.tabs
@@ -157,11 +241,11 @@ class Inspector(Beside):
             return
         tab = self._tab(inspected)
         drawn = inspected.what, tab.name
-        if drawn != self._drawn[0]:
+        if drawn != self._written[0]:
             self.lines.show(lambda page: self._write(page))
-        elif inspected.state != self._drawn[1]:
+        elif inspected.state != self._written[1]:
             self.lines.write_page()
-        self._drawn = drawn, inspected.state
+        self._written = drawn, inspected.state
         several = len(inspected.tabs) > 1
         self.tabs.display = self._rule.display = several
         hint = f"{key_of('step_back')} back " if self.in_place else ""
@@ -236,7 +320,8 @@ class Inspector(Beside):
         self.step(-1)
 
     def source(self) -> SourcePlace | None:
-        return self._pane.source()
+        """The current frame of a traceback, else the source of what is current in the pane."""
+        return self.lines.frame.place if self.lines.frame else self._pane.source()
 
     def action_copy(self) -> None:
         lines = [draw(line, color=False) for line in self.lines.page.lines]

@@ -11,6 +11,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import SourcePlace
 from evaltui.files.interpreters import OWN
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.inspector import InspectorLines
 from evaltui.tui.panes.case.view import CaseView
 from evaltui.tui.panes.chat.view import ChatView
 from evaltui.workbench.first_minute import api_key, missing_package
@@ -230,3 +231,59 @@ async def test_without_an_editor_the_key_says_what_to_set(write_agent, monkeypat
         await until_ran(pilot, lambda: "✓ READY" in screen_text(app))
         await pilot.press("E")
         await until(pilot, lambda: "No editor: set $VISUAL or $EDITOR" in screen_text(app))
+
+
+FAILS = """
+import json
+
+
+def helper(text):
+    return json.loads(text)
+
+
+def root_agent(message, session):
+    return helper("no json")
+"""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (220, 60)])
+async def test_in_the_inspector_a_frame_of_a_traceback_is_chosen_and_opened(write_agent, opened, size):
+    folder = write_agent(FAILS, name="fails")
+    write_cases(folder, "talk", {"one": [turn("hi", "hello")]})
+    app = WorkbenchApp(Workbench(folder))
+    helper, root = SourcePlace(folder / "agent.py", 6), SourcePlace(folder / "agent.py", 10)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: "○ one" in screen_text(app))
+        await pilot.press("R")
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await pilot.press("t", "enter")
+        await until(pilot, lambda: isinstance(app.focused, InspectorLines))
+        await until(pilot, lambda: app.focused.frame is not None)
+        # At first the innermost frame of the agent's own code, not the one of a library below it.
+        frame = app.focused.frame
+        await pilot.press("E")
+        await until(pilot, lambda: opened == [helper])
+        assert app.focused.line(frame.first)[0][0] == "▌"
+        assert app.focused.scroll_offset.y + app.focused.size.height >= frame.last
+        await pilot.press("up", "E")
+        await until(pilot, lambda: opened[1:] == [root])
+        await pilot.press("down", "down", "E")
+        await until(pilot, lambda: len(opened) == 3)
+        assert (opened[2].path.parent.name, opened[2].path.name) == ("json", "__init__.py")
+        # Below the last frame the keys scroll as on any page.
+        await pilot.press("down", "down")
+        last, top = app.focused.frame, app.focused.scroll_offset.y
+        assert last == app.focused.page.frames[-1]
+        await pilot.press("down")
+        await until(pilot, lambda: app.focused.scroll_offset.y == top + 1)
+        assert app.focused.frame == last
+        app.focused.show_line(frame.first)
+        await pilot.pause()
+        top = frame.first - app.focused.scroll_offset.y
+        await pilot.click(app.focused, offset=(8, top), times=2)
+        await until(pilot, lambda: opened[3:] == [helper])
+        # Another tab has no traceback: the source is that of the span.
+        while app.focused.frame is not None:
+            await pilot.press("right")
+        await pilot.press("E")
+        await until(pilot, lambda: opened[4:] == [helper])

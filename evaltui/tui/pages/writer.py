@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity, format_path
+from evaltui.files.agent_source import SourcePlace, frames_of
 from evaltui.text.figures import counted
 from evaltui.text.glyphs import EMPTY_BAR, ascii_only
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, wrap, wrap_behind
@@ -137,6 +138,16 @@ class Lines(MutableSequence[Line]):
         self._lines.insert(index, value)
 
 
+class Frame(NamedTuple):
+    """A frame of a traceback on a page."""
+
+    place: SourcePlace
+    first: int
+    """Its first line on the page, 0-based."""
+    last: int
+    """The line after its last one."""
+
+
 @dataclass
 class Page:
     """Lines for a width, and where in them things are."""
@@ -156,6 +167,7 @@ class Page:
     """Where the left side of a line ends and the right one begins, in characters, by its line."""
     folds: dict[int, str] = field(default_factory=dict)
     """What a click folds and opens, by its line."""
+    frames: list[Frame] = field(default_factory=list)
     full_texts: dict[int, str] = field(default_factory=dict)
     """What was cut in a line, in full, by the line."""
 
@@ -167,6 +179,7 @@ class Page:
         self.lines, self.turns, self.differences = other.lines, other.turns, other.differences
         self.repeats, self.folds = other.repeats, other.folds
         self.links, self.sides, self.full_texts = other.links, other.sides, other.full_texts
+        self.frames = other.frames
 
     @contextmanager
     def difference(self, at: DifferenceAt, title: str, sides: Mapping[str, Any]) -> Iterator[None]:
@@ -290,9 +303,13 @@ def write_json(page: Page, value: Any, indent: int = 2) -> None:
 def write_code(page: Page, text: str, lexer: str, indent: int = 2) -> None:
     """Every line behind `indent` cells; what goes on in the next line is indented once more."""
     for line in code(text, lexer):
+        above = len(page.lines)
         first = line[0][0] if line else ""
         margin = indent + len(first) - len(first.lstrip(" "))
         page.hanging([(" " * indent, ""), *line], min(margin + 2, page.width // 2))
+        if lexer == "pytb":
+            places = frames_of("".join(text for text, _ in line))
+            page.frames += [Frame(place, above, len(page.lines)) for place in places]
 
 
 def write_sides(page: Page, difference: Difference) -> None:
