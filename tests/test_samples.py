@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaltui import evaluate
-from evaltui.files.folders import agents_in
+from evaltui.files.projects import agents_in
 from evaltui.files.workspace import open_workspace
 
 ROOT = Path(__file__).parents[1]

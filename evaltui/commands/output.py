@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
-from evaltui.files.folders import agents_in, may_be_agent
+from evaltui.files.folders import may_be_agent
+from evaltui.files.projects import agents_in
 from evaltui.files.remote_address import meant_url
 from evaltui.text.values import did_you_mean
 

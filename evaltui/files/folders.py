@@ -18,9 +18,6 @@ _PRIVATE = 0o700
 _PROJECT_MARKS = ("pyproject.toml", ".git")
 _AGENT_FILES = ("agent.py", "root_agent.yaml")
 _OF_TESTS = ("eval*", "test*")
-# Of a project, however its packages are nested; and of a folder that is none and holds everything.
-_DEPTH = 4
-_MOST_FOLDERS = 2_000
 
 # The names of agents, and what may bring in any name.
 _MAY_DEFINE = re.compile(r"\b((root_)?agent|app|get_agent_async|__getattr__|globals)\b|import \*")
@@ -114,25 +111,6 @@ def may_be_agent(path: Path) -> bool:
     except OSError:
         return False
     return _MAY_DEFINE.search(text) is not None
-
-
-def agents_in(folder: Path) -> list[str]:
-    """The agents that a folder holds, as paths in it (`shopbot`, `src/shopbot`); none where it is one itself.
-
-    Those in folders of folders only where there are none above.
-    """
-    if not folder.is_dir() or is_agent(folder):
-        return []
-    level, seen = [folder], 0
-    for _ in range(_DEPTH):
-        inner = [one for parent in level for one in subfolders(parent, ("*",))]
-        if found := [one for one in inner if is_agent(one)]:
-            return sorted(one.relative_to(folder).as_posix() for one in found)
-        level = [one for one in inner if not is_of_tests(one)]
-        seen += len(level)
-        if seen > _MOST_FOLDERS:
-            break
-    return []
 
 
 def is_of_tests(folder: Path) -> bool:

@@ -41,7 +41,7 @@ def import_name(agent_dir: Path, module: str = "") -> ImportName:
     its folder; by its full name where it imports relatively from the packages above the folder."""
     path, own = agent_dir.resolve(), agent_folder(agent_dir.resolve())
     root = import_root(path)
-    name = module or (_full_name(path, root) if _imports_from_above(path, root) else _last_name(path))
+    name = module or (full_name(path) if _imports_from_above(path, root) else _last_name(path))
     project = project_root(own)
     holder = _holder(path, name)
     first = [] if holder is None else [holder]
@@ -71,8 +71,10 @@ def _holder(path: Path, name: str) -> Path | None:
     return path.parents[len(parts) - 1] if above[::-1] == parts else None
 
 
-def _full_name(path: Path, root: Path) -> str:
-    return ".".join([*path.parent.relative_to(root).parts, _last_name(path)])
+def full_name(agent_dir: Path) -> str:
+    """The dotted name of an agent's package or module as seen from its import root."""
+    path = agent_dir.resolve()
+    return ".".join([*path.parent.relative_to(import_root(path)).parts, _last_name(path)])
 
 
 def _last_name(path: Path) -> str:

@@ -18,8 +18,9 @@ from textual.widgets import Input, TextArea
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.folders import agents_in, may_be_agent
+from evaltui.files.folders import may_be_agent
 from evaltui.files.interpreters import choose_interpreter
+from evaltui.files.projects import agents_in
 from evaltui.files.settings import config_file, last_theme, remember_agent
 from evaltui.files.templates import create_demo
 from evaltui.files.workspace import SelectionError, select, set_files

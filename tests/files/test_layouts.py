@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from evaltui.files.folders import agents_in
+from evaltui.files.projects import agents_in, agents_named
 from evaltui.files.workspace import open_workspace
-from tests.files.layouts import adk_sample, eval_set, starter_pack, uv_package, write
+from tests.files.layouts import AGENT, PYPROJECT, adk_sample, eval_set, starter_pack, uv_package, write
 
 
 @pytest.mark.parametrize(
@@ -54,3 +56,79 @@ def test_agents_of_one_level_are_found_together(tmp_path):
     write(tmp_path / "src" / "shopbot" / "sub_agents" / "helper" / "agent.py")
     assert agents_in(tmp_path) == ["src/billing", "src/shopbot"]
     assert agents_in(tmp_path / "tests") == []
+
+
+WORKSPACE = """
+[project]
+name = "all"
+[tool.uv.workspace]
+members = ["packages/*", "services/**/app", "/absolute", 7]
+exclude = ["packages/old"]
+"""
+
+
+def workspace(root: Path) -> None:
+    """A uv workspace: agents in the root project, in members, and where none is looked for."""
+    write(root / "pyproject.toml", WORKSPACE)
+    for agent in (
+        "agents/calc",
+        "packages/desk/src/desk/agents/billing",
+        "packages/desk/src/desk/agents/returns",
+        "packages/till",
+        "services/eu/shop/app/src/shop",
+        "packages/old/src/old",
+        "packages/desk/.venv/lib/python3.11/site-packages/other",
+        "packages/desk/node_modules/thing",
+        "packages/no_project",
+    ):
+        write(root / agent / "agent.py", AGENT)
+    for project in ("packages/desk", "packages/till", "packages/old", "services/eu/shop/app", ".hidden/app"):
+        write(root / project / "pyproject.toml", PYPROJECT.format(name=Path(project).name))
+
+
+OF_MEMBERS = [
+    "packages/desk/src/desk/agents/billing",
+    "packages/desk/src/desk/agents/returns",
+    "packages/till",
+]
+
+
+def test_the_agents_of_all_members_of_a_workspace_are_found(tmp_path):
+    workspace(tmp_path)
+    agents = agents_in(tmp_path)
+    # What lies as high as the first agent of the root project belongs to it.
+    assert agents == sorted(
+        ["agents/calc", "packages/no_project", *OF_MEMBERS, "services/eu/shop/app/src/shop"]
+    )
+    assert agents_in(tmp_path / "packages" / "desk") == ["src/desk/agents/billing", "src/desk/agents/returns"]
+
+
+def test_a_folder_of_projects_holds_the_agents_of_each(tmp_path):
+    workspace(tmp_path)
+    (tmp_path / "packages" / "no_project" / "agent.py").unlink()
+    found = [f"packages/{one}" for one in agents_in(tmp_path / "packages")]
+    assert found == sorted([*OF_MEMBERS, "packages/old/src/old"])
+
+
+def test_examples_in_a_project_are_not_among_its_agents(tmp_path):
+    uv_package(tmp_path)
+    write(tmp_path / "examples" / "pyproject.toml")
+    write(tmp_path / "examples" / "src" / "toy" / "agent.py")
+    assert agents_in(tmp_path) == ["src/shopbot"]
+
+
+@pytest.mark.parametrize(
+    ("name", "agents"),
+    [
+        ("src/shop/desk", ["src/shop/desk"]),
+        ("desk", ["src/shop/desk", "src/till/desk"]),
+        ("till/desk", ["src/till/desk"]),
+        ("till.desk", ["src/till/desk"]),
+        ("./till/desk", ["src/till/desk"]),
+        ("clerk", ["src/clerk"]),
+        ("lerk", []),
+        ("", []),
+    ],
+)
+def test_an_agent_is_named_by_its_path_or_its_end(name, agents):
+    assert agents_named(name, ["src/clerk", "src/shop/desk", "src/till/desk"]) == agents

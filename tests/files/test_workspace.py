@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.model.problems import Severity
-from evaltui.files.folders import agents_in, case_path
+from evaltui.files.folders import case_path
+from evaltui.files.projects import agents_in
 from evaltui.files.workspace import SelectionError, open_workspace, select
 
 TURN = {"user_content": {"role": "user", "parts": [{"inline_data": {}}, {"text": "hello"}, {"text": "x"}]}}

@@ -1,0 +1,154 @@
+"""Where the module is that an agent is addressed by, found without importing it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from evaltui.files.folders import project_root, subfolders
+from evaltui.files.import_names import full_name
+from evaltui.files.packages import site_packages
+from evaltui.files.projects import agents_in, workspace_members
+from evaltui.text.figures import some_of
+from evaltui.text.values import did_you_mean
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
+# The line of the finder that setuptools writes for an editable install.
+_MAPPING = re.compile(r"^MAPPING\s*(?::[^=]+)?=\s*(\{.*\})\s*$", re.MULTILINE)
+# Seconds.
+_PATIENCE = 10.0
+_ASK = """\
+import importlib.util, json, sys
+spec = importlib.util.find_spec(sys.argv[1])
+found = [] if spec is None else [*(spec.submodule_search_locations or ()), spec.origin]
+print(json.dumps([one for one in found if isinstance(one, str)]))
+"""
+
+
+class ModuleNotThereError(ValueError):
+    """No module has the name; the message is a sentence."""
+
+
+def find_module(name: str, python: Path | None, here: Path = Path()) -> Path:
+    """The folder of a package, or the file of a module, that a dotted name or `name:attribute` means.
+
+    Looked through are a folder (`here`, the current one) with its project and workspace, then the packages of
+    a Python, None for evaltui's own. Raises ModuleNotThereError.
+    """
+    if not _NAME.fullmatch(name):
+        hint = ". Give a path without -m" if "/" in name or name.endswith(".py") else ""
+        raise ModuleNotThereError(f"{name!r} is not a dotted name such as my_app.agents.desk{hint}")
+    parts = name.partition(":")[0].split(".")
+    roots = list(_roots(here))
+    executable = python or Path(sys.executable)
+    installed = _installed_roots(executable)
+    found = _found_in(roots, parts) or _found_in(installed, parts)
+    found = found or _found_in_mappings(executable, parts) or _asked_for(executable, parts)
+    if found is not None:
+        return found
+    searched = some_of([_shown(one, here) for one in roots], 4)
+    module = ".".join(parts)
+    hint = did_you_mean(module, _near([*roots, *installed], parts)) or did_you_mean(module, _agents(here))
+    raise ModuleNotThereError(
+        f"no module {module}; searched in {searched}, and in the packages of {executable}{hint}"
+    )
+
+
+def _roots(here: Path) -> Iterator[Path]:
+    """The folders in which a project may keep its packages, without those that are not there."""
+    root = project_root(here)
+    bases = [] if root is None else [root, *(one for one in root.parents if workspace_members(one))]
+    projects = [here, *bases, *(member for base in bases for member in workspace_members(base))]
+    places = (place for one in projects for place in (one, one / "src"))
+    yield from {place.resolve(): None for place in places if place.is_dir()}
+
+
+def _installed_roots(python: Path) -> list[Path]:
+    """Where the packages of a Python are, with the folders that its `.pth` files add."""
+    roots: list[Path] = []
+    for packages in site_packages(python):
+        roots.append(packages)
+        for file in sorted(packages.glob("*.pth")):
+            with suppress(OSError):
+                lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+                paths = (line.strip() for line in lines if not line.startswith(("#", "import ", "import\t")))
+                roots += [packages / path for path in paths if path and (packages / path).is_dir()]
+    return roots
+
+
+def _found_in(roots: Sequence[Path], parts: list[str]) -> Path | None:
+    """What the first of the folders has under the name; a folder without `__init__.py` only after all."""
+    plain: list[Path] = []
+    for root in roots:
+        path = root.joinpath(*parts)
+        if (path / "__init__.py").is_file():
+            return path
+        if (file := path.with_name(f"{path.name}.py")).is_file():
+            return file
+        plain += [path] if path.is_dir() else []
+    return plain[0] if plain else None
+
+
+def _found_in_mappings(python: Path, parts: list[str]) -> Path | None:
+    """What setuptools' editable installs have under the name: packages by the folders that they are in."""
+    for packages in site_packages(python):
+        for finder in sorted(packages.glob("__editable__*_finder.py")):
+            with suppress(OSError, ValueError, SyntaxError):
+                written = _MAPPING.search(finder.read_text(encoding="utf-8"))
+                mapping = ast.literal_eval(written[1]) if written else {}
+                if isinstance(folder := mapping.get(parts[0]), str):
+                    return _below([folder], parts[1:])
+    return None
+
+
+def _asked_for(python: Path, parts: list[str]) -> Path | None:
+    """What that Python itself finds, which knows installs of every kind; the package is not imported."""
+    command = [str(python), "-P", "-c", _ASK, parts[0]]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
+        places = json.loads(done.stdout.splitlines()[-1])
+    except (OSError, ValueError, IndexError, subprocess.SubprocessError):
+        return None
+    return _below(places, parts[1:])
+
+
+def _below(places: list[str], parts: list[str]) -> Path | None:
+    """What has a dotted name in a package that is in one of these places; itself for an empty name."""
+    for place in map(Path, places):
+        if not parts and place.exists():
+            return place.parent if place.name == "__init__.py" else place
+        if parts and place.is_dir() and (found := _found_in([place], parts)) is not None:
+            return found
+    return None
+
+
+def _near(roots: Sequence[Path], parts: list[str]) -> list[str]:
+    """The names of modules that there are which differ in one part: the first that is not there."""
+    known = next(count for count in range(len(parts)) if _found_in(roots, parts[: count + 1]) is None)
+    package = _found_in(roots, parts[:known]) if known else None
+    names = [name for one in (roots if package is None else [package]) for name in _names_in(one)]
+    near = ([*parts[:known], name, *parts[known + 1 :]] for name in names)
+    return [".".join(one) for one in near if _found_in(roots, one) is not None]
+
+
+def _names_in(folder: Path) -> list[str]:
+    return [*(one.name for one in subfolders(folder, ("*",))), *(one.stem for one in folder.glob("*.py"))]
+
+
+def _agents(here: Path) -> list[str]:
+    """The dotted names of the agents of a folder's project, and of those of its workspace."""
+    root = project_root(here) or here
+    base = next((one for one in root.parents if workspace_members(one)), root)
+    return [full_name(base / agent) for agent in agents_in(base)]
+
+
+def _shown(folder: Path, here: Path) -> str:
+    """A folder as seen from another one that it is in; else its whole path."""
+    here = here.resolve()
+    return str(folder.relative_to(here)) if folder.is_relative_to(here) else str(folder)
