@@ -4,7 +4,7 @@ Packages take long to install. So `.ci/run` makes the environments of `ENVIRONME
 the Python of each in a variable; a test that needs one asks `environment_python` for it. By hand:
 
     python3 -m venv .venv-old-adk
-    .venv-old-adk/bin/pip install 'google-adk==2.13.0' 'google-genai==2.30.0' 'pydantic==2.12.5'
+    .venv-old-adk/bin/pip install 'google-adk==2.0.0' 'google-genai==1.72.0' 'pydantic==2.12.0'
     EVALTUI_OLD_ADK_PYTHON=$PWD/.venv-old-adk/bin/python python -m pytest tests/runner/test_other_adk.py
 
 A new environment is a line in `ENVIRONMENTS`, and in `.ci/run` a line that installs it and a variable.

@@ -40,7 +40,8 @@ class Interpreter:
     @property
     def executable(self) -> Path | None:
         """What hosts are started with; None where evaltui itself runs in this Python."""
-        return None if _environment(self.path) == _environment(Path(sys.executable)) else self.path
+        is_own = not self.reason or _environment(self.path) == _environment(Path(sys.executable))
+        return None if is_own else self.path
 
 
 OWN = Interpreter(Path(sys.executable), "")

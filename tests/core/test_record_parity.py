@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from evaltui.core.conversation.adk_steps import step_from_adk
 from evaltui.core.conversation.invocations import (
     invocations_from_events,
-    steps_from_events,
 )
+from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.model.events import Event, split
 
 AdkEvent = pytest.importorskip("google.adk.events.event").Event

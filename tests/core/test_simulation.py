@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -17,18 +18,14 @@ from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.model.events import SIMULATED_USER, Event
 from evaltui.core.model.modes import PREBUILT_PERSONAS
+from evaltui.core.played_users import PlayedUser, ends, lines_of, stopped_in_words
 from evaltui.core.simulated_users import (
     SimulatedUser,
     described,
-    ends,
-    instructions,
-    lines_of,
     persona_of,
     prebuilt_personas,
-    prompt_id,
     simulated_user,
     stopped,
-    stopped_in_words,
 )
 
 MINE = {
@@ -133,10 +130,24 @@ def test_only_a_scenario_has_a_simulated_user():
     found = simulated_user(case, config)
     assert found is not None
     assert found.config.model == "mine:user"
-    assert SimulatedUser.from_json(found.to_json()) == found
+    assert found.played.model == "mine:user"
+
+
+@pytest.mark.parametrize("more", [{}, {"user_persona": "NOVICE"}])
+def test_a_host_gets_it_as_json(more):
+    played = SimulatedUser(scenario(**more), SimulatorConfig(model="mine:user")).played
+    assert PlayedUser.from_json(json.loads(json.dumps(played.to_json()))) == played
 
 
 # What the model is told
+
+
+def played(given: ConversationScenario, custom: str | None = None) -> PlayedUser:
+    return SimulatedUser(given, SimulatorConfig(custom_instructions=custom)).played
+
+
+def instructions(given: ConversationScenario, history: list[str], custom: str | None = None) -> str:
+    return played(given, custom).prompt(history)
 
 
 def test_the_prompt_has_plan_conversation_and_stop_signal():
@@ -145,7 +156,7 @@ def test_the_prompt_has_plan_conversation_and_stop_signal():
     assert "Ask for a lamp." in prompt
     assert "user: hi\n\nclerk: What is it?" in prompt
     assert "</finished>" in prompt
-    assert prompt_id(None) == "simulated_user/1"
+    assert played(scenario()).prompt_id == "simulated_user/1"
 
 
 @given(st.text(), st.text())
@@ -185,7 +196,7 @@ def test_custom_instructions():
     custom = "Plan: {{conversation_plan}}. So far: {{ conversation_history }}. Stop: {{ stop_signal }}."
     plain = instructions(scenario(), ["user: {{ stop_signal }}"], custom)
     assert plain == "Plan: Ask for a lamp.. So far: user: {{ stop_signal }}. Stop: </finished>."
-    assert prompt_id(custom) == "custom_instructions"
+    assert played(scenario(), custom).prompt_id == "custom_instructions"
 
     with_persona = f"{COMPLETE} You are {{{{ persona.id }}}}: {{{{ persona.description }}}} {{{{ persona }}}}"
     mine = scenario(user_persona=MINE)
@@ -246,7 +257,8 @@ def test_other_messages_do_not():
 )
 def test_the_limit(most, turns, reached):
     assert (
-        SimulatedUser(scenario(), SimulatorConfig(max_allowed_invocations=most)).is_at_limit(turns) is reached
+        SimulatedUser(scenario(), SimulatorConfig(max_allowed_invocations=most)).played.is_at_limit(turns)
+        is reached
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -60,24 +61,54 @@ def test_what_is_installed_where_evaltui_is_does_not_help_the_project(project):
     assert (code, "this agent needs google-adk" in " ".join(printed.split())) == (3, True), printed
 
 
-JUDGE = """
+PEOPLE = """
     import sys
+    # Installed for the project, and nowhere else.
+    from phrases_of_the_project import GOODBYE, VERDICT
 
-    def answer(prompt):
-        prefix = sys.prefix.rpartition('/')[2]
-        verdict = "valid" if prefix == ".venv" else "invalid"
-        return '{"is_the_agent_response_valid": "%s", "reasoning": "judged in %s"}' % (verdict, prefix)
+    def judge(prompt):
+        print("judged in", sys.prefix)
+        return '{"is_the_agent_response_valid": "%s", "reasoning": "as agreed"}' % VERDICT
+
+    def user(prompt):
+        print("asked in", sys.prefix)
+        return GOODBYE
 """
+PHRASES = "GOODBYE = '</finished>'\nVERDICT = 'valid'\n"
 
 
-def test_a_function_that_judges_is_called_in_the_projects_python(project):
+@pytest.fixture
+def people(project: Path) -> Path:
+    """The agent's project has functions that judge and ask; they need what is installed for it alone."""
     make_environment(project)
-    (project / "bot" / "judges.py").write_text(textwrap.dedent(JUDGE))
-    options = {"judge_model": "bot.judges:answer", "num_samples": 1}
+    (packages,) = project.glob(".venv/lib/python3*/site-packages")
+    (packages / "phrases_of_the_project.py").write_text(PHRASES)
+    (project / "bot" / "people.py").write_text(textwrap.dedent(PEOPLE))
+    return project
+
+
+def test_a_function_that_judges_is_called_in_the_projects_python(people):
+    options = {"judge_model": "bot.people:judge", "num_samples": 1}
     criterion = {"threshold": 1.0, "judge_model_options": options}
-    write(project, AGENT, "whatever", criteria={"final_response_match_v2": criterion})
-    code, printed = evaluated(project)
+    write(people, AGENT, "whatever", criteria={"final_response_match_v2": criterion})
+    code, printed = evaluated(people)
     assert (code, "1 passed" in printed) == (0, True), printed
+
+
+def test_a_function_that_plays_the_user_is_called_in_the_projects_python(people):
+    once = {"trajectory_single_tool_use": {"threshold": 1, "tool": "look_up"}}
+    write(people, AGENT, "", evaltui={"criteria": once}, user_simulator_config={"model": "bot.people:user"})
+    file = people / "bot" / "a.evalset.json"
+    cases = json.loads(file.read_text())
+    cases["eval_cases"] = [
+        {"eval_id": "one", "conversation_scenario": {"starting_prompt": "hi", "conversation_plan": "Go."}}
+    ]
+    file.write_text(json.dumps(cases))
+    code, printed = evaluated(people)
+    assert (code, "1 passed" in printed) == (0, True), printed
+    (people / ".venv").rename(people / "gone")
+    code, printed = evaluated(people)
+    assert (code, "No module named 'phrases_of_the_project'" in printed) == (3, True), printed
 
 
 METRIC = """

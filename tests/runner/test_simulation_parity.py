@@ -28,7 +28,8 @@ from google.genai import types
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.config import SimulatorConfig
 from evaltui.core.model.eval_set import ConversationScenario
-from evaltui.core.simulated_users import SimulatedUser, SimulatedUserError, lines_of, prebuilt_personas
+from evaltui.core.played_users import SimulatedUserError, lines_of
+from evaltui.core.simulated_users import SimulatedUser, prebuilt_personas
 from evaltui.runner.child import simulating
 from evaltui.runner.child.adapters.adk import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
@@ -112,7 +113,7 @@ async def ours(answers, most, monkeypatch):
             reporter.event("user", content)
             await session.send(content)
 
-    conversation = simulating.Simulation(user, reporter, heard, say, Path())
+    conversation = simulating.Simulation(user.played, reporter, heard, say, Path())
     try:
         await conversation.converse()
     except SimulatedUserError:

@@ -7,14 +7,14 @@ The rule by which events become invocations is that of google-adk 2.13,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..model.eval_set import AgentDetails, AppDetails, Invocation
-from ..model.events import SIMULATED_USER, STEP_FIELDS, Event, Json, Kind, Step, is_final
+from ..model.events import SIMULATED_USER, Event, Json, Kind, Step
 from ..trace.spans import instruction_text
 from .adk_steps import step_from_adk
 from .plain_models import invocation_model
+from .steps import steps_from_events
 
 
 def app_details_by_turn(events: Iterable[Event]) -> dict[int | None, AppDetails]:
@@ -83,54 +83,6 @@ def invocations_from_events(
         for invocation, group in zip(invocations, groups.values(), strict=True):
             invocation.app_details = details.get(group[0].turn)
     return invocations
-
-
-def steps_from_events(events: Iterable[Event]) -> list[Step]:
-    """Put the events of each step together again.
-
-    Events of agents inside a tool and pieces of a streamed text are left out. An event that names no step is
-    one of its own, one that names no turn belongs to the last user message.
-    """
-    grouped: dict[object, list[Event]] = {}
-    turn = -1
-    for number, event in enumerate(events):
-        if event.data.get("nested"):
-            continue
-        if event.kind == "user":
-            turn = turn + 1 if event.turn is None else event.turn
-        placed = replace(event, turn=max(turn, 0)) if event.turn is None else event
-        if "step" in event.data:
-            grouped.setdefault((placed.turn, event.data["step"]), []).append(placed)
-        elif event.kind == "user" or (event.kind in _SAID_OR_DONE and not event.data.get("partial")):
-            grouped[number] = [placed]
-    return [_step(group) for group in grouped.values()]
-
-
-_SAID_OR_DONE = ("text", "tool_call", "tool_result")
-
-
-def _step(events: Sequence[Event]) -> Step:
-    first = events[0]
-    contents = [event.content for event in events if event.content]
-    parts = [part for content in contents for part in content.get("parts") or []]
-    content = contents[0] if contents else None
-    if content and parts:
-        content = {**content, "parts": parts}
-    shared = {name: first.data[name] for name in STEP_FIELDS if name in first.data}
-    effects = {event.kind: event.data for event in events}
-    step = Step(
-        author="user" if first.kind == "user" else first.agent,
-        content=content,
-        usage=first.usage,
-        id=first.data.get("step", ""),
-        turn=first.turn,
-        branch=first.branch,
-        state=effects.get("state", {}).get("delta"),
-        removed=tuple(effects.get("state", {}).get("removed", ())),
-        transfer=effects.get("transfer", {}).get("to"),
-        **{**shared, "long_running": tuple(shared.get("long_running", ()))},
-    )
-    return step if "step" in first.data else replace(step, final=is_final(step))
 
 
 def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation:

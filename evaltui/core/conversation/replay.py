@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from evaltui.core.conversation.invocations import steps_from_events
+from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.conversation.waiting import REQUESTS, CallPlace, call_places
 from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents, tool_calls
 from evaltui.core.model.events import Event, Json, Step, is_final, split

@@ -368,11 +368,11 @@ class _Host:
 async def _simulate(
     given: Json, reporter: Reporter, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
 ) -> None:
-    # It needs the models, which an agent that is a callable may do without.
-    from ...core.simulated_users import SimulatedUser
+    # Few cases have one.
+    from ...core.played_users import PlayedUser
     from .simulating import Simulation
 
-    user = SimulatedUser.from_json(given)
+    user = PlayedUser.from_json(given["user"])
     await Simulation(user, reporter, heard, say, Path(given["agent_folder"])).converse()
 
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core.model.events import SIMULATED_USER, Event, Json
-from ...core.recordings.entry import JsonRequest
-from ...core.simulated_users import (
-    SimulatedUser,
+from ...core.played_users import (
+    PlayedUser,
     SimulatedUserError,
     Stop,
     ends,
     lines_of,
-    prompt_id,
     stopped_in_words,
 )
+from ...core.recordings.entry import JsonRequest
 from ...text.figures import counted
 from ..call_recorder import ModelExchange, NotRecordedError, current_call_recorder
 from ..errors import message_of
@@ -35,7 +34,7 @@ class Simulation:
     that stands for a model is looked for.
     """
 
-    user: SimulatedUser
+    user: PlayedUser
     reporter: Reporter
     heard: list[Event]
     say: Say
@@ -49,7 +48,7 @@ class Simulation:
         history: list[str] = []
         turn = 0
         while not self.user.is_at_limit(turn):
-            message = await self._message(history) if turn else self.user.scenario.starting_prompt
+            message = await self._message(history) if turn else self.user.starting_prompt
             if ends(message):
                 self._report_stop("signal", turn)
                 return
@@ -57,7 +56,7 @@ class Simulation:
                 raise SimulatedUserError(_nothing_said(turn))
             self.heard.clear()
             await self.say(turn, _content("user", message))
-            history += lines_of(self.heard, with_calls=self.user.config.include_function_calls)
+            history += lines_of(self.heard, with_calls=self.user.hears_calls)
             turn += 1
         self._report_stop("limit", turn)
 
@@ -68,18 +67,18 @@ class Simulation:
         )
 
     async def _message(self, history: list[str]) -> str:
-        config = self.user.config
+        user = self.user
         # A function decides for itself how to answer.
-        options = {} if ":" in config.model else config.model_configuration
-        prompt = self.user.prompt(history)
+        options = {} if ":" in user.model else user.options
+        prompt = user.prompt(history)
         contents = [_content("user", prompt)]
         recorder = current_call_recorder.get()
-        asked = JsonRequest(model=config.model, contents=contents, config=options)
+        asked = JsonRequest(model=user.model, contents=contents, config=options)
         exchange = recorder.model_call(asked, SIMULATED_USER) if recorder else None
         mark = exchange.mark if exchange else {}
         data = {
-            "model": config.model,
-            "prompt": prompt_id(config.custom_instructions),
+            "model": user.model,
+            "prompt": user.prompt_id,
             "config": options,
             "contents": contents,
             "contents_before": 0,
@@ -89,7 +88,7 @@ class Simulation:
         began = time.monotonic()
         try:
             message = await _answer(
-                exchange, lambda: ask(config.model, prompt, options or None, self.agent_folder)
+                exchange, lambda: ask(user.model, prompt, options or None, self.agent_folder)
             )
         except NotRecordedError:
             raise

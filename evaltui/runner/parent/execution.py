@@ -242,7 +242,7 @@ class _Run:
         """What the user of a case says, or who plays the user."""
         if (user := simulated_user(case, config)) is not None:
             folder = agent_folder(self._plan.agent_dir)
-            return {"simulated_user": user.to_json() | {"agent_folder": str(folder)}}
+            return {"simulated_user": {"user": user.played.to_json(), "agent_folder": str(folder)}}
         turns = case.conversation or []
         messages = [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns]
         if not any(map(responses_in, messages)):

@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("google.adk")
 from adk_scripted import ScriptedLlm, chat, say
+from google.adk import telemetry
 from google.adk.agents import LlmAgent
 from google.adk.telemetry import tracing
 from opentelemetry import _logs, metrics, trace
@@ -84,7 +85,7 @@ async def test_an_adk_that_has_dropped_the_older_convention_does_as_ever(monkeyp
     class OneConvention(BaseModel, extra="forbid"):
         pass
 
-    monkeypatch.setattr(adk, "TelemetryConfig", OneConvention)
+    monkeypatch.setattr(telemetry, "TelemetryConfig", OneConvention)
     monkeypatch.setattr(adk, "_brief", adk._brief.__wrapped__)
     await chat(agent(), "hello", "again")
     assert len(written) == 2

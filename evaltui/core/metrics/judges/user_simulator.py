@@ -37,11 +37,12 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     verdict,
 )
-from evaltui.core.model.config import filled
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text, scored_text
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.placeholders import filled
+from evaltui.core.played_users import STOP_SIGNAL
 from evaltui.core.prompts import fenced, prompt
-from evaltui.core.simulated_users import STOP_SIGNAL, persona_of
+from evaltui.core.simulated_users import persona_of
 
 _KEY = "is_valid"
 # What google-adk takes for the label, quirks included.

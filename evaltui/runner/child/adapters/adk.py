@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.adk.agents.base_agent import BaseAgent
 from google.adk.agents.run_config import RunConfig
@@ -20,7 +20,6 @@ from google.adk.runners import Runner
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
-from google.adk.telemetry import TelemetryConfig
 from google.adk.workflow import BaseNode
 from google.genai import types
 from opentelemetry import _logs, metrics, trace
@@ -48,6 +47,9 @@ from .base import (
     recording,
     source_places,
 )
+
+if TYPE_CHECKING:
+    from google.adk.telemetry import TelemetryConfig
 
 
 def agent_from_yaml(path: Path) -> BaseNode:
@@ -210,7 +212,10 @@ def _run_config() -> RunConfig:
     itself, and then asks whether anybody listens. The older of its two conventions does without.
     """
     providers = trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider()
-    if all(type(one).__module__.startswith(_STAND_INS) for one in providers):
+    # ADK 2.0 has neither the setting nor the newer convention.
+    if "telemetry" in RunConfig.model_fields and all(
+        type(one).__module__.startswith(_STAND_INS) for one in providers
+    ):
         return RunConfig(telemetry=_brief())
     return RunConfig()
 
@@ -218,6 +223,8 @@ def _run_config() -> RunConfig:
 @functools.cache
 def _brief() -> TelemetryConfig | None:
     """None for an ADK that has but one of them: it is to drop the older one some day."""
+    from google.adk.telemetry import TelemetryConfig
+
     try:
         return TelemetryConfig(genai_semconv_stability_opt_in="stable")
     except ValueError:

@@ -23,6 +23,7 @@ class _Types(NamedTuple):
     metric: Any
     criterion: Any
     invocation: Any
+    event: Any
     scenario: Any
 
 
@@ -130,14 +131,15 @@ def _types(module: ModuleType | None) -> _Types:
     if uses_adk or (not uses_ours and _is_adk_installed()):
         from google.adk.evaluation.eval_case import ConversationScenario as AdkScenario
         from google.adk.evaluation.eval_case import Invocation as AdkInvocation
+        from google.adk.evaluation.eval_case import InvocationEvent as AdkEvent
         from google.adk.evaluation.eval_metrics import BaseCriterion as AdkCriterion
         from google.adk.evaluation.eval_metrics import EvalMetric as AdkMetric
 
-        return _Types(AdkMetric, AdkCriterion, AdkInvocation, AdkScenario)
+        return _Types(AdkMetric, AdkCriterion, AdkInvocation, AdkEvent, AdkScenario)
     from ....core.model.config import BaseCriterion, EvalMetric
-    from ....core.model.eval_set import ConversationScenario, Invocation
+    from ....core.model.eval_set import ConversationScenario, Invocation, InvocationEvent
 
-    return _Types(EvalMetric, BaseCriterion, Invocation, ConversationScenario)
+    return _Types(EvalMetric, BaseCriterion, Invocation, InvocationEvent, ConversationScenario)
 
 
 def _homes(values: Iterable[Any]) -> Iterable[str]:
@@ -158,11 +160,28 @@ def _is_adk_installed() -> bool:
 
 def _invocations(types: _Types, data: list[Json]) -> list[Any]:
     # From JSON text, because only then are bytes read as base64.
-    invocations = [types.invocation.model_validate_json(json.dumps(one)) for one in data]
+    fitting = (_fitting(one, types) for one in data)
+    invocations = [types.invocation.model_validate_json(json.dumps(one)) for one in fitting]
     for one in invocations:
         for agent in one.app_details.agent_details.values() if one.app_details else ():
             agent.tool_declarations = [_tool(declared) for declared in agent.tool_declarations]
     return invocations
+
+
+def _fitting(data: Json, types: _Types) -> Json:
+    """An invocation as the agent's own google-adk reads it: older ones have fewer fields and refuse others,
+    and their events name their content even where there is none."""
+    invocation = _known(data, types.invocation)
+    if events := (invocation.get("intermediate_data") or {}).get("invocation_events"):
+        known = [{"content": None} | _known(event, types.event) for event in events]
+        invocation["intermediate_data"] = {**invocation["intermediate_data"], "invocation_events": known}
+    return invocation
+
+
+def _known(data: Json, model: Any) -> Json:
+    if model.model_config.get("extra") != "forbid":
+        return data
+    return {name: value for name, value in data.items() if name in model.model_fields}
 
 
 def _tool(declared: Any) -> Any:

@@ -1,0 +1,56 @@
+"""Events of one step put together again; it needs the standard library alone, as hosts do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ..model.events import STEP_FIELDS, Event, Step, is_final
+
+
+def steps_from_events(events: Iterable[Event]) -> list[Step]:
+    """Put the events of each step together again.
+
+    Events of agents inside a tool and pieces of a streamed text are left out. An event that names no step is
+    one of its own, one that names no turn belongs to the last user message.
+    """
+    grouped: dict[object, list[Event]] = {}
+    turn = -1
+    for number, event in enumerate(events):
+        if event.data.get("nested"):
+            continue
+        if event.kind == "user":
+            turn = turn + 1 if event.turn is None else event.turn
+        placed = replace(event, turn=max(turn, 0)) if event.turn is None else event
+        if "step" in event.data:
+            grouped.setdefault((placed.turn, event.data["step"]), []).append(placed)
+        elif event.kind == "user" or (event.kind in _SAID_OR_DONE and not event.data.get("partial")):
+            grouped[number] = [placed]
+    return [_step(group) for group in grouped.values()]
+
+
+_SAID_OR_DONE = ("text", "tool_call", "tool_result")
+
+
+def _step(events: Sequence[Event]) -> Step:
+    first = events[0]
+    contents = [event.content for event in events if event.content]
+    parts = [part for content in contents for part in content.get("parts") or []]
+    content = contents[0] if contents else None
+    if content and parts:
+        content = {**content, "parts": parts}
+    shared = {name: first.data[name] for name in STEP_FIELDS if name in first.data}
+    effects = {event.kind: event.data for event in events}
+    step = Step(
+        author="user" if first.kind == "user" else first.agent,
+        content=content,
+        usage=first.usage,
+        id=first.data.get("step", ""),
+        turn=first.turn,
+        branch=first.branch,
+        state=effects.get("state", {}).get("delta"),
+        removed=tuple(effects.get("state", {}).get("removed", ())),
+        transfer=effects.get("transfer", {}).get("to"),
+        **{**shared, "long_running": tuple(shared.get("long_running", ()))},
+    )
+    return step if "step" in first.data else replace(step, final=is_final(step))

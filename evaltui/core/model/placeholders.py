@@ -1,0 +1,37 @@
+"""Names in custom instructions of a simulated user, written as in Jinja: `{{ conversation_plan }}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][\w.]*)\s*\}\}")
+# What Jinja would take as its own: expressions, statements, comments.
+_MARKUP = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_KNOWN = (
+    "stop_signal",
+    "conversation_plan",
+    "conversation_history",
+    "persona",
+    "persona.id",
+    "persona.description",
+)
+
+
+def placeholders(template: str) -> set[str]:
+    """The names in a text. Raises ValueError for any other markup: it would reach the model as it stands."""
+    found = set()
+    for markup in _MARKUP.finditer(template):
+        placeholder = _PLACEHOLDER.fullmatch(markup[0])
+        if placeholder is None or placeholder[1] not in _KNOWN:
+            raise ValueError(
+                f"unknown markup {markup[0]}. Placeholders are "
+                f"{', '.join(f'{{{{ {name} }}}}' for name in _KNOWN)}; {{{{ persona }}}} is the whole persona"
+            )
+        found.add(placeholder[1])
+    return found
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """The text with these names replaced; what a value holds is inserted as it is, and other names stay."""
+    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), template)

@@ -1,0 +1,136 @@
+"""Users that a model plays, as hosts play them: what the model is told, and what ends the conversation.
+
+It needs the standard library alone: the Python of an agent may have nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ..text.figures import counted
+from .conversation.steps import steps_from_events
+from .model.events import Event, Json
+from .model.placeholders import filled
+from .prompts import fenced, prompt
+
+STOP_SIGNAL = "</finished>"
+# Of instructions that the config gives.
+CUSTOM = "custom_instructions"
+Stop = Literal["signal", "limit"]
+
+
+class SimulatedUserError(Exception):
+    """The user of a case could not be simulated any further; the agent has no part in that."""
+
+
+@dataclass(frozen=True)
+class PlayedPersona:
+    """Who the user is."""
+
+    id: str
+    description: str
+    text: str
+    """All of it, with its behaviors, as the model is told."""
+
+
+@dataclass(frozen=True)
+class PlayedUser:
+    """The user of a scenario. Source of what ends a conversation: google-adk 2.13, LlmBackedUserSimulator."""
+
+    starting_prompt: str
+    """The first message."""
+    plan: str
+    """What the user is after, and when it is done."""
+    persona: PlayedPersona | None
+    """None for nobody in particular."""
+    model: str
+    """One that google-genai reaches, or `module:callable`."""
+    options: Json
+    """A GenerateContentConfig as JSON."""
+    most_turns: int
+    """How many messages it may send; a negative number is no limit."""
+    custom: str | None
+    """The instructions of the config; None for evaltui's own."""
+    hears_calls: bool
+    """Whether it is told what the agent calls."""
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Json) -> PlayedUser:
+        persona = data["persona"]
+        return cls(**{**data, "persona": None if persona is None else PlayedPersona(**persona)})
+
+    def is_at_limit(self, turns: int) -> bool:
+        """Whether it may say nothing more after so many turns."""
+        return 0 <= self.most_turns <= turns
+
+    @property
+    def prompt_id(self) -> str:
+        """By name and version what it is played by."""
+        return CUSTOM if self.custom is not None else prompt("simulated_user").id
+
+    def prompt(self, history: Sequence[str]) -> str:
+        """What the model is asked for each message but the first; `history` are lines of `lines_of`."""
+        text = "\n\n".join(history)
+        if self.custom is not None:
+            return filled(self.custom, self._values(text))
+        return prompt("simulated_user").fill(
+            manner=prompt("without_persona").template if self.persona is None else self.persona.text,
+            stop_signal=STOP_SIGNAL,
+            plan=fenced(self.plan),
+            history=fenced(text),
+        )
+
+    def _values(self, history: str) -> dict[str, str]:
+        # As in Jinja: where there is no persona, nothing is written.
+        persona = self.persona or PlayedPersona("", "", "")
+        return {
+            "stop_signal": STOP_SIGNAL,
+            "conversation_plan": self.plan,
+            "conversation_history": history,
+            "persona": persona.text,
+            "persona.id": persona.id,
+            "persona.description": persona.description,
+        }
+
+
+def lines_of(events: Iterable[Event], *, with_calls: bool) -> list[str]:
+    """What was said in a turn, as `author: text`, thoughts left out; `with_calls` also what was called and
+    returned. What agents do inside a tool is not heard."""
+    return [
+        line
+        for step in steps_from_events(events)
+        for part in step.parts
+        for line in _lines(step.author, part, with_calls)
+    ]
+
+
+def _lines(author: str, part: Json, with_calls: bool) -> Iterator[str]:
+    if part.get("text"):
+        if not part.get("thought"):
+            yield f"{author}: {part['text']}"
+    elif with_calls and (call := part.get("function_call")):
+        yield f"{author} calls the tool {call.get('name')} with {_written(call.get('args') or {})}"
+    elif with_calls and (result := part.get("function_response")):
+        yield f"the tool {result.get('name')} returns {_written(result.get('response'))}"
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def ends(message: str) -> bool:
+    """Whether a message is the last one, which is not sent: the stop signal is somewhere in it."""
+    return STOP_SIGNAL in message.lower()
+
+
+def stopped_in_words(why: Stop, turns: int) -> str:
+    """`stopped at the limit of 20 turns`"""
+    if why == "limit":
+        return f"stopped at the limit of {counted(turns, 'turn')}"
+    return f"the simulated user ended the conversation after {counted(turns, 'turn')}"
