@@ -27,6 +27,7 @@ IN_CI = bool(os.environ.get("EVALTUI_CI"))
 ENVIRONMENTS = {
     "EVALTUI_PLAIN_PYTHON": "evaltui without google-adk",
     "EVALTUI_OLD_ADK_PYTHON": "google-adk with other google-genai and pydantic than evaltui's",
+    "EVALTUI_FRAMEWORKS_PYTHON": "openai-agents, pydantic-ai-slim, langgraph and langchain",
 }
 """The variable with the Python of each environment, and what is installed there."""
 

@@ -85,13 +85,22 @@ def _trees(paths: list[Path]) -> Iterator[tuple[Path, ast.Module]]:
             yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
+# By what their agents import.
+_FRAMEWORKS = {
+    "google.adk": "ADK agent",
+    "pydantic_ai": "Pydantic AI agent",
+    "langgraph": "LangGraph graph",
+    "langchain": "LangGraph graph",
+    "evaltui": "native agent",
+}
+
+
 def _framework(tree: ast.Module) -> str:
     modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     modules += [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
-    if any(name.startswith("google.adk") for name in modules):
-        return "ADK agent"
-    if any(name.split(".")[0] == "evaltui" for name in modules):
-        return "native agent"
+    for home, framework in _FRAMEWORKS.items():
+        if any(f"{name}.".startswith(f"{home}.") for name in modules):
+            return framework
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     return "function" if any(isinstance(n, functions) and n.name == "root_agent" for n in tree.body) else ""
 

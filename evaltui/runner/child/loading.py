@@ -33,20 +33,33 @@ def import_agent(agent_dir: Path, module: str = "") -> Any:
     try:
         found = _attribute(agent_dir, name, attribute) if attribute else _first_agent(agent_dir)
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("google.adk") or error.name == "google":
-            raise AgentLoadError(_needs_adk(agent_dir)) from error
-        raise
+        package = _package(error.name or "")
+        if package is None:
+            raise
+        raise AgentLoadError(_needs(package, agent_dir)) from error
     if found is None:
         raise AgentLoadError(_nothing_found(agent_dir))
     return found
 
 
-def _needs_adk(agent: Path) -> str:
+# What is to be installed where a module of a framework is missing.
+_PACKAGES = {
+    "google": "google-adk",
+    "langgraph": "langgraph",
+    "pydantic_ai": "pydantic-ai",
+}
+
+
+def _package(module: str) -> str | None:
+    """The framework that is missing; None where it is a part of one that is there, or anything else."""
+    return _PACKAGES.get("google" if module.startswith("google.adk") else module)
+
+
+def _needs(package: str, agent: Path) -> str:
     version = ".".join(map(str, sys.version_info[:2]))
-    command = install_command(agent_folder(agent), "google-adk", Path(sys.executable))
-    return (
-        f"this agent needs google-adk, which is not installed for Python {version} ({sys.prefix}): {command}"
-    )
+    command = install_command(agent_folder(agent), package, Path(sys.executable))
+    missing = f"{package}, which is not installed for Python {version} ({sys.prefix})"
+    return f"this agent needs {missing}: {command}"
 
 
 def _attribute(agent_dir: Path, name: str, attribute: str) -> Any:
@@ -118,7 +131,7 @@ def _from_yaml(path: Path) -> Any:
     try:
         from .adapters.adk import agent_from_yaml
     except ModuleNotFoundError as error:
-        raise AgentLoadError(_needs_adk(path)) from error
+        raise AgentLoadError(_needs("google-adk", path)) from error
     return agent_from_yaml(path)
 
 
@@ -181,19 +194,32 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
         from .adapters.native import NativeAdapter
 
         return NativeAdapter(found)
+    if framework == "pydantic-ai":
+        from .adapters.pydantic_ai import PydanticAIAdapter
+
+        return PydanticAIAdapter(found)
     if callable(found):
         from .adapters.function import FunctionAdapter
 
         return FunctionAdapter(found, getattr(found, "__name__", type(found).__name__))
     raise AgentLoadError(
         f"root_agent is a {type(found).__name__}, which evaltui cannot drive: it takes a google-adk agent "
-        "or App, an evaltui.Agent, or a callable root_agent(message, session)"
+        "or App, an agent of Pydantic AI, an evaltui.Agent, or a callable root_agent(message, session)"
     )
+
+
+# Where the classes of agents come from.
+_HOMES = {
+    "google.adk": "adk",
+    "pydantic_ai": "pydantic-ai",
+    f"{__package__}.native.agent": "native",
+}
 
 
 def _framework(found: Any) -> str:
     # By the names of the modules, so that no framework is imported to find out.
-    homes = {base.__module__ for base in type(found).__mro__}
-    if any(home == "google.adk" or home.startswith("google.adk.") for home in homes):
-        return "adk"
-    return "native" if f"{__package__}.native.agent" in homes else "other"
+    for kind in type(found).__mro__:
+        for home, framework in _HOMES.items():
+            if f"{kind.__module__}.".startswith(f"{home}."):
+                return framework
+    return "other"

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import ErrorInfo
     from evaltui.runs.listing import RunRow
 
-FRAMEWORKS = {"adk": "ADK agent", "native": "native agent", "function": "function"}
+FRAMEWORKS = {
+    "adk": "ADK agent",
+    "native": "native agent",
+    "function": "function",
+    "langgraph": "LangGraph graph",
+    "pydantic-ai": "Pydantic AI agent",
+}
 _GAP = ("   ", "")
 _BAR = 32
 _LEAST_BAR = 8

@@ -5,8 +5,11 @@ Adapters of frameworks share it. Results are JSON as genai has them: the `respon
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 from pydantic_core import to_jsonable_python
@@ -30,6 +33,26 @@ def result_of(response: Any) -> Any:
     if isinstance(response, dict) and response.keys() == {"result"}:
         return response["result"]
     return response
+
+
+# What ended the calls of the current turn that were running when it was cancelled.
+_cancelled: ContextVar[list[asyncio.CancelledError] | None] = ContextVar("evaltui_cancelled", default=None)
+
+
+@contextmanager
+def cancelled_in_calls() -> Iterator[None]:
+    """Have a cancellation, such as a time-out, name the call that was running: frameworks make calls in tasks
+    of their own, of which the traceback of a turn knows nothing."""
+    inside: list[asyncio.CancelledError] = []
+    token = _cancelled.set(inside)
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if inside and inside[0] is not error:
+            raise error from inside[0]
+        raise
+    finally:
+        _cancelled.reset(token)
 
 
 class _Write(Protocol):
@@ -74,6 +97,10 @@ async def call_tool(
             raise
         exchange.keep(write(result=result))
         return result
+    except asyncio.CancelledError as error:
+        if (inside := _cancelled.get()) is not None:
+            inside.append(error)
+        raise
     finally:
         seconds[call_id] = time.perf_counter() - started
         nested_in.reset(token)

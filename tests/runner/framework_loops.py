@@ -1,0 +1,60 @@
+"""The whole loop on the example of a framework in the guide: record, run, replay, and what broke."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from environments import environment_python
+
+import evaltui
+from evaltui.cli import main
+
+GUIDE = Path(evaltui.__file__).parent / "guide" / "agents.md"
+
+
+def example(heading: str) -> str:
+    """The code under a heading of the guide."""
+    section = GUIDE.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
+    assert found, f"no example under {heading}"
+    return found[1]
+
+
+class Loop:
+    """An agent in a folder of its own, and commands on it."""
+
+    def __init__(self, folder: Path, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+        self.agent = folder / "bot"
+        self.agent.mkdir()
+        (self.agent / "agent.py").write_text(source)
+        self._turns = folder / "turns.txt"
+        self._python = environment_python("EVALTUI_FRAMEWORKS_PYTHON")
+        self._capsys = capsys
+
+    def edit(self, old: str, new: str) -> None:
+        path = self.agent / "agent.py"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    def record(self, *messages: str) -> list[dict]:
+        """Records a case; the turns of it."""
+        self._turns.write_text("\n\n".join(messages))
+        path = self.agent / "a.evalset.json"
+        code, out = self._call("record", self.agent, path, "--case", "one", "--turns", self._turns)
+        assert code == 0, out
+        return json.loads(path.read_text())["eval_cases"][0]["conversation"]
+
+    def run(self, *options: str) -> tuple[int, str]:
+        """The exit code and what is printed."""
+        return self._call("run", self.agent, "--workers", "1", *options)
+
+    def _call(self, *words: object) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as left:
+            main([*map(str, words), "--python", self._python])
+        captured = self._capsys.readouterr()
+        sys.stderr.write(captured.err)
+        return int(left.value.code or 0), captured.out + captured.err

@@ -1,0 +1,281 @@
+"""Agents of Pydantic AI, with models that answer by rules, in an environment of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from framework_hosts import recording, responds, talker
+from framework_loops import Loop, example
+
+SOURCE = '''
+    import asyncio
+    from dataclasses import dataclass, field
+
+    from pydantic import BaseModel
+    from pydantic_ai import Agent, ModelRetry, RunContext
+    from pydantic_ai.exceptions import CallDeferred
+    from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+    from pydantic_ai.tools import DeferredToolRequests
+    from pydantic_ai.usage import RequestUsage
+
+    CALLS = {
+        "ask": [("ask_other", {"question": "why"})],
+        "boom": [("boom", {})],
+        "wrong": [("price", {"order": "x"}), ("price", {"order": 0})],
+        "wait": [("wait", {})],
+        "remove": [("remove", {"path": "a"}), ("remove", {"path": "b"})],
+        "later": [("later", {"what": "x"})],
+    }
+    USAGE = dict(input_tokens=100, output_tokens=20, cache_read_tokens=40, details={"reasoning_tokens": 5})
+
+    class City(BaseModel):
+        name: str
+        people: int = 0
+
+    @dataclass
+    class Desk:
+        looked_up: list[int] = field(default_factory=list)
+        client: object = field(default_factory=object)
+
+    def answer(messages, info):
+        usage = RequestUsage(**USAGE)
+        last = messages[-1].parts
+        if last[-1].part_kind != "user-prompt":
+            text = "; ".join(str(part.content) for part in last)
+            return ModelResponse(parts=[TextPart(f"results: {text}")], usage=usage)
+        prompt = last[-1].content
+        if prompt == "city":
+            return ModelResponse(parts=[ToolCallPart("final_result", {"name": "Rome"})], usage=usage)
+        if prompt == "count":
+            said = sum(message.kind == "response" for message in messages)
+            return ModelResponse(parts=[TextPart(f"{said} responses before")], usage=usage)
+        calls = CALLS.get(prompt) or [("price", {"order": int(prompt)})]
+        ids = [f"{prompt}-{number}" for number in range(len(calls))]
+        parts = [ToolCallPart(*call, tool_call_id=one) for call, one in zip(calls, ids)]
+        return ModelResponse(parts=[ThinkingPart("hm"), TextPart("I look."), *parts], usage=usage)
+
+    def because(messages, info):
+        return ModelResponse(parts=[TextPart("because")])
+
+    other = Agent(FunctionModel(because), name="other")
+    root_agent = Agent(
+        FunctionModel(answer, model_name="rules"),
+        name="desk",
+        deps_type=Desk,
+        instructions="Be short.",
+        output_type=[str, City, DeferredToolRequests],
+    )
+
+    @root_agent.tool
+    async def price(ctx: RunContext[Desk], order: int) -> dict[str, float]:
+        """The price of an order."""
+        ctx.deps.looked_up.append(order)
+        await asyncio.sleep(0.01)
+        if not order:
+            raise ModelRetry("no such order")
+        return {"price": order + 0.5}
+
+    @root_agent.tool_plain
+    async def ask_other(question: str) -> str:
+        return (await other.run(question)).output
+
+    @root_agent.tool_plain
+    def boom() -> str:
+        raise KeyError("till")
+
+    @root_agent.tool_plain
+    async def wait() -> str:
+        await asyncio.sleep(1000)
+        return ""
+
+    @root_agent.tool_plain(requires_approval=True)
+    def remove(path: str) -> str:
+        return f"removed {path}"
+
+    @root_agent.tool_plain
+    def later(what: str) -> str:
+        raise CallDeferred()
+'''
+
+
+def confirms(number: int, confirmed: bool) -> dict[str, Any]:
+    return responds(f"confirm-remove-{number}", "adk_request_confirmation", {"confirmed": confirmed})
+
+
+async def talks(folder: Path) -> SimpleNamespace:
+    made = SimpleNamespace()
+    async with talker(folder, SOURCE) as desk:
+        made.info = desk.info
+        made.two = await desk.talk("7", "count", state={"looked_up": [1]})
+        made.on = await desk.talk("count", state={"looked_up": [1]}, past=made.two.past())
+        made.wrong = await desk.talk("wrong")
+        made.nested = await desk.talk("ask")
+        made.boom = await desk.talk("boom")
+        made.city = await desk.talk("city")
+        made.late = await desk.talk("wait", timeout=0.5)
+        made.others = await asyncio.gather(*(desk.talk(str(n), str(n + 1)) for n in range(10, 30, 2)))
+        made.removed = await desk.talk("remove", confirms(0, True), confirms(1, False))
+        made.asked = await desk.talk("remove")
+        made.answered = await desk.talk(confirms(0, True), confirms(1, True), past=made.asked.past())
+        result = responds("result-later-0", "adk_request_input", {"result": "42"})
+        made.later = await desk.talk("later", result)
+        made.recorded = await desk.talk("7", "wrong", "ask", recorded=recording("record", "record"))
+        kept = json.loads(json.dumps(made.recorded.lines))
+        made.replayed = await desk.talk("7", "wrong", "ask", recorded=recording("replay", "stub", kept))
+        made.missed = await desk.talk("8", recorded=recording("replay", "stub", kept))
+        made.refused = await desk.talk("7", state={"looked_up": "many"})
+    return made
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    return asyncio.run(talks(tmp_path_factory.mktemp("pydantic_ai")))
+
+
+def test_what_is_known_of_the_agent(made):
+    info = made.info
+    assert (info["name"], info["framework"], info["model"]) == ("desk", "pydantic-ai", "rules")
+    tools = {tool["name"]: tool for tool in info["tools"]}
+    assert set(tools) == {"price", "ask_other", "boom", "wait", "remove", "later"}
+    assert tools["price"]["description"] == "The price of an order."
+    assert tools["price"]["parameters"]["properties"] == {"order": {"type": "integer"}}
+    assert info["places"]["price"][0].endswith("bot/agent.py")
+
+
+def test_a_turn_is_told_step_by_step(made):
+    first = [event for event in made.two.events if event.turn == 0]
+    assert [event.kind for event in first] == [
+        "user",
+        "model_request",
+        "model_response",
+        "text",
+        "tool_call",
+        "tool_result",
+        "state",
+        "model_request",
+        "model_response",
+        "text",
+    ]
+    assert {event.agent for event in first[1:]} == {"desk"}
+    request, response = first[1], first[2]
+    assert request.data["system_instruction"] == "Be short."
+    assert request.data["tools"][0]["name"] == "price"
+    assert response.usage == {
+        "prompt_token_count": 100,
+        "candidates_token_count": 15,
+        "thoughts_token_count": 5,
+        "cached_content_token_count": 40,
+        "total_token_count": 120,
+    }
+    assert first[3].content["parts"] == [{"text": "hm", "thought": True}, {"text": "I look."}]
+    assert first[5].duration >= 0.01
+    assert first[6].data["delta"] == {"looked_up": [1, 7]}
+    assert made.two.calls() == [("price", {"order": 7})]
+    assert made.two.results() == [{"price": 7.5}]
+    assert made.two.texts() == ["I look.", "results: {'price': 7.5}", "2 responses before"]
+    assert made.two.state == {"looked_up": [1, 7]}
+
+
+def test_a_conversation_goes_on_after_its_past(made):
+    assert (made.on.texts(), made.on.state) == (["3 responses before"], {"looked_up": [1, 7]})
+    assert made.on.error is None
+
+
+def test_what_a_tool_sends_back_to_the_model_is_its_error(made):
+    errors = [result["error"] for result in made.wrong.results()]
+    assert "valid integer" in errors[0]
+    assert errors[1] == "no such order"
+    assert made.wrong.state == {"looked_up": [0]}
+
+
+def test_an_agent_in_a_tool_is_nested_in_its_call(made):
+    (asked,) = made.nested.of("model_request", nested=True)
+    assert (asked.agent, asked.parent) == ("other", "ask-0")
+    assert made.nested.of("text", nested=True)[0].content["parts"] == [{"text": "because"}]
+    assert made.nested.results() == [{"result": "because"}]
+
+
+def test_an_exception_of_a_tool_has_its_own_traceback(made):
+    error = made.boom.error
+    assert (error.type, error.message) == ("KeyError", "'till'")
+    assert error.where.startswith("agent.py:")
+    assert error.where.endswith("in boom")
+    assert 'raise KeyError("till")' in error.traceback
+    assert made.boom.calls() == [("boom", {})]
+
+
+def test_a_structured_answer_is_json_and_no_call(made):
+    assert (made.city.texts(), made.city.calls()) == (['{"name":"Rome","people":0}'], [])
+
+
+def test_a_time_out_says_where_the_agent_was(made):
+    assert made.late.error.message.startswith("no response within 0.5 s")
+    assert made.late.error.where.startswith("agent.py:")
+    assert made.late.error.where.endswith("in wait")
+
+
+def test_conversations_side_by_side_do_not_mix(made):
+    for first, talk in zip(range(10, 30, 2), made.others, strict=True):
+        assert talk.state == {"looked_up": [first, first + 1]}
+        assert talk.calls() == [("price", {"order": first}), ("price", {"order": first + 1})]
+
+
+def test_calls_that_need_approval_wait_for_a_person(made):
+    assert [name for name, _ in made.asked.calls()] == ["remove", "remove"] + ["adk_request_confirmation"] * 2
+    assert made.asked.results() == []
+    assert made.removed.results() == [{"result": "removed a"}, {"error": "The tool call was denied."}]
+    # In a conversation that begins where they wait.
+    assert made.answered.results() == [{"result": "removed a"}, {"result": "removed b"}]
+
+
+def test_a_deferred_call_gets_its_result_from_outside(made):
+    assert made.later.calls()[-1][0] == "adk_request_input"
+    assert made.later.results() == [{"result": "42"}]
+    assert made.later.texts()[-1] == "results: 42"
+
+
+def test_a_replay_asks_no_model_and_calls_no_tool(made):
+    replayed = made.replayed
+    assert replayed.error is None
+    assert replayed.texts() == made.recorded.texts()
+    assert (replayed.results(), replayed.state) == (made.recorded.results(), made.recorded.state)
+    assert all(event.data["replayed"] for event in replayed.of("model_request"))
+    assert [event.data.get("stubbed") for event in replayed.of("tool_result")] == [
+        "recording",
+        None,  # Its arguments were refused, so it was not called.
+        "recording",
+        "recording",
+    ]
+    assert replayed.of("model_request", nested=True) == []
+
+
+def test_a_request_that_was_not_recorded_is_named(made):
+    assert made.missed.error.type == "NotRecordedError"
+    assert "the model call of desk in turn 1 is not in a.jsonl" in made.missed.error.message
+
+
+def test_dependencies_that_cannot_be_made_are_named(made):
+    assert "deps of type Desk cannot be made from the session state" in made.refused.error.message
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
+    """Its model is Pydantic AI's own for tests, which calls each tool once."""
+    loop = Loop(tmp_path, example("Pydantic AI").replace("openai:gpt-5", "test"), capsys)
+    (turn,) = loop.record("What does order 0 cost?")
+    assert turn["final_response"]["parts"] == [{"text": '{"price":{"price":12.5}}'}]
+    code, printed = loop.run("--record", "auto")
+    assert (code, "1 passed" in printed, "2 live model calls" in printed) == (0, True, True), printed
+    loop.edit('return {"price": 12.5}', 'raise ValueError("no till")')
+    code, printed = loop.run("--record", "replay")
+    assert (code, "0 live model calls, 2 replayed, 1 tool call stubbed" in printed) == (0, True), printed
+    loop.edit('raise ValueError("no till")', 'return {"price": 12.5}')
+    loop.edit("order: int", "order: str")
+    code, printed = loop.run()
+    assert (code, 'price: order is "a" (string), expected 0' in printed) == (1, True), printed
