@@ -26,7 +26,6 @@ from evaltui.commands.arguments import (
 )
 from evaltui.commands.output import WRONG_USE
 from evaltui.commands.parser import Parser
-from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
@@ -156,14 +155,12 @@ def _open_workbench(options: argparse.Namespace) -> int:
     gc.disable()
     from evaltui.tui.app import open_workbench
 
-    record_mode = options.record or DEFAULT_MODE
     return open_workbench(
         options.agent_dir,
         options.set,
         watch=options.watch,
-        record_mode=record_mode,
         config=options.config,
-        python=options.python,
+        options=vars(options),
         url=options.url,
         headers=options.headers,
     )

@@ -18,6 +18,7 @@ from evaltui.cli import _COMMANDS, _SUMMARIES
 from evaltui.commands.arguments import workbench_parser
 from evaltui.core.metrics.registry import METRICS, Option, options_of
 from evaltui.files import guide
+from evaltui.files.run_settings import SETTINGS
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in, place_of
 from evaltui.workbench.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
@@ -127,6 +128,14 @@ def _criteria(_: str) -> Iterator[str]:
         yield f"| `{'.'.join(map(str, option.path))}` | {default} | {option.meaning} | {where} |"
 
 
+def _settings(_: str) -> Iterator[str]:
+    """The keys of `[tool.evaltui]`."""
+    yield "| key | value | meaning | default |"
+    yield "|---|---|---|---|"
+    for name, one in SETTINGS.items():
+        yield f"| `{name}` | {one.kind.wanted} | {one.meaning} | {one.default} |"
+
+
 def _topics(folder: str) -> Iterator[str]:
     yield "| page | |"
     yield "|---|---|"
@@ -145,6 +154,7 @@ _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
     "options": _options,
     "metrics": _metrics,
     "criteria": _criteria,
+    "settings": _settings,
     "topics": _topics,
 }
 

@@ -13,6 +13,7 @@ from evaltui.cli import _COMMANDS
 from evaltui.core.model.config import EvaltuiBlock
 from evaltui.files import guide
 from evaltui.files.configs import read_config
+from evaltui.files.run_settings import RunSettings, read_table
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.keymap import key_name, read_keymap
 from tests.manual import PAGES, README, ROOT, up_to_date
@@ -138,11 +139,16 @@ def test_python_in_a_page_compiles_and_its_imports_are_public(page):
 
 
 @every_page
-def test_toml_in_a_page_is_a_keymap(page, tmp_path):
+def test_toml_in_a_page_is_a_keymap_or_settings(page, tmp_path):
     for language, block in FENCE.findall(text_of(page)):
         if language == "toml":
             file = tmp_path / "keys.toml"
             file.write_text(block, encoding="utf-8")
+            if block.startswith("[tool.evaltui]"):
+                settings, problems = read_table(file)
+                assert problems == []
+                assert settings != RunSettings(file=file)
+                continue
             assert read_keymap(file).keys
             assert read_keymap(file).problems == ()
 

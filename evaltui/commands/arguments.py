@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import NoReturn
 
-from evaltui.commands.parser import Parser, agent_word, count, names, pass_if, seconds
-from evaltui.core.model.modes import RecordMode, ToolMode
+from evaltui.commands.parser import Parser, agent_word, count, folder, names, pass_if, seconds
+from evaltui.files.run_settings import COUNT, FOLDER, SECONDS, SETTINGS
 
 _WORKBENCH_USAGE = """\
 evaltui [AGENT_DIR]           open the workbench (default: the current folder)
@@ -18,6 +18,12 @@ _RUN = (
     "RUN is an id or its unique beginning, a name, last, or the path of a run log or an ADK result file; "
     "`evaltui runs` lists the runs."
 )
+_DEFAULTS = "[tool.evaltui] of pyproject.toml sets defaults of options: see `evaltui help headless`."
+_TYPES: Mapping[str, Callable[[str], object]] = {
+    COUNT.form: count,
+    SECONDS.form: seconds,
+    FOLDER.form: folder,
+}
 _AGENT_DIR = (
     "Package or folder with agent.py, __init__.py or root_agent.yaml, one .py file, or the URL of an agent "
     "behind a network"
@@ -45,9 +51,8 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         metavar="FILE",
         help="Use this config for all sets, remembered for this agent; own restores the config of each set",
     )
-    _add_python(parser)
+    _add_settings(parser, *SETTINGS)
     _add_network(parser)
-    _add_record(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="Show the version")
     return parser
 
@@ -81,23 +86,15 @@ def run_parser() -> Parser:
     add("--initial-session", type=Path, metavar="FILE", help="Session for .test.json files in the old format")
     add("--runs", type=count, metavar="N", help="Run each case N times (default: as in the config, else 1)")
     add("--pass-if", type=pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
-    add("--parallel", type=count, default=4, metavar="N", help="Number of cases at once (default: 4)")
-    add(
-        "--workers",
-        type=count,
-        metavar="N",
-        help="Number of agent processes (default: as needed, at most 4)",
-    )
-    add("--timeout", type=seconds, default=300.0, metavar="S", help="Seconds per case (default: 300)")
     add("--agent", metavar="NAME", help="Run this sub-agent instead of the root agent")
-    _add_python(parser)
+    _add_settings(parser, *SETTINGS)
     _add_network(parser)
     _add_reporting(parser)
     return parser
 
 
 def _add_reporting(parser: Parser) -> None:
-    """Options of `run` about the cases of earlier runs, reports, recordings and verdicts."""
+    """Options of `run` about the cases of earlier runs, reports and verdicts."""
     add = parser.add_argument
     add("--failed", action="store_true", help="Run only cases that did not pass in the last run")
     add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
@@ -122,26 +119,24 @@ def _add_reporting(parser: Parser) -> None:
         metavar="console|json|junit|csv[=PATH]",
         help="Write a report; repeatable; - is stdout (default: console)",
     )
-    _add_record(parser)
-    add(
-        "--tools",
-        choices=get_args(ToolMode),
-        help="Tool calls: live calls the tools; record also stores the results; stub calls none and takes "
-        "results from the recording or the case (default: as --record; the config can set it per tool)",
-    )
     add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
     add("--adk-verdicts", action="store_true", help="Use ADK's verdicts unchanged")
     add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")
 
 
-def _add_python(parser: Parser) -> None:
-    parser.add_argument(
-        "--python",
-        metavar="PYTHON",
-        help="Python of the agent: an executable, a virtual environment or a command; auto finds it again "
-        "(default: the one given to the workbench last, tool.evaltui.python, the project's environment, the "
-        "active one, evaltui's own)",
-    )
+def _add_settings(parser: Parser, *names: str) -> None:
+    """Options for run-wide settings, which `[tool.evaltui]` has, too."""
+    for name in names:
+        setting = SETTINGS[name]
+        meaning = f"{setting.meaning}{'; auto finds it again' if name == 'python' else ''}"
+        parser.add_argument(
+            f"--{name}",
+            type=_TYPES.get(setting.kind.form, str),
+            choices=setting.kind.choices or None,
+            metavar=None if setting.kind.choices else setting.kind.form,
+            help=f"{meaning} (default: {setting.default})",
+        )
+    parser.epilog = f"{parser.epilog}\n{_DEFAULTS}" if parser.epilog else _DEFAULTS
 
 
 def _add_network(parser: Parser) -> None:
@@ -163,15 +158,6 @@ def _add_home(parser: Parser) -> None:
         metavar="DIR",
         help="Folder of the eval sets, configs, runs and .env of an agent with a URL (default: the current "
         "folder)",
-    )
-
-
-def _add_record(parser: Parser) -> None:
-    parser.add_argument(
-        "--record",
-        choices=get_args(RecordMode),
-        help="Model calls, and tool calls with them: auto replays known calls and records new ones; replay "
-        "never calls a model; record calls and stores again; off stores nothing (default: off)",
     )
 
 
@@ -220,8 +206,7 @@ def _add_agent(parser: Parser) -> None:
         metavar="FILE",
         help='Session at the start: {"app_name", "user_id", "state"}',
     )
-    add("--timeout", type=seconds, default=300.0, metavar="S", help="Seconds per turn (default: 300)")
-    _add_python(parser)
+    _add_settings(parser, "timeout", "python")
     _add_network(parser)
 
 
@@ -302,6 +287,7 @@ def runs_parser() -> Parser:
     add("agent_dir", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
     add("--name", nargs=2, metavar=("RUN", "NAME"), help="Name a run instead of listing runs")
     _add_home(parser)
+    _add_settings(parser, "results-dir")
     return parser
 
 
@@ -336,6 +322,7 @@ def compare_parser() -> Parser:
         help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation",
     )
     _add_home(parser)
+    _add_settings(parser, "results-dir")
     return parser
 
 

@@ -12,7 +12,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from evaltui.commands.output import UsageError, agent_of, width, write_lines, write_stderr, write_stdout
+from evaltui.commands.output import (
+    UsageError,
+    agent_of,
+    settings_of,
+    width,
+    write_lines,
+    write_stderr,
+    write_stdout,
+)
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import REQUESTS, WaitingCall
 from evaltui.core.model.events import Event, Json
@@ -266,8 +274,9 @@ def _file(part: Json) -> str:
 
 
 def host_settings(options: argparse.Namespace) -> HostSettings:
-    """Raises UsageError where there is no Python as it was asked for."""
-    return HostSettings(agent_of(options), options.timeout, IMPORT_TIMEOUT, time.monotonic())
+    """Raises UsageError where there is no Python as it was asked for, or a setting is wrong."""
+    timeout = settings_of(options).timeout
+    return HostSettings(agent_of(options), timeout, IMPORT_TIMEOUT, time.monotonic())
 
 
 def secrets_to_hide(agent_dir: Path) -> Secrets | None:

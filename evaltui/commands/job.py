@@ -17,13 +17,13 @@ from evaltui.commands.output import HAD_ERRORS, ReportTarget, UsageError, write_
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_files import files_of
+from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace, select
 from evaltui.reports.model import RunReport, verdict
@@ -36,6 +36,7 @@ from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
+from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, show_elapsed
 from evaltui.text.values import visible
 
@@ -118,38 +119,40 @@ class Ending:
     fail_on_regression: bool = False
 
 
-def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], agent: AgentAddress) -> Job:
+def prepare(
+    options: argparse.Namespace,
+    targets: Sequence[ReportTarget],
+    agent: AgentAddress,
+    settings: RunSettings,
+) -> Job:
     """What the options select, or what an earlier run was begun with.
 
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
-    request, sets = _resumed(options, agent) if options.resume else _requested(options, agent)
-    ending = Ending(targets, options.exit_zero, _baseline(options), options.fail_on_regression)
+    asked = RunRequest(agent, settings=settings)
+    request, sets = _resumed(options, asked) if options.resume else _requested(options, asked)
+    baseline = _baseline(options, asked.store)
+    ending = Ending(targets, options.exit_zero, baseline, options.fail_on_regression)
     return Job(request, sets, ending, options.require)
 
 
-def _requested(options: argparse.Namespace, agent: AgentAddress) -> tuple[RunRequest, FileSets]:
+def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
     sets = FileSets(options.agent_dir, options.config, options.initial_session)
     chosen = select(open_workspace(options.agent_dir), options.selectors)
-    request = RunRequest(
-        agent,
-        {eval_set.path: eval_ids for eval_set, eval_ids in chosen},
+    request = replace(
+        asked,
+        cases={eval_set.path: eval_ids for eval_set, eval_ids in chosen},
         only_failed=options.failed,
         runs=options.runs,
         pass_if=options.pass_if,
-        parallel=options.parallel,
-        workers=options.workers,
-        timeout=options.timeout,
         adk_verdicts=options.adk_verdicts,
-        record=options.record or DEFAULT_MODE,
-        tools=options.tools,
     )
     return request, sets
 
 
-def _resumed(options: argparse.Namespace, agent: AgentAddress) -> tuple[RunRequest, FileSets]:
+def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
     agent_dir: Path = options.agent_dir
-    path = find_run(agent_dir, options.resume)
+    path = find_run(asked.store, options.resume)
     if given := [flag for name, flag in _BEGUN_WITH.items() if getattr(options, name)]:
         raise UsageError(f"--resume: the run keeps its own options; leave out {', '.join(given)}")
     try:
@@ -165,17 +168,16 @@ def _resumed(options: argparse.Namespace, agent: AgentAddress) -> tuple[RunReque
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"--resume: {error}") from error
-    asked = RunRequest(agent, parallel=options.parallel, workers=options.workers, timeout=options.timeout)
     return resuming(asked, resumption), sets
 
 
-def _baseline(options: argparse.Namespace) -> RunSummary | None:
+def _baseline(options: argparse.Namespace, store: RunStore) -> RunSummary | None:
     if options.baseline is None:
         if options.fail_on_regression:
             raise UsageError("--fail-on-regression needs --baseline RUN to compare with")
         return None
     try:
-        return open_run(find_run(options.agent_dir, options.baseline)).summary
+        return open_run(find_run(store, options.baseline)).summary
     except SelectionError:
         raise
     except (OSError, ValueError) as error:

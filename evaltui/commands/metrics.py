@@ -14,6 +14,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import agent_folder, is_agent
 from evaltui.files.interpreters import InterpreterError, find_interpreter
+from evaltui.files.run_settings import SettingsError
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.parent.metric_host import checked, facts_of
@@ -45,7 +46,7 @@ def metrics(place: Path | None, url: str) -> int:
     try:
         agent_dir, sets = _agent_and_sets(place, url)
         agent = AgentAddress(agent_dir, interpreter=find_interpreter(agent_dir), url=url)
-    except (UsageError, EvalSetError, InterpreterError) as error:
+    except (UsageError, EvalSetError, InterpreterError, SettingsError) as error:
         return complain("metrics", error)
     from evaltui.runner.plan import RunPlan
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, TextIO, get_args
 from evaltui.files.folders import may_be_agent
 from evaltui.files.projects import agents_in
 from evaltui.files.remote_address import meant_url
+from evaltui.files.run_settings import RunSettings, SettingsError, run_settings
 from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
@@ -91,9 +92,17 @@ def agent_of(options: argparse.Namespace) -> AgentAddress:
 
     try:
         interpreter = find_interpreter(options.agent_dir, options.python)
-    except InterpreterError as error:
+    except (InterpreterError, SettingsError) as error:
         raise UsageError(str(error)) from error
     return AgentAddress(options.agent_dir, options.agent, interpreter, options.url, options.headers)
+
+
+def settings_of(options: argparse.Namespace) -> RunSettings:
+    """The run-wide settings, with those options of them that the command has. Raises UsageError."""
+    try:
+        return run_settings(options.agent_dir, vars(options))
+    except SettingsError as error:
+        raise UsageError(str(error)) from error
 
 
 def complain(command: str, problem: object) -> int:

@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 from evaltui.commands.output import WRONG_USE
 from evaltui.files.remote_address import checked_headers, checked_url, is_url
+from evaltui.files.run_settings import COUNT, FOLDER, SECONDS
+from evaltui.text.values import MAX_VALUE, cut
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,10 +97,15 @@ def names(text: str) -> tuple[str, ...]:
     return found
 
 
+# Python reads no number of more.
+_MOST_DIGITS = 4_300
+
+
 def count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
+    number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
+    if not COUNT.accepts(number):
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {COUNT.wanted}")
+    return number
 
 
 def seconds(text: str) -> float:
@@ -106,6 +113,12 @@ def seconds(text: str) -> float:
         number = float(text)
     except ValueError:
         number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    if not SECONDS.accepts(number):
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {SECONDS.wanted}")
     return number
+
+
+def folder(text: str) -> Path:
+    if not FOLDER.accepts(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not {FOLDER.wanted}")
+    return Path(text)

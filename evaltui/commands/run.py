@@ -16,9 +16,11 @@ from evaltui.commands.output import (
     complain,
     parse_targets,
     require_one_agent,
+    settings_of,
 )
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.run_settings import RunSettings
 from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
@@ -37,32 +39,42 @@ def run(options: argparse.Namespace) -> int:
             from evaltui.commands.watch import watch
 
             return run_interruptible(watch(options))
-        return run_interruptible(_run(options, targets, agent_of(options)))
+        return run_interruptible(_run(options, targets, agent_of(options), settings_of(options)))
     except (UsageError, SelectionError, EvalSetError) as error:
         return complain("run", error)
 
 
-async def _run(options: argparse.Namespace, targets: Sequence[ReportTarget], agent: AgentAddress) -> int:
+async def _run(
+    options: argparse.Namespace,
+    targets: Sequence[ReportTarget],
+    agent: AgentAddress,
+    settings: RunSettings,
+) -> int:
     if options.resume:
         # Nothing is started before it is known that agent and sets are what they were.
-        job = _prepare(options, targets, agent)
-        return await job.run(lambda: _start_host(options, job.agent))
-    first = _start_host(options, agent)
+        job = _prepare(options, targets, agent, settings)
+        return await job.run(lambda: _start_host(job.agent, settings))
+    first = _start_host(agent, settings)
     # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
     gc.disable()
     try:
-        job = await asyncio.to_thread(_prepare, options, targets, agent)
+        job = await asyncio.to_thread(_prepare, options, targets, agent, settings)
     except BaseException:
         await first.host.kill()
         raise
     return await job.run(lambda: first)
 
 
-def _start_host(options: argparse.Namespace, agent: AgentAddress) -> StartedHost:
-    return start_host(HostSettings(agent, options.timeout, IMPORT_TIMEOUT, time.monotonic()))
+def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
+    return start_host(HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic()))
 
 
-def _prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], agent: AgentAddress) -> Job:
+def _prepare(
+    options: argparse.Namespace,
+    targets: Sequence[ReportTarget],
+    agent: AgentAddress,
+    settings: RunSettings,
+) -> Job:
     from evaltui.commands.job import prepare
 
-    return prepare(options, targets, agent)
+    return prepare(options, targets, agent, settings)

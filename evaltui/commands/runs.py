@@ -16,6 +16,7 @@ from evaltui.commands.output import (
     parse_targets,
     report_width,
     require_one_agent,
+    settings_of,
     width,
     write_lines,
     write_text,
@@ -29,7 +30,7 @@ from evaltui.reports.console import counts
 from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
-from evaltui.runs.log import run_logs
+from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, show_duration, show_local
 from evaltui.text.lines import Line, Span, cut, draw
 from evaltui.text.outcomes import glyph
@@ -43,23 +44,24 @@ def runs(options: argparse.Namespace) -> int:
     agent_dir: Path = options.agent_dir
     try:
         require_one_agent(agent_dir, options.url)
+        store = RunStore.of(agent_dir, settings_of(options))
         if options.name:
             run, name = options.name
-            print(f"{name}: {name_run(agent_dir, run, name)}")
+            print(f"{name}: {name_run(store, run, name)}")
             return 0
     except (UsageError, SelectionError, OSError) as error:
         return complain("runs", error)
-    write_lines(_list(agent_dir, width()))
+    write_lines(_list(store, width()))
     return 0
 
 
-def _list(agent_dir: Path, cells: int) -> Iterator[Line]:
-    logs, of_adk = run_logs(agent_dir)[::-1], results_of_adk(agent_dir)
-    names = names_by_run(agent_dir)
+def _list(store: RunStore, cells: int) -> Iterator[Line]:
+    logs, of_adk = store.logs()[::-1], results_of_adk(store.agent_dir)
+    names = names_by_run(store)
     for path in logs[:_SHOWN]:
         yield from _lines(read_row(path, names.get(run_id(path), ())), cells)
     if not logs and not of_adk:
-        yield [(f"no runs of {visible(str(agent_dir))} yet", "")]
+        yield [(f"no runs of {visible(str(store.agent_dir))} yet", "")]
     if len(logs) > _SHOWN:
         yield [(f"and {len(logs) - _SHOWN} older ones in {visible(str(logs[0].parent))}", "muted")]
     # google-adk does not keep as much of them.
@@ -124,7 +126,8 @@ def compare_runs(options: argparse.Namespace) -> int:
     """Print or write the comparison; returns the exit code."""
     try:
         targets = parse_targets(options.report, ("console", "json"))
-        base, candidate = (_open(options, ref) for ref in (options.base, options.candidate))
+        store = RunStore.of(options.agent_dir, settings_of(options))
+        base, candidate = (_open(options, store, ref) for ref in (options.base, options.candidate))
     except (UsageError, SelectionError) as error:
         return complain("compare", error)
     # Logs of earlier versions may hold secrets.
@@ -134,9 +137,9 @@ def compare_runs(options: argparse.Namespace) -> int:
     return 1 if options.fail_on_regression and comparison.regressions else 0
 
 
-def _open(options: argparse.Namespace, ref: str) -> KeptRun:
+def _open(options: argparse.Namespace, store: RunStore, ref: str) -> KeptRun:
     try:
-        return open_run(find_run(options.agent_dir, ref))
+        return open_run(find_run(store, ref))
     except SelectionError:
         # Above an agent there are no runs of it.
         require_one_agent(options.agent_dir, options.url)

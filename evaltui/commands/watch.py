@@ -7,10 +7,9 @@ import asyncio
 import sys
 from collections.abc import Iterator
 
-from evaltui.commands.output import UsageError, agent_of, width, write_lines, write_stderr
+from evaltui.commands.output import UsageError, agent_of, settings_of, width, write_lines, write_stderr
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
 from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
@@ -26,9 +25,6 @@ from evaltui.workbench.workbench import Workbench
 _NOT_WHILE_WATCHING: dict[str, object] = {
     "initial_session": None,
     "agent": None,
-    "workers": None,
-    "parallel": 4,
-    "timeout": 300.0,
     "failed": False,
     "resume": None,
     "baseline": None,
@@ -52,8 +48,9 @@ async def watch(options: argparse.Namespace) -> int:
     given = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
-    workbench = Workbench(agent_of(options), given, options.record or DEFAULT_MODE, options.config)
-    workbench.runs.tool_mode = options.tools
+    # Wrong ones are told of before anything begins.
+    settings_of(options)
+    workbench = Workbench(agent_of(options), given, vars(options), options.config)
     if options.runs is not None:
         workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
     try:

@@ -133,6 +133,17 @@ def project_root(folder: Path) -> Path | None:
     return None if found == Path.home() else found
 
 
+def place_in_repository(folder: Path, seen_from: Path) -> Path:
+    """A folder as a relative path that tells it from others: seen from the root of its repository, or of its
+    outermost project; with the root's own name where `seen_from` is outside."""
+    folder = folder.resolve()
+    levels = [one for one in (folder, *folder.parents) if one != Path.home()]
+    repository = next((one for one in levels if (one / ".git").exists()), None)
+    projects = (one for one in reversed(levels) if (one / "pyproject.toml").is_file())
+    root = repository or next(projects, folder)
+    return folder.relative_to(root if seen_from.resolve().is_relative_to(root) else root.parent)
+
+
 def levels_above(folder: Path) -> list[Path]:
     """The folder above, then those above that up to the root of the project that it is in."""
     root = project_root(folder)

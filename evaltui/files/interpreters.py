@@ -6,14 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.model.json_values import value_at
 from evaltui.files.folders import agent_folder, project_root
+from evaltui.files.run_settings import run_settings
 from evaltui.files.settings import remember_python, remembered_python
 
 OLDEST = (3, 11)
@@ -48,20 +47,20 @@ OWN = Interpreter(Path(sys.executable), "")
 
 
 def find_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
-    """The Python for an agent: the one that was `asked` for, else the one remembered for it, else `python`
-    under `[tool.evaltui]`, else the environment of the project, else the active one, else evaltui's own.
+    """The Python for an agent: the one that was `asked` for, else `python` under `[tool.evaltui]`, else the
+    one remembered for it, else the environment of the project, else the active one, else evaltui's own.
 
     Asked for is an executable, the folder of an environment, or a command; `auto` passes over the
-    remembered one. Raises InterpreterError.
+    remembered one. Raises InterpreterError, and SettingsError for a table that is wrong.
     """
     folder = agent_folder(agent_dir).resolve()
     if asked not in (None, AUTO):
         return _checked(_given(asked, Path(), "--python"), "--python")
+    settings = run_settings(agent_dir)
+    if (python := settings.python) is not None and (file := settings.file) is not None:
+        return _checked(_given(python, file.parent, f"{file}: tool.evaltui.python"), file.name)
     if asked is None and (remembered := remembered_python(agent_dir)) is not None and remembered.is_file():
         return _checked(remembered, "--python")
-    if (configured := _configured(folder)) is not None:
-        path, python = configured
-        return _checked(_given(python, path.parent, f"{path}: tool.evaltui.python"), path.name)
     for environment, reason in _environments(folder, os.environ):
         if (executable := _executable(environment)) is not None:
             return _checked(executable, reason)
@@ -103,26 +102,6 @@ def _poetry(root: Path) -> Path | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
-
-
-def _configured(folder: Path) -> tuple[Path, str] | None:
-    """The nearest pyproject.toml that names a Python for evaltui, and the name. Raises InterpreterError."""
-    for path in (one / "pyproject.toml" for one in (folder, *folder.parents)):
-        try:
-            text = path.read_text(encoding="utf-8")
-            tables = tomllib.loads(text) if "evaltui" in text else {}
-        except OSError:
-            continue
-        except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InterpreterError(f"{path}: {error}") from error
-        python = value_at(tables, ("tool", "evaltui", "python"))
-        if python is not None:
-            if not isinstance(python, str):
-                raise InterpreterError(
-                    f"{path}: tool.evaltui.python is not a string. Give a path or a command"
-                )
-            return path, python
-    return None
 
 
 def _given(text: str, base: Path, place: str) -> Path:

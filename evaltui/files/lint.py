@@ -16,6 +16,8 @@ from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES, read_eval_set
 from evaltui.files.folders import CONFIG_NAME, is_agent, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
+from evaltui.files.projects import agents_in
+from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
 from evaltui.files.workspace import open_workspace, sets_below
 
 # What agent-starter-pack calls it, too.
@@ -24,13 +26,16 @@ _OF_SETS = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
 
 
 def lint(paths: Sequence[str | Path]) -> list[Problem]:
-    """The problems of files, and of the eval sets and their configs in folders, by file and line.
+    """The problems of files, of the eval sets and their configs in folders, and of the run-wide settings that
+    apply there, by file and line.
 
     A folder that is an agent is searched as a workspace, any other one to the bottom.
     """
     files: dict[Path, None] = {}
-    problems: list[Problem] = []
+    problems = [*dict.fromkeys(one for path in map(Path, paths) for one in _settings_problems(path))]
     for path in map(Path, paths):
+        if path.name == PROJECT_FILE:
+            continue
         found = _files_in(path) if path.is_dir() else [path]
         files |= dict.fromkeys(found)
         if not found:
@@ -40,6 +45,14 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
         of_file = _lint_config(file) if _is_config(file) else _lint_set(file, seen)
         problems += sorted(of_file, key=lambda problem: problem.line or 0)
     return problems
+
+
+def _settings_problems(path: Path) -> list[Problem]:
+    """Of a pyproject.toml, or of those that apply to a folder and to the agents in it."""
+    if path.name == PROJECT_FILE:
+        return read_table(path)[1]
+    agents = [path / name for name in agents_in(path)]
+    return [one for folder in (path, *agents) if folder.is_dir() for one in nearest_table(folder)[1]]
 
 
 def _same_label(file: Path, eval_set: EvalSet | None, seen: dict[str, Path]) -> Iterator[Problem]:

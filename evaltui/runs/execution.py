@@ -39,6 +39,7 @@ from evaltui.runs.log import LoggedSet, RunLog
 from evaltui.runs.log_reader import lines_of_cases
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
+from evaltui.runs.store import RunStore
 
 Json = dict[str, Any]
 # A run of a case, and its number from 0.
@@ -46,17 +47,19 @@ Repeat = tuple[CaseId, int]
 
 
 class LoggedRun:
-    """Appends what a run tells to its log in the agent directory."""
+    """Appends what a run tells to its log."""
 
     def __init__(self, log: RunLog, started: datetime) -> None:
         self._log = log
         self._started = started
 
     @classmethod
-    def start(cls, plan: RunPlan, started: datetime, given: Mapping[str, Any] | None = None) -> LoggedRun:
+    def start(
+        cls, store: RunStore, plan: RunPlan, started: datetime, given: Mapping[str, Any] | None = None
+    ) -> LoggedRun:
         """Create the log. `given` is what else the header should say.
 
-        Raises OSError where the agent directory cannot be written.
+        Raises OSError where the folder of the store cannot be written.
         """
         header = {
             "event_version": events.VERSION,
@@ -73,7 +76,7 @@ class LoggedRun:
             **(given or {}),
         }
         known = {name: value for name, value in header.items() if value not in (None, False)}
-        return cls(RunLog.create(plan.agent_dir, known), started)
+        return cls(RunLog.create(store, known), started)
 
     @property
     def path(self) -> Path:
@@ -234,6 +237,8 @@ class _Execution:
         finally:
             self._write_log(lambda log: log.close(status))
         log = self._log
+        if log is not None:
+            await asyncio.to_thread(self._delete_older_runs)
         try:
             await asyncio.to_thread(self._write_adk_results)
         except OSError as error:
@@ -241,9 +246,10 @@ class _Execution:
         return ExecutedRun(started, status, log.path if log else None, log is None or log.has_masked)
 
     def _begin_log(self, started: datetime) -> None:
-        resumes = self._selected.request.resumes
+        request = self._selected.request
+        resumes = request.resumes
         try:
-            self._log = LoggedRun.start(self._selected.plan, started, self._selected.header)
+            self._log = LoggedRun.start(request.store, self._selected.plan, started, self._selected.header)
             if resumes:
                 self._log.carry_over(resumes.path, set(resumes.carried()))
         except OSError as error:
@@ -271,6 +277,16 @@ class _Execution:
         except OSError as error:
             self._log = None
             self._on_update(Noted(f"Run log incomplete: {error}"))
+
+    def _delete_older_runs(self) -> None:
+        """In a thread."""
+        request = self._selected.request
+        if request.settings.keep_runs is None:
+            return
+        try:
+            request.store.prune(request.settings.keep_runs)
+        except OSError as error:
+            self._on_update(Noted(f"older runs not deleted: {error}"))
 
     def _write_adk_results(self) -> None:
         """In a thread."""

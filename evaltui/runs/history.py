@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,13 +12,12 @@ from evaltui.core.compare.run_comparison import what_changed
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
-from evaltui.files.atomic import saving_in, write_privately
-from evaltui.files.folders import make_own_folder
 from evaltui.files.workspace import SelectionError
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
-from evaltui.runs.log import RUNS, SUFFIX, RunHeader, latest_run, run_logs, runs_folder
+from evaltui.runs.log import RunHeader
+from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted
 from evaltui.text.values import did_you_mean
 
@@ -28,12 +26,10 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_NAMES = "names.json"
-
 # Finding
 
 
-def find_run(agent_dir: Path, ref: str) -> Path:
+def find_run(store: RunStore, ref: str) -> Path:
     """The run that `last`, a path, a name, an id or a unique beginning of an id stands for: a run log, or a
     result file of google-adk.
 
@@ -42,12 +38,12 @@ def find_run(agent_dir: Path, ref: str) -> Path:
     if ref.endswith((SUFFIX, ADK_SUFFIX)) and Path(ref).is_file():
         return Path(ref)
     if ref == "last":
-        last = latest_run(agent_dir)
+        last = store.latest()
         if last is None:
-            raise SelectionError(f"no runs of {agent_dir} yet")
+            raise SelectionError(f"no runs of {store.agent_dir} yet")
         return last
-    names = run_names(agent_dir)
-    known = {run_id(path): path for path in [*adk_results(agent_dir), *run_logs(agent_dir)]}
+    agent_dir, names = store.agent_dir, store.names()
+    known = {run_id(path): path for path in [*adk_results(agent_dir), *store.logs()]}
     wanted = names.get(ref, ref)
     if wanted in known:
         return known[wanted]
@@ -67,29 +63,16 @@ def run_id(path: Path) -> str:
     return path.name.removesuffix(ADK_SUFFIX).removesuffix(SUFFIX)
 
 
-def run_names(agent_dir: Path) -> dict[str, str]:
-    """The names that were given to runs, with the ids of these."""
-    try:
-        names = json.loads((runs_folder(agent_dir) / _NAMES).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {str(name): str(run) for name, run in names.items()} if isinstance(names, dict) else {}
-
-
-def name_run(agent_dir: Path, ref: str, name: str) -> str:
+def name_run(store: RunStore, ref: str, name: str) -> str:
     """Give a run a name, which another run that had it loses; returns the run's id.
 
     Raises SelectionError for a run that there is not and for a name that would not be found, OSError.
     """
-    path = find_run(agent_dir, ref)
-    ids = {run_id(one) for one in [*adk_results(agent_dir), *run_logs(agent_dir)]}
+    path = find_run(store, ref)
+    ids = {run_id(one) for one in [*adk_results(store.agent_dir), *store.logs()]}
     if name in ("", "last") or name in ids or name.endswith((SUFFIX, ADK_SUFFIX)):
         raise SelectionError(f"{name!r} is not a valid run name")
-    file = make_own_folder(agent_dir, RUNS) / _NAMES
-    # Another process may name a run meanwhile.
-    with saving_in([file]):
-        names = run_names(agent_dir) | {name: run_id(path)}
-        write_privately(file, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
+    store.name(run_id(path), name)
     return run_id(path)
 
 
@@ -273,14 +256,15 @@ class History:
     Cheap to make. Not for a frame: reading twenty runs of ten thousand cases takes a tenth of a second.
     """
 
-    def __init__(self, agent_dir: Path) -> None:
-        self._agent_dir = agent_dir
+    def __init__(self, store: RunStore) -> None:
+        self.store = store
+        """The runs that it is of."""
         self._known: dict[Path, tuple[RunHeader, Circumstances]] = {}
 
     def of(self, case: CaseId, eval_set_id: str, last: int = 20) -> CaseHistory:
         """The last runs that have a result of the case. A log that cannot be read is passed over."""
         points: list[CasePoint] = []
-        for place, path in reversed(list(enumerate(run_logs(self._agent_dir), 1))):
+        for place, path in reversed(list(enumerate(self.store.logs(), 1))):
             try:
                 point = self._point(path, case, eval_set_id)
             except (OSError, ValueError):

@@ -13,9 +13,10 @@ from evaltui.core.model.outcome import Status, worst_status
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
-from evaltui.runs.history import run_id, run_names
-from evaltui.runs.log import LoggedSet, is_being_written, run_logs
+from evaltui.runs.history import run_id
+from evaltui.runs.log import LoggedSet
 from evaltui.runs.log_reader import StoredRun, read_agent, read_run
+from evaltui.runs.store import RunStore, is_being_written
 from evaltui.text.figures import show_local
 
 RunEnding = Literal["over", "interrupted", "going on"]
@@ -89,9 +90,9 @@ def run_title(number: int | None, started: datetime, name: str = "") -> str:
     return f"{known} {name}" if name else known
 
 
-def stored_runs(agent_dir: Path) -> list[Path]:
+def stored_runs(store: RunStore) -> list[Path]:
     """The run logs, and the result files that google-adk has left, the newest first."""
-    return newest_first([*run_logs(agent_dir), *results_of_adk(agent_dir)])
+    return newest_first([*store.logs(), *results_of_adk(store.agent_dir)])
 
 
 def results_of_adk(agent_dir: Path) -> list[Path]:
@@ -103,9 +104,9 @@ def newest_first(paths: Iterable[Path]) -> list[Path]:
     return sorted(paths, key=_started, reverse=True)
 
 
-def names_by_run(agent_dir: Path) -> dict[str, tuple[str, ...]]:
+def names_by_run(store: RunStore) -> dict[str, tuple[str, ...]]:
     names: dict[str, tuple[str, ...]] = {}
-    for name, run in run_names(agent_dir).items():
+    for name, run in store.names().items():
         names[run] = (*names.get(run, ()), name)
     return names
 
@@ -125,12 +126,12 @@ def read_row(
     return row if row.number or row.is_of_adk else replace(row, number=place)
 
 
-def newest_run(agent_dir: Path) -> RunRow | None:
+def newest_run(store: RunStore) -> RunRow | None:
     """The newest log of an agent; None without one."""
-    logs = run_logs(agent_dir)
+    logs = store.logs()
     if not logs:
         return None
-    return read_row(logs[-1], names_by_run(agent_dir).get(run_id(logs[-1]), ()), place=len(logs))
+    return read_row(logs[-1], names_by_run(store).get(run_id(logs[-1]), ()), place=len(logs))
 
 
 def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:

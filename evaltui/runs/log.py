@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 import platform
-import re
 import time
 import uuid
 from collections import Counter
@@ -32,13 +31,12 @@ from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
-from evaltui.files.folders import OWN_FOLDER, make_own_folder, own_folder
+from evaltui.files.folders import OWN_FOLDER
 from evaltui.files.settings import secrets_of
+from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.values import in_words
 
 VERSION = 3
-SUFFIX = ".jsonl"
-RUNS = "runs"
 
 # Events come by the thousand: they are written together, at most this many seconds late.
 _FLUSH_EVERY = 0.2
@@ -68,23 +66,23 @@ class RunLog:
         self._results: dict[CaseId, str] = {}
 
     @classmethod
-    def create(cls, agent_dir: Path, header: Json) -> RunLog:
-        """Begin `.evaltui/runs/<utc>-<hex>.jsonl` in the agent's folder with a header line.
+    def create(cls, store: RunStore, header: Json) -> RunLog:
+        """Begin `<utc>-<hex>.jsonl` in a store with a header line.
 
         The header gets the versions, the time of the start unless `header` has it, and the number: that of
         `header` unless another run has it already. Raises OSError where the folder cannot be written.
         """
-        folder = make_own_folder(agent_dir, RUNS)
+        folder = store.make()
         with _locked(folder):
-            return cls._create(agent_dir, folder, header)
+            return cls._create(store, folder, header)
 
     @classmethod
-    def _create(cls, agent_dir: Path, folder: Path, header: Json) -> RunLog:
-        number = max(header.get("number") or 0, next_number(agent_dir))
+    def _create(cls, store: RunStore, folder: Path, header: Json) -> RunLog:
+        number = max(header.get("number") or 0, store.next_number())
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
-        log = cls(path, FileIO(path, "x", opener=private), secrets_of(agent_dir))
+        log = cls(path, FileIO(path, "x", opener=private), secrets_of(store.agent_dir))
         # Released when the process ends, however it ends: see `is_being_written`.
         with suppress(OSError):
             fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -214,55 +212,6 @@ def _own_version() -> str:
         return version("evaltui")
     except PackageNotFoundError:
         return "not installed"
-
-
-def is_being_written(path: Path) -> bool:
-    """Whether the run of a log is still going on, in this process or in another one.
-
-    Not every file system can tell. Raises OSError for what cannot be opened.
-    """
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError as error:
-            return isinstance(error, BlockingIOError)
-    return False
-
-
-def latest_run(agent_dir: Path) -> Path | None:
-    return next(reversed(run_logs(agent_dir)), None)
-
-
-def next_number(agent_dir: Path) -> int:
-    """Number of the run that begins next, from 1: one more than that of the newest log. Raises OSError."""
-    logs = run_logs(agent_dir)
-    if not logs:
-        return 1
-    # Within a millisecond, ids do not tell which run came first.
-    moment = logs[-1].name.partition("-")[0]
-    numbers = [_number_of(log) for log in logs if log.name.startswith(moment)]
-    # Earlier versions did not number them.
-    return 1 + (max(numbers) or len(logs))
-
-
-def _number_of(log: Path) -> int:
-    """Number in the header of a log; 0 for none."""
-    with log.open(encoding="utf-8", errors="replace") as file:
-        found = re.match(r'\{"kind":"header".*?"started":"[^"]*","number":(\d+)', file.readline())
-    return int(found[1]) if found else 0
-
-
-def runs_folder(agent_dir: Path) -> Path:
-    return own_folder(agent_dir) / RUNS
-
-
-def run_logs(agent_dir: Path) -> list[Path]:
-    """The logs of every run of an agent, the oldest one first."""
-    folder = runs_folder(agent_dir)
-    if own_folder(agent_dir).is_symlink() or folder.is_symlink():
-        return []
-    # Ids begin with the time.
-    return sorted(path for path in folder.glob(f"*{SUFFIX}") if path.is_file())
 
 
 @dataclass(frozen=True)

@@ -10,20 +10,20 @@ from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
-from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
+from evaltui.files.run_settings import RunSettings
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.parent.metric_host import checked
-from evaltui.runner.parent.supervisor import CASE_TIMEOUT
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.log import latest_run
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.resuming import Resumption
 from evaltui.runs.sets import SetInfo, SetSource, only
+from evaltui.runs.store import RunStore
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,9 @@ class RunRequest:
     runs: int | None = None
     """How often each case is run; None as each set's config says. The same goes for `pass_if`."""
     pass_if: PassIf | None = None
-    parallel: int = 4
-    workers: int | None = None
-    timeout: float = CASE_TIMEOUT
-    """Seconds per case."""
     adk_verdicts: bool = False
-    record: RecordMode = DEFAULT_MODE
-    tools: ToolMode | None = None
+    settings: RunSettings = field(default_factory=RunSettings)
+    """How it is run, and where it is stored."""
     resumes: Resumption | None = None
     """The run that this one brings to its end."""
     number: int | None = None
@@ -56,6 +52,11 @@ class RunRequest:
     def agent_dir(self) -> Path:
         """Folder or file of the agent."""
         return self.agent.folder
+
+    @property
+    def store(self) -> RunStore:
+        """Where the run is stored, and those before it."""
+        return RunStore.of(self.agent_dir, self.settings)
 
 
 def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
@@ -68,8 +69,9 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
         pass_if=data.get("pass_if"),
         agent=replace(request.agent, name=data.get("agent_name")),
         adk_verdicts=bool(data.get("adk_verdicts")),
-        record=data.get("record") or DEFAULT_MODE,
-        tools=data.get("tools"),
+        settings=replace(
+            request.settings, record=data.get("record") or DEFAULT_MODE, tools=data.get("tools")
+        ),
         resumes=resumption,
     )
 
@@ -97,7 +99,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     plans: list[SetPlan] = []
     infos: list[SetInfo] = []
     notes: list[str] = []
-    passed = _passed(request.agent_dir) if request.only_failed else frozenset()
+    passed = _passed(request.store) if request.only_failed else frozenset()
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
         try:
@@ -126,6 +128,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
 def _header(request: RunRequest, sets: SetSource) -> dict[str, Any]:
     files = {"config": sets.config, "initial_session": sets.initial_session}
     header: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items() if path}
+    header["settings"] = request.settings.to_json() | {"python": str(request.agent.interpreter.path)}
     if request.number is not None:
         header["number"] = request.number
     return header | ({"resumed": request.resumes.id} if request.resumes else {})
@@ -137,13 +140,13 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         sets=tuple(plans),
         runs=request.runs,
         pass_if=request.pass_if,
-        parallel=request.parallel,
-        workers=request.workers,
-        timeout=request.timeout,
+        parallel=request.settings.parallel,
+        workers=request.settings.workers,
+        timeout=request.settings.timeout,
         adk_verdicts=request.adk_verdicts,
         known=request.resumes.known if request.resumes else {},
-        record=request.record,
-        tools=request.tools,
+        record=request.settings.record,
+        tools=request.settings.tools,
     )
 
 
@@ -159,17 +162,17 @@ def _without(plan: SetPlan, path: str, passed: Collection[CaseId]) -> SetPlan:
     return replace(plan, cases=only(plan.cases, left), whole=whole)
 
 
-def _passed(agent_dir: Path) -> frozenset[CaseId]:
+def _passed(store: RunStore) -> frozenset[CaseId]:
     """The cases that passed in the newest run. Raises SelectionError where it cannot be read."""
-    last = latest_run(agent_dir)
+    last = store.latest()
     if last is None:
-        raise SelectionError(f"--failed: no runs of {agent_dir} yet")
+        raise SelectionError(f"--failed: no runs of {store.agent_dir} yet")
     try:
         run = read_run(last)
     except (OSError, ValueError) as error:
         raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
     # Of a log that knows set ids only, sets that share one cannot be told apart.
-    sets = open_workspace(agent_dir).sets if run.header.by_label else ()
+    sets = open_workspace(store.agent_dir).sets if run.header.by_label else ()
     files = Counter(eval_set.eval_set_id for eval_set in sets)
     return frozenset(
         one.id

@@ -7,19 +7,19 @@ import gc
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePath
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
-from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import may_be_agent
-from evaltui.files.interpreters import choose_interpreter
+from evaltui.files.interpreters import OWN, Interpreter, choose_interpreter
 from evaltui.files.projects import agents_in
 from evaltui.files.settings import config_file, last_theme, remember_agent
 from evaltui.files.templates import create_demo
@@ -179,16 +179,16 @@ def open_workbench(
     set_name: str | None = None,
     *,
     watch: bool = False,
-    record_mode: RecordMode = DEFAULT_MODE,
     config: str | None = None,
-    python: str | None = None,
+    options: Mapping[str, Any] | None = None,
     url: str = "",
     headers: tuple[tuple[str, str], ...] = (),
 ) -> int:
     """Show the workbench until the user leaves it; the exit code of the program.
 
-    `config` is a file for all sets, or `own` for each its own; None for what was said the last time. `python`
-    is what the agent runs in, see `choose_interpreter`. Of an agent with a `url`, `agent_dir` is its home.
+    `config` is a file for all sets, or `own` for each its own; None for what was said the last time.
+    `options` are run-wide settings, by the fields of `RunSettings`. Of an agent with a `url`, `agent_dir` is
+    its home.
     """
     opening = Opening(agent_dir) if url else _choose(agent_dir)
     if isinstance(opening, int):
@@ -197,25 +197,40 @@ def open_workbench(
         return open_demo()
     agent_dir = opening.path
     given = [set_name] if set_name and Path(set_name).exists() else []
+    options = options or {}
     try:
         chosen = choose_config(agent_dir, config)
-        interpreter = choose_interpreter(agent_dir, python)
+        interpreter = _interpreter(agent_dir, options.get("python"))
     except ValueError as error:
         return _refuse(str(error))
     agent = AgentAddress(agent_dir, None, interpreter, url, headers)
-    workbench = Workbench(agent, given, record_mode, chosen.path)
+    workbench = Workbench(agent, given, options, chosen.path)
     if chosen.note:
         workbench.say(chosen.note)
     if opening.starter:
         workbench.say(f"Starter created: 3 cases   {key_of('run')} run case   {key_of('watch')} watch")
+    if problem := workbench.agent.read_settings():
+        workbench.say(problem)
     if not url:
         with suppress(OSError):
             remember_agent(agent_dir)
     app = WorkbenchApp(workbench, set_name, watch=watch)
     app.run_to_the_end()
     if app.next_agent is not None:
-        return open_workbench(app.next_agent, record_mode=record_mode)
+        # Another agent may have another Python.
+        return open_workbench(app.next_agent, options=dict(options) | {"python": None})
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
+
+
+def _interpreter(agent_dir: Path, asked: str | None) -> Interpreter:
+    """Raises ValueError for what was asked for. What the project says wrongly can be mended meanwhile, and no
+    case is run before."""
+    try:
+        return choose_interpreter(agent_dir, asked)
+    except ValueError:
+        if asked is not None:
+            raise
+        return OWN
 
 
 def _choose(folder: Path) -> Opening | int:

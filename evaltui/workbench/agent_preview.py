@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from evaltui.files.agent_source import AgentFacts, agent_facts
 from evaltui.files.interpreters import InterpreterError, find_interpreter, python_version
+from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.listing import RunRow, newest_run
+from evaltui.runs.store import RunStore
 
 
 class SetPreview(NamedTuple):
@@ -67,10 +69,14 @@ def _with_python(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
     try:
         found = find_interpreter(agent_dir)
         version = ".".join(map(str, python_version(found.path)))
-    except InterpreterError as error:
+    except (InterpreterError, SettingsError) as error:
         return replace(preview, python_problem=str(error))
     return replace(preview, python=f"Python {version} ({found.reason or 'of evaltui'})")
 
 
 def _with_last_run(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
-    return replace(preview, last_run=newest_run(agent_dir), is_complete=True)
+    try:
+        store = RunStore.of(agent_dir, run_settings(agent_dir))
+    except SettingsError:
+        return replace(preview, is_complete=True)
+    return replace(preview, last_run=newest_run(store), is_complete=True)

@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
+from evaltui.files.interpreters import find_interpreter
+from evaltui.files.run_settings import (
+    PROJECT_FILE,
+    RunSettings,
+    SettingsError,
+    run_settings,
+    with_options,
+)
 from evaltui.runner.errors import AgentBrokenError
 
 if TYPE_CHECKING:
@@ -22,23 +30,31 @@ if TYPE_CHECKING:
     from evaltui.files.agent_address import AgentAddress
     from evaltui.runner.parent.pool import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
+    from evaltui.runs.store import RunStore
 
 
 class AgentState:
     """One agent, and whether it can be imported.
 
-    `changed` is called after every change. While `is_running` says that cases are being run, no process is
-    started on the side.
+    `options` are run-wide settings that go before those of the project. `changed` is called after every
+    change. While `is_running` says that cases are being run, no process is started on the side.
     """
 
     def __init__(
         self,
         address: AgentAddress,
+        options: Mapping[str, Any],
         changed: Callable[[], None],
         is_running: Callable[[], bool],
     ) -> None:
         self.address = address
         """Where it is, and the Python that it runs in."""
+        try:
+            settings = run_settings(address.folder, options)
+        except SettingsError:
+            settings = with_options(RunSettings(), options)
+        self.settings = settings
+        """The run-wide settings, as they were when they could be read last."""
         self.info: Json | None = None
         """What the agent says of itself (AgentInfo as JSON); None before it was imported."""
         self.error: ErrorInfo | None = None
@@ -47,6 +63,7 @@ class AgentState:
         """Seconds that the last import took; None before the first, and for imports of a run."""
         self.code_version = 0
         """How often the agent's files have changed since the workbench was opened."""
+        self._options = options
         self._changes: list[tuple[str, ...]] = []
         self._changed = changed
         self._is_running = is_running
@@ -57,6 +74,33 @@ class AgentState:
     def dir(self) -> Path:
         """The agent's folder."""
         return self.address.folder
+
+    @property
+    def store(self) -> RunStore:
+        """Where its runs are stored."""
+        from evaltui.runs.store import RunStore
+
+        return RunStore.of(self.dir, self.settings)
+
+    def read_settings(self) -> str:
+        """Reads the run-wide settings, which may have been changed; returns why they cannot be used, "" where
+        they can. Takes another Python where the project names another one."""
+        try:
+            settings = run_settings(self.dir, self._options)
+            if self._names_another_python(settings):
+                self.address = replace(self.address, interpreter=find_interpreter(self.dir))
+                if "warm_hosts" in vars(self):
+                    self.warm_hosts.agent = self.address
+        except ValueError as error:
+            return str(error).splitlines()[0]
+        self.settings = settings
+        return ""
+
+    def _names_another_python(self, settings: RunSettings) -> bool:
+        if self._options.get("python") is not None:
+            return False
+        is_known = self.address.interpreter.reason == PROJECT_FILE
+        return settings.python != self.settings.python if is_known else settings.python is not None
 
     @cached_property
     def secrets(self) -> Secrets:
@@ -94,11 +138,10 @@ class AgentState:
     def start_host(self) -> StartedHost:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
         from evaltui.runner.parent.pool import HostSettings
-        from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
+        from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
-        return self.warm_hosts.start(
-            HostSettings(self.address, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
-        )
+        timeout = self.settings.timeout
+        return self.warm_hosts.start(HostSettings(self.address, timeout, IMPORT_TIMEOUT, time.monotonic()))
 
     def keep_host_warm(self) -> None:
         """Prepares a process for the next run, with the libraries that the last one needed."""

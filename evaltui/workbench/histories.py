@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.runs.history import CaseHistory, CasePoint, History
+    from evaltui.runs.store import RunStore
 
 # A case, and the id of its set.
 Wanted = tuple["CaseId", str]
@@ -34,10 +34,13 @@ class CasePast:
 
 
 class Histories:
-    """Reading thousands of logs takes a moment: nothing waits for it, `changed` is called when it is done."""
+    """Reading thousands of logs takes a moment: nothing waits for it, `changed` is called when it is done.
 
-    def __init__(self, agent_dir: Path, changed: Callable[[], None]) -> None:
-        self._agent_dir = agent_dir
+    `store` says where the runs are now.
+    """
+
+    def __init__(self, store: Callable[[], RunStore], changed: Callable[[], None]) -> None:
+        self._store = store
         self._changed = changed
         self._known: dict[Wanted, tuple[int, CasePast]] = {}
         self._version = 0
@@ -76,14 +79,16 @@ class Histories:
 
     def _read_one(self, key: Wanted) -> CasePast:
         """In a thread: the first frame does not wait for what reads logs."""
-        from evaltui.runs.history import CaseHistory, History, run_names
+        from evaltui.runs.history import CaseHistory, History
 
-        self._history = self._history or History(self._agent_dir)
+        store = self._store()
+        if self._history is None or self._history.store != store:
+            self._history = History(store)
         try:
             history = self._history.of(*key)
         except OSError:
             history = CaseHistory(key[0], ())
-        return CasePast(history, {run: name for name, run in run_names(self._agent_dir).items()})
+        return CasePast(history, {run: name for name, run in store.names().items()})
 
     async def close(self) -> None:
         if self._reading is not None:

@@ -16,7 +16,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.files.agent_files import files_of
 from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.listing import RunRow, changed_between, names_by_run, newest_first, read_row, stored_runs
-from evaltui.runs.log import run_logs
+from evaltui.runs.store import RunStore
 from evaltui.text.keys import key_of
 
 # At a time, so that what is looked at now does not wait for what was looked at before.
@@ -48,10 +48,10 @@ class FailedCase(NamedTuple):
 
 
 class KeptRuns:
-    """`changed` is called when more is known."""
+    """`store` says where they are now; `changed` is called when more is known."""
 
-    def __init__(self, agent_dir: Path, changed: Callable[[], None]) -> None:
-        self._agent_dir = agent_dir
+    def __init__(self, store: Callable[[], RunStore], changed: Callable[[], None]) -> None:
+        self._store = store
         self._changed = changed
         self.paths: Sequence[Path] | None = None
         self._names: Mapping[str, tuple[str, ...]] = {}
@@ -74,7 +74,7 @@ class KeptRuns:
         self._rows_before, self._rows = {**self._rows_before, **self._rows}, {}
         self._list(paths)
         # Which files google-adk has left is told by what is in them, and they may be large.
-        self._list(await asyncio.to_thread(stored_runs, self._agent_dir))
+        self._list(await asyncio.to_thread(stored_runs, self._store()))
 
     def _list(self, paths: Sequence[Path]) -> None:
         self.paths, self._before = paths, dict(pairwise(paths))
@@ -161,9 +161,10 @@ class KeptRuns:
     # In a thread
 
     def _look(self) -> tuple[list[Path], dict[str, tuple[str, ...]], dict[str, str]]:
-        logs = run_logs(self._agent_dir)
+        store = self._store()
+        logs = store.logs()
         self._places = {log: place for place, log in enumerate(logs, 1)}
-        return newest_first(logs), names_by_run(self._agent_dir), files_of(self._agent_dir)
+        return newest_first(logs), names_by_run(store), files_of(store.agent_dir)
 
     def _read_row(self, path: Path) -> RunRow:
         names = self._names.get(run_id(path), ())

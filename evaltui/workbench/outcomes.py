@@ -68,7 +68,7 @@ class Outcomes:
         self._rescoring = Rescoring(
             lambda case: self.traces.events_of(case), self._rescored, lambda: agent.secrets
         )
-        self._histories = Histories(agent.dir, changed)
+        self._histories = Histories(lambda: agent.store, changed)
 
     # What there is
 
@@ -247,8 +247,8 @@ class Outcomes:
         sets = self._sets
         if sets.workspace is None:
             return
-        self.last_run = await asyncio.to_thread(newest_run, self._agent.dir)
-        found = last_outcomes(self._agent.dir, sets.workspace, sets.open, self._agent.code_version)
+        self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
+        found = last_outcomes(self._agent.store, sets.workspace, sets.open, self._agent.code_version)
         while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
             results, traces = self._latest or (self.results, self.traces)
             running = self._running

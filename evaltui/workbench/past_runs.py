@@ -24,11 +24,11 @@ from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
-from evaltui.runs.history import result_of, run_id, run_names
+from evaltui.runs.history import result_of, run_id
 from evaltui.runs.listing import run_title
-from evaltui.runs.log import run_logs
 from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run
 from evaltui.runs.resuming import files_changed_since
+from evaltui.runs.store import RunStore
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.traces import Traces
@@ -154,7 +154,7 @@ class LastOutcome:
 
 
 def last_outcomes(
-    agent_dir: Path, workspace: Workspace, open_set: Callable[[Path], EvalSetFile], code: int
+    store: RunStore, workspace: Workspace, open_set: Callable[[Path], EvalSetFile], code: int
 ) -> Iterator[list[LastOutcome]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
@@ -162,8 +162,8 @@ def last_outcomes(
     A log that cannot be read is passed over.
     """
     wanted = {CaseId(one.case_path, case.eval_id) for one in workspace.sets for case in one.cases}
-    names = {run: name for name, run in run_names(agent_dir).items()}
-    logs = run_logs(agent_dir)
+    names = {run: name for name, run in store.names().items()}
+    logs = store.logs()
     for place, log in list(enumerate(logs, 1))[: -MOST_RUNS - 1 : -1]:
         if not wanted:
             return
@@ -177,7 +177,7 @@ def last_outcomes(
             if not found:
                 continue
             before = run.header.files
-            changed = tuple(files_changed_since(log, before, agent_dir)) if before else ()
+            changed = tuple(files_changed_since(log, before, store.agent_dir)) if before else ()
         except (OSError, ValueError):
             continue
         header = run.header

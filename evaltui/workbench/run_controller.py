@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.modes import RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
@@ -48,7 +47,6 @@ class RunController:
         outcomes: Outcomes,
         navigation: Navigation,
         console: Console,
-        record_mode: RecordMode,
         reload: Callable[[], Awaitable[None]],
         changed: Callable[[], None],
         say: Callable[[str], None],
@@ -56,10 +54,6 @@ class RunController:
     ) -> None:
         self.current: Run | None = None
         """The run that was started last; None before the first one."""
-        self.record_mode = record_mode
-        """What the runs to come do about recordings of model calls."""
-        self.tool_mode: ToolMode | None = None
-        """What they do about tools; None for what the record mode says."""
         self.on_metrics: Callable[[frozenset[Path]], None] = lambda files: None
         """Is given the files that custom metrics are made of, once they are imported."""
         self._agent = agent
@@ -147,6 +141,9 @@ class RunController:
         if reason := self.refuses_to_run():
             self._say(reason)
             return
+        if problem := self._agent.read_settings():
+            self._say(problem)
+            return
         self._last = title, chosen, repeated
         self.start(
             f"{title}, {counted(repeated.runs, 'run')}" if repeated else title, chosen, repeated=repeated
@@ -160,6 +157,9 @@ class RunController:
 
         if reason := self.refuses_to_run():
             self._say(reason)
+            return False
+        if problem := self._agent.read_settings():
+            self._say(problem)
             return False
         sets = EditedSets(self._sets)
         try:
@@ -202,6 +202,8 @@ class RunController:
             resumes=resumes,
             selected=self._keys_of(chosen),
         )
+        if problem := self._agent.read_settings():
+            self.current.remarks.append(problem)
         self._outcomes.run_begins(self.current.selected)
         if first is None and self._service is None:
             # The agent is imported while what runs it is.
@@ -212,10 +214,8 @@ class RunController:
         return self.current
 
     def _next_number(self) -> int:
-        from evaltui.runs.log import next_number
-
         try:
-            return next_number(self._agent.dir)
+            return self._agent.store.next_number()
         except OSError:
             return 1
 
@@ -259,6 +259,9 @@ class RunController:
 
     async def _execute(self, run: Run, chosen: Chosen, first: StartedHost | None) -> Stage:
         """How it ended."""
+        if run.remarks:
+            # The settings cannot be used.
+            return Stage.FAILED
         await self.warm_up()
         from evaltui.runs import execution
         from evaltui.workbench.running import EditedSets, RunFollower
@@ -292,8 +295,10 @@ class RunController:
     def _request(self, run: Run, chosen: Chosen) -> RunRequest:
         from evaltui.runs.selection import RunRequest, resuming
 
+        settings = self._agent.settings
         if run.resumes:
-            return resuming(RunRequest(self._agent.address, number=run.number), run.resumes)
+            asked = RunRequest(self._agent.address, number=run.number, settings=settings)
+            return resuming(asked, run.resumes)
         runs, pass_if = run.repeated or (None, None)
         return RunRequest(
             self._agent.address,
@@ -301,8 +306,7 @@ class RunController:
             skips_invalid=True,
             runs=runs,
             pass_if=pass_if,
-            record=self.record_mode,
-            tools=self.tool_mode,
+            settings=settings,
             number=run.number,
         )
 

@@ -298,7 +298,7 @@ class Watch:
         due, names = self._due, self._due.names
         self._outcomes.leave_previous_run()
         cases = due.to_run()
-        replays = self._runs.record_mode in ("auto", "replay")
+        replays = self._agent.settings.record in ("auto", "replay")
         replaying = due.free(replays=replays) - cases if due.files else set()
         if replaying and not any(map(due.was_replayed, cases)):
             # One of them shows whether the recordings still fit.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.files.agent_address import AgentAddress
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.editing import Editing
@@ -30,7 +29,8 @@ class Workbench:
     """The application without a screen.
 
     `given` are eval sets from elsewhere: files and folders, beside those that the agent has. A `config` is
-    one for all sets, instead of their own. `run_service` is for tests, see `RunController`. Everything is
+    one for all sets, instead of their own. `options` are run-wide settings that go before those of the
+    project, by the fields of `RunSettings`. `run_service` is for tests, see `RunController`. Everything is
     called from the event loop's thread. Observers are called after every change.
     """
 
@@ -38,7 +38,7 @@ class Workbench:
         self,
         agent: Path | AgentAddress,
         given: Sequence[str | Path] = (),
-        record_mode: RecordMode = DEFAULT_MODE,
+        options: Mapping[str, Any] | None = None,
         config: Path | None = None,
         run_service: RunService | None = None,
     ) -> None:
@@ -51,7 +51,7 @@ class Workbench:
         self.console = Console()
         """What the agent has printed."""
         address = agent if isinstance(agent, AgentAddress) else AgentAddress(agent)
-        self.agent = AgentState(address, notify, lambda: self.runs.is_running)
+        self.agent = AgentState(address, options or {}, notify, lambda: self.runs.is_running)
         self.retry = RetryOnSave(self.agent, lambda: self.watch.on, say)
         """Imports the agent again once it is mended."""
         self.sets = OpenSets(address.folder, given, config, notify, say)
@@ -64,7 +64,6 @@ class Workbench:
             self.outcomes,
             self.navigation,
             self.console,
-            record_mode,
             reload=self.open,
             changed=notify,
             say=say,

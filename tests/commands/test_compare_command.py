@@ -8,11 +8,12 @@ from command_line import call
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.runs.log import RunLog
+from evaltui.runs.store import RunStore
 
 
 def keep(agent, **statuses):
     sets = {"lights": {"whole": True, "config": {}}}
-    log = RunLog.create(agent, {"selected": {"lights": list(statuses)}, "sets": sets})
+    log = RunLog.create(RunStore(agent), {"selected": {"lights": list(statuses)}, "sets": sets})
     for case, status in statuses.items():
         log.result(CaseSummary("lights", case, Status(status)))
     log.close({"status": "PASSED", "seconds": 1.5})

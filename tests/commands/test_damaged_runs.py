@@ -19,6 +19,7 @@ from evaltui.runs.listing import read_row
 from evaltui.runs.log import LoggedSet, RunLog
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.resuming import finished_repeats
+from evaltui.runs.store import RunStore
 
 CASE = CaseId("evals/lights.evalset.json", "night")
 WRONG: tuple[Any, ...] = (None, 7, -1, "x", [1], {"a": 1}, True, 1e300)
@@ -33,7 +34,7 @@ def log(tmp_path) -> Path:
 def keep(agent: Path) -> Path:
     (agent / "agent.py").touch()
     sets = [LoggedSet(CASE.path, "lights", (CASE.eval_id,), {"criteria": {"m": 0.5}}, whole=True).to_json()]
-    log = RunLog.create(agent, {"sets": sets, "files": {"agent.py": "1"}, "runs": 1})
+    log = RunLog.create(RunStore(agent), {"sets": sets, "files": {"agent.py": "1"}, "runs": 1})
     log.event({"kind": "agent", "name": "home", "model": "gemini"})
     log.started(CASE, "lights", 0)
     named = {"path": CASE.path, "set": "lights", "case": CASE.eval_id, "repeat": 0, "turn": 0, "t": 0.5}
@@ -50,7 +51,7 @@ def keep(agent: Path) -> Path:
 def read_everywhere(log: Path) -> None:
     """Whatever reads runs; what is no run is an OSError or a ValueError with a sentence."""
     agent = log.parent.parent.parent
-    History(agent).of(CASE, "lights")
+    History(RunStore(agent)).of(CASE, "lights")
     for read in (read_run, finished_repeats, lambda path: read_row(path, files={})):
         with suppress(OSError, ValueError):
             read(log)

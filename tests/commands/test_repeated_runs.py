@@ -9,6 +9,7 @@ from evaltui.core.compare.repeats import trajectory_groups
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.runs.history import find_run, open_run
+from evaltui.runs.store import RunStore
 
 # Passes three runs of five: the second one gives another answer, the fourth one calls another tool as well.
 AGENT = """
@@ -54,7 +55,7 @@ def test_three_of_five(agent, policy, code, meets, capsys):
         "  calls   2 different trajectories\n      4×  ✓✗ dim (to 5)\n      1×  ✗  dim (to 5), ask\n"
     ) in out
 
-    run = open_run(find_run(agent, "last"))
+    run = open_run(find_run(RunStore(agent), "last"))
     case = run.case(CaseId("lights.evalset.json", "movie_mode"))
     assert (case.status, case.policy, case.policy_met) == (Status.FLAKY, policy, code == 0)
     assert [repeat.status.value for repeat in case.repeats] == ["PASSED", "FAILED"] * 2 + ["PASSED"]

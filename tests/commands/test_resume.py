@@ -16,8 +16,9 @@ from waiting import wait_until
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
-from evaltui.runs.log import RunLog, latest_run
+from evaltui.runs.log import RunLog
 from evaltui.runs.log_reader import read_run
+from evaltui.runs.store import RunStore
 
 # Answers as prompt.txt says, notes every message beside its folder, and waits there for a file named "go".
 AGENT = """
@@ -85,13 +86,13 @@ def killed(agent: Path, *words: str, until: tuple[str, int] = ("case_result", 8)
 
     def has_come() -> bool:
         assert process.poll() is None, process.communicate()
-        log = latest_run(agent)
+        log = RunStore(agent).latest()
         return log is not None and log.read_text().count(f'{{"kind":"{kind}"') >= count
 
     wait_until(has_come)
     process.kill()
     process.communicate()
-    log = latest_run(agent)
+    log = RunStore(agent).latest()
     assert log is not None
     return log.stem
 
@@ -112,7 +113,7 @@ def test_interrupt_resume_compare(agent, capsys):
     assert report["notes"] == [f"resumes run {first}: 8 results kept"]
     # What was taken over is as whole as what was run.
     assert report["cases"][0]["repeats"][0]["actual"][0]["final_response"]["parts"] == [{"text": "right"}]
-    resumed = open_run(latest_run(agent))
+    resumed = open_run(RunStore(agent).latest())
     assert (resumed.id != first, resumed.status) == (True, "FAILED")
     kinds = [event.kind for event in resumed.events(CaseId("basics.evalset.json", "case_0"))[0]]
     assert kinds == ["user", "text"]
@@ -257,7 +258,7 @@ def test_another_agent_is_refused(finished, kind, capsys):
 
 def test_what_the_agent_wrote_itself_is_no_reason(finished, capsys):
     (finished / "memory.txt").write_text("another")
-    log = latest_run(finished)
+    log = RunStore(finished).latest()
     os.utime(finished / "memory.txt", (log.stat().st_mtime, log.stat().st_mtime))
     assert call("run", finished, "--resume", "last") == 3
     capsys.readouterr()
@@ -324,12 +325,12 @@ def test_what_cannot_be_resumed(finished, capsys):
     assert "has no run 'nothing'" in refused("nothing")
     (result,) = (finished / ".adk" / "eval_history").iterdir()
     assert "ADK result files cannot be resumed" in refused(result)
-    log = latest_run(finished)
+    log = RunStore(finished).latest()
     (finished / "prompt.txt").write_text("")
     damaged = log.with_name("damaged.jsonl")
     damaged.write_text("not a log\n")
     assert "is not a run log" in refused("damaged")
-    open_log = RunLog.create(finished, {})
+    open_log = RunLog.create(RunStore(finished), {})
     assert "Run in progress" in refused(open_log.path.stem)
     open_log.close()
 
@@ -339,7 +340,7 @@ def test_nothing_is_left_of_a_run_without_errors(finished, capsys):
     capsys.readouterr()
     assert call("run", finished, "--resume", "last") == 2
     assert "Nothing to resume: run is complete" in capsys.readouterr().err
-    assert read_run(latest_run(finished)).complete
+    assert read_run(RunStore(finished).latest()).complete
 
 
 def test_without_a_baseline_there_is_no_regression(agent, capsys):

@@ -9,7 +9,7 @@ import pytest
 from command_line import call
 from waiting import wait_until
 
-from evaltui.runs.log import latest_run
+from evaltui.runs.store import RunStore
 
 pytest.importorskip("google.adk")
 pytestmark = pytest.mark.adk
@@ -71,7 +71,7 @@ def test_only_what_is_missing_is_run(write_agent, capsys):
 
     def has_come() -> bool:
         assert process.poll() is None, process.communicate()
-        log = latest_run(agent)
+        log = RunStore(agent).latest()
         return log is not None and log.read_text().count('{"kind":"case_result"') >= 8
 
     wait_until(has_come)

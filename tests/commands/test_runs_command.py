@@ -7,12 +7,13 @@ from command_line import call
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.runs.log import RunLog
+from evaltui.runs.store import RunStore
 
 
 def keep(agent, statuses, footer, selected=None, started="2026-01-02T03:04:05+00:00"):
     """A log of a run with these outcomes."""
     cases = [f"case {number}" for number in range(len(statuses))]
-    log = RunLog.create(agent, {"selected": selected or {"lights": cases}, "started": started})
+    log = RunLog.create(RunStore(agent), {"selected": selected or {"lights": cases}, "started": started})
     for case, status in zip(cases, statuses, strict=True):
         log.result(CaseSummary("lights", case, Status(status)))
     log.close(footer)
@@ -98,7 +99,9 @@ def test_a_run_that_goes_on_and_one_with_a_name(write_agent, capsys):
     run = keep(agent, ["PASSED"], {"status": "PASSED"})
     assert call("runs", agent, "--name", "last", "before the change") == 0
     assert capsys.readouterr().out == f"before the change: {run}\n"
-    log = RunLog.create(agent, {"selected": {"lights": ["one"]}, "started": "2026-01-02T03:04:05+00:00"})
+    log = RunLog.create(
+        RunStore(agent), {"selected": {"lights": ["one"]}, "started": "2026-01-02T03:04:05+00:00"}
+    )
     lines = listed(agent, capsys)
     assert "still running" in lines[0]
     assert lines[2].endswith("before the change")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 
-from evaltui.runs.log import latest_run
+from evaltui.runs.store import RunStore
 
 AGENT = """
     from pathlib import Path
@@ -112,7 +112,7 @@ def test_reports_tell_them_apart(agent, capsys, tmp_path):
 def test_an_interrupted_run_goes_on_with_both(agent, capsys, finished):
     answer(agent, "right", "wrong")
     call("run", agent)
-    log = latest_run(agent)
+    log = RunStore(agent).latest()
     interrupted(log, finished)
     capsys.readouterr()
     assert call("run", agent, "--resume", "last", "--report", "json") == 1
@@ -125,7 +125,7 @@ def test_a_baseline_excuses_a_case_by_its_own_failure_only(agent, capsys):
     answer(agent, "wrong", "right")
     assert call("run", agent) == 1
     answer(agent, "right", "wrong")
-    command = ("run", agent, "--baseline", latest_run(agent).stem, "--fail-on-regression")
+    command = ("run", agent, "--baseline", RunStore(agent).latest().stem, "--fail-on-regression")
     capsys.readouterr()
     assert call(*command, "--report", "json") == 1
     compared = json.loads(capsys.readouterr().out)["comparison"]["cases"]
@@ -142,7 +142,7 @@ def test_a_baseline_excuses_a_case_by_its_own_failure_only(agent, capsys):
 def test_a_log_of_an_earlier_version_is_read_and_twins_in_it_are_named(agent, capsys):
     answer(agent, "wrong", "right")
     call("run", agent)
-    log = latest_run(agent)
+    log = RunStore(agent).latest()
     as_by_an_earlier_version(log)
     answer(agent, "right", "wrong")
     capsys.readouterr()
@@ -153,7 +153,7 @@ def test_a_log_of_an_earlier_version_is_read_and_twins_in_it_are_named(agent, ca
     compared = json.loads(capsys.readouterr().out)["comparison"]["cases"]
     unclear = [case for case in compared if any("several files have it" in why for why in case["reasons"])]
     assert unclear
-    latest_run(agent).unlink()
+    RunStore(agent).latest().unlink()
     assert call("run", agent, "--failed", "--report", "json") == 1
     assert len(json.loads(capsys.readouterr().out)["cases"]) == 2
 
@@ -162,7 +162,7 @@ def test_a_log_of_an_earlier_version_without_twins(agent, capsys):
     (agent / "evals" / "b.evalset.json").unlink()
     answer(agent, "right")
     call("run", agent)
-    log = latest_run(agent)
+    log = RunStore(agent).latest()
     as_by_an_earlier_version(log)
     os.utime(agent / "answers.txt", (0, 0))
     assert call("run", agent, "--failed") == 2

@@ -17,8 +17,9 @@ from evaltui.files.journal import Journal, recoverable
 from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import name_run
-from evaltui.runs.log import LoggedSet, RunLog, run_logs
+from evaltui.runs.log import LoggedSet, RunLog
 from evaltui.runs.log_reader import read_run
+from evaltui.runs.store import RunStore
 
 
 def mode(path):
@@ -26,11 +27,11 @@ def mode(path):
 
 
 def write_everything(agent):
-    log = RunLog.create(agent, {"selected": {"s": ["c"]}})
+    log = RunLog.create(RunStore(agent), {"selected": {"s": ["c"]}})
     log.close({"status": "PASSED"})
     journal = Journal.open(agent, agent / "x.evalset.json", JsonDocument("{}"), None)
     remember_config(agent, agent / "x.json")
-    name_run(agent, "last", "before")
+    name_run(RunStore(agent), "last", "before")
     result = write_adk_result(agent, "r", "{}")
     own = agent / ".evaltui"
     return [log.path, journal.path, own / "settings.json", own / "runs" / "names.json", result]
@@ -74,7 +75,7 @@ def test_a_link_is_not_followed(tmp_path, link):
     (agent / link).parent.mkdir(exist_ok=True)
     (agent / link).symlink_to(elsewhere, target_is_directory=True)
     writers = {
-        ".evaltui/runs": lambda: RunLog.create(agent, {}),
+        ".evaltui/runs": lambda: RunLog.create(RunStore(agent), {}),
         ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}"), None),
     }
     for place, write in writers.items():
@@ -83,7 +84,7 @@ def test_a_link_is_not_followed(tmp_path, link):
                 write()
     assert [file.name for file in elsewhere.iterdir()] == ["20260101T000000.000Z-abcdef.jsonl"]
     if link != ".evaltui/recovery":
-        assert run_logs(agent) == []
+        assert RunStore(agent).logs() == []
     assert recoverable(agent) == []
 
 
@@ -92,7 +93,7 @@ def test_a_log_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
     (tmp_path / ".env").write_text("DB_PASSWORD='tr0ub4dor&3'\n")
     case, set_id = CaseId("correct horse.test.json", "AKIAIOSFODNN7EXAMPLE"), "correct horse"
     selected = LoggedSet(case.path, set_id, (case.eval_id,), {"criteria": {"x": "correct horse"}})
-    log = RunLog.create(tmp_path, {"sets": [selected.to_json()], "files": {}})
+    log = RunLog.create(RunStore(tmp_path), {"sets": [selected.to_json()], "files": {}})
     log.started(case, set_id, 0)
     log.event({"kind": "text", "set": set_id, "case": case.eval_id, "text": "tr0ub4dor&3, correct horse"})
     failed = {"error": {"message": "AKIAIOSFODNN7EXAMPLE"}, "args": {"path": "correct horse"}}

@@ -5,6 +5,7 @@ import pytest
 from evaltui.core.model.outcome import Status
 from evaltui.runs.adk_results import adk_results, is_own
 from evaltui.runs.history import find_run, open_run
+from evaltui.runs.store import RunStore
 
 pytest.importorskip("google.adk.evaluation.local_eval_set_results_manager")
 pytestmark = pytest.mark.compat
@@ -55,7 +56,7 @@ def test_a_run_of_google_adk(tmp_path):
     LocalEvalSetResultsManager(agents_dir=str(tmp_path)).save_eval_set_result("home", "lights", [result])
     (path,) = adk_results(tmp_path / "home")
     assert not is_own(path)
-    assert find_run(tmp_path / "home", "home_lights") == path
+    assert find_run(RunStore(tmp_path / "home"), "home_lights") == path
     case = open_run(path).case(("lights", "off"))
     assert (case.status, case.metrics[0].score, case.metrics[0].threshold) == (Status.FAILED, 0.0, 1.0)
     assert (case.repeats[0].session_id, case.repeats[0].user_id) == ("___eval___session___1", "someone")

@@ -15,7 +15,7 @@ from evaltui.cli import main
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.runs.listing import names_by_run, stored_runs
-from evaltui.runs.log import latest_run
+from evaltui.runs.store import RunStore
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -122,7 +122,7 @@ def in_log(log: Path, kind: str) -> list[Any]:
 
 def kept(agent: Path) -> dict[str, Any]:
     """What the newest run has left, without what differs between two runs of the same; then it is no more."""
-    log = latest_run(agent)
+    log = RunStore(agent).latest()
     assert log is not None
     results = sorted((agent / ".adk" / "eval_history").iterdir())
     left = {
@@ -130,7 +130,7 @@ def kept(agent: Path) -> dict[str, Any]:
         "footer": [line["status"] for line in in_log(log, "footer")],
         "adk": sorted((without_times(json.loads(path.read_text())) for path in results), key=json.dumps),
         "adk names": sorted(path.name.rsplit("_", 2)[0] for path in results),
-        "listed": len(stored_runs(agent)),
+        "listed": len(stored_runs(RunStore(agent))),
         "modes": {oct(path.stat().st_mode) for path in (log, *results)},
     }
     for path in (log, *results):
@@ -197,7 +197,7 @@ def test_the_same_is_kept(agent, tmp_path, name, capsys):
     on_command_line(agent, *words)
     first = kept(agent)
     assert first["listed"] == 1
-    in_workbench(agent, asked.do, record_mode=asked.record, **settings)
+    in_workbench(agent, asked.do, options={"record": asked.record}, **settings)
     assert kept(agent) == first
 
 
@@ -205,7 +205,7 @@ def interrupted(agent: Path) -> Path:
     """The log of a run that ended before its end, and in which the first try of a case was an error."""
     (agent / "errors.txt").write_text("two")
     on_command_line(agent, "other", "--runs", "2")
-    log = latest_run(agent)
+    log = RunStore(agent).latest()
     assert log is not None
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     over = [line for line in lines if line["kind"] not in ("index", "footer", "case_result")]
@@ -270,9 +270,9 @@ def test_a_run_does_not_go_on_for_the_same_reason(agent, change, capsys):
 
 def test_what_names_a_run_names_it_everywhere(agent, capsys):
     in_workbench(agent, lambda workbench: workbench.runs.run_all())
-    log = latest_run(agent)
+    log = RunStore(agent).latest()
     assert log is not None
     with pytest.raises(SystemExit):
         main(["runs", str(agent), "--name", "last", "before"])
-    assert names_by_run(agent) == {log.stem: ("before",)}
+    assert names_by_run(RunStore(agent)) == {log.stem: ("before",)}
     assert on_command_line(agent, "--baseline", "before", "--fail-on-regression") == 0

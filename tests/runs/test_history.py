@@ -12,8 +12,9 @@ from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
 from evaltui.files.workspace import SelectionError
 from evaltui.runs import history, log_reader
-from evaltui.runs.history import History, find_run, name_run, open_run, run_names
+from evaltui.runs.history import History, find_run, name_run, open_run
 from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.store import RunStore
 
 P, F = Status.PASSED, Status.FAILED
 CONFIG = {"criteria": {"response_match_score": 0.8}}
@@ -33,7 +34,7 @@ def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
         "sets": [LoggedSet(PATH, "lights", tuple(statuses), CONFIG, whole=True).to_json()],
         **(header or {}),
     }
-    log = RunLog.create(agent, known)
+    log = RunLog.create(RunStore(agent), known)
     log.event({"kind": "agent", "name": "home", "model": "gemini-1"})
     for case, status in statuses.items():
         if status is None:
@@ -55,41 +56,41 @@ def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
 
 def test_finding_runs(tmp_path):
     with pytest.raises(SelectionError, match=r"no runs of .* yet"):
-        find_run(tmp_path, "last")
+        find_run(RunStore(tmp_path), "last")
     with pytest.raises(SelectionError, match="has no run '2026'"):
-        find_run(tmp_path, "2026")
+        find_run(RunStore(tmp_path), "2026")
     first, second = (keep(tmp_path, {"a": P}, number=number) for number in (1, 12))
     (first.parent / "20269999-notes.txt").touch()
     results = tmp_path / ".adk" / "eval_history"
     results.mkdir(parents=True)
     (results / "home_lights_17.5.evalset_result.json").write_text("{}")
-    assert find_run(tmp_path, "last") == second
-    assert find_run(tmp_path, first.stem) == first
-    assert find_run(tmp_path, "20260102T00001") == second
-    assert find_run(tmp_path, str(first)) == first
-    assert find_run(Path("/"), str(first)) == first
-    assert find_run(tmp_path, "home_lights").name == "home_lights_17.5.evalset_result.json"
+    assert find_run(RunStore(tmp_path), "last") == second
+    assert find_run(RunStore(tmp_path), first.stem) == first
+    assert find_run(RunStore(tmp_path), "20260102T00001") == second
+    assert find_run(RunStore(tmp_path), str(first)) == first
+    assert find_run(RunStore(Path("/")), str(first)) == first
+    assert find_run(RunStore(tmp_path), "home_lights").name == "home_lights_17.5.evalset_result.json"
     with pytest.raises(SelectionError, match=f"'20260102' matches 2 runs: {first.stem}, {second.stem}"):
-        find_run(tmp_path, "20260102")
-    name_run(tmp_path, "last", "before")
+        find_run(RunStore(tmp_path), "20260102")
+    name_run(RunStore(tmp_path), "last", "before")
     with pytest.raises(SelectionError, match="Did you mean before"):
-        find_run(tmp_path, "befor")
+        find_run(RunStore(tmp_path), "befor")
 
 
 def test_names(tmp_path):
     first, second = (keep(tmp_path, {"a": P}, number=number) for number in (1, 2))
-    assert run_names(tmp_path) == {}
-    assert name_run(tmp_path, "last", "before") == second.stem
-    assert name_run(tmp_path, "20260102T000001", "old") == first.stem
-    assert run_names(tmp_path) == {"before": second.stem, "old": first.stem}
-    assert find_run(tmp_path, "before") == second
-    name_run(tmp_path, "old", "before")
-    assert find_run(tmp_path, "before") == first
+    assert RunStore(tmp_path).names() == {}
+    assert name_run(RunStore(tmp_path), "last", "before") == second.stem
+    assert name_run(RunStore(tmp_path), "20260102T000001", "old") == first.stem
+    assert RunStore(tmp_path).names() == {"before": second.stem, "old": first.stem}
+    assert find_run(RunStore(tmp_path), "before") == second
+    name_run(RunStore(tmp_path), "old", "before")
+    assert find_run(RunStore(tmp_path), "before") == first
     for name in ("", "last", second.stem, "x.jsonl"):
         with pytest.raises(SelectionError, match="is not a valid run name"):
-            name_run(tmp_path, "last", name)
+            name_run(RunStore(tmp_path), "last", name)
     (first.parent / "names.json").write_text("[1")
-    assert run_names(tmp_path) == {}
+    assert RunStore(tmp_path).names() == {}
 
 
 def test_a_run_is_opened_with_its_summaries(tmp_path):
@@ -169,7 +170,7 @@ def test_a_case_over_time(tmp_path):
     keep(tmp_path, {"b": P}, number=4, header=header)
     (tmp_path / ".evaltui" / "runs" / "20260102T000005.000Z-abcdef.jsonl").write_text("damaged\n")
     keep(tmp_path, {"a": F}, number=6, header={"files": {"prompts.py": "2"}}, closed=False, expects="y")
-    found = History(tmp_path).of(lights("a"), "lights")
+    found = History(RunStore(tmp_path)).of(lights("a"), "lights")
     assert [point.summary.status for point in found.points] == [F, P, P, F]
     assert [point.started.second for point in found.points] == [1, 2, 3, 6]
     assert found.last_passed is found.points[2]
@@ -178,14 +179,14 @@ def test_a_case_over_time(tmp_path):
     assert found.values("response_match_score") == [0.1, 0.2, 0.3, 0.6]
     assert found.values("safety_v1") == [None] * 4
     assert open_run(found.points[0].path).case(lights("a")).status is F
-    last_two = History(tmp_path).of(lights("a"), "lights", last=2)
+    last_two = History(RunStore(tmp_path)).of(lights("a"), "lights", last=2)
     assert [point.started.second for point in last_two.points] == [3, 6]
-    never = History(tmp_path).of(lights("nothing"), "lights")
+    never = History(RunStore(tmp_path)).of(lights("nothing"), "lights")
     assert (never.points, never.last_passed, never.changed_since, never.values()) == ((), None, (), [])
 
 
 def test_the_history_sees_new_runs_and_forgets_removed_ones(tmp_path):
-    past = History(tmp_path)
+    past = History(RunStore(tmp_path))
     first = keep(tmp_path, {"a": P}, number=1)
     assert len(past.of(lights("a"), "lights").points) == 1
     keep(tmp_path, {"a": F}, number=2)
@@ -206,7 +207,7 @@ def test_of_a_large_log_little_is_read(tmp_path, monkeypatch):
         return original(text, *args, **options)
 
     monkeypatch.setattr(log_reader.json, "loads", counting)
-    assert len(History(tmp_path).of(lights("case 7"), "lights").points) == 1
+    assert len(History(RunStore(tmp_path)).of(lights("case 7"), "lights").points) == 1
     assert read < header_and_index / 2
     read = 0
     open_run(path).case(lights("case 7"))
@@ -225,8 +226,8 @@ def test_files_of_an_agent(tmp_path):
 def test_names_that_are_given_at_once_are_all_kept(tmp_path, monkeypatch):
     log = tmp_path / "20260101T000000.000Z-abcdef.jsonl"
     log.write_text("")
-    monkeypatch.setattr(history, "find_run", lambda agent_dir, ref: log)
+    monkeypatch.setattr(history, "find_run", lambda store, ref: log)
     names = {f"name {number}" for number in range(30)}
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: history.name_run(tmp_path, "last", name), names))
-    assert set(history.run_names(tmp_path)) == names
+        list(pool.map(lambda name: history.name_run(RunStore(tmp_path), "last", name), names))
+    assert set(RunStore(tmp_path).names()) == names

@@ -15,7 +15,7 @@ import pytest
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.runs.log import RunLog, is_being_written, latest_run, next_number, run_logs
+from evaltui.runs.log import RunLog
 from evaltui.runs.log_reader import (
     Footer,
     StoredRun,
@@ -26,6 +26,7 @@ from evaltui.runs.log_reader import (
     repeats_of,
     result_of,
 )
+from evaltui.runs.store import RunStore, is_being_written
 
 
 def result(number: int) -> CaseSummary:
@@ -55,7 +56,7 @@ def events_in(run: StoredRun) -> list[dict[str, object]]:
 
 
 def test_a_log_is_read_as_it_was_written(tmp_path):
-    log = RunLog.create(tmp_path, {"agent": "my_agent"})
+    log = RunLog.create(RunStore(tmp_path), {"agent": "my_agent"})
     log.event({"seq": 1, "t": 0.5, "kind": "text", "content": {"parts": [{"text": "grüße 🌻\n\ud83d"}]}})
     log.result(result(1))
     log.event({"seq": 2, "t": 0.7, "kind": "user"})
@@ -77,22 +78,22 @@ def test_a_log_is_read_as_it_was_written(tmp_path):
 def test_the_users_own_gitignore_stays(tmp_path):
     (tmp_path / ".evaltui").mkdir()
     (tmp_path / ".evaltui" / ".gitignore").write_text("runs/\n")
-    RunLog.create(tmp_path, {}).close()
+    RunLog.create(RunStore(tmp_path), {}).close()
     assert (tmp_path / ".evaltui" / ".gitignore").read_text() == "runs/\n"
 
 
 def test_the_log_of_a_single_file_agent_is_beside_it(tmp_path):
     (tmp_path / "agent.py").touch()
-    log = RunLog.create(tmp_path / "agent.py", {})
+    log = RunLog.create(RunStore(tmp_path / "agent.py"), {})
     log.close()
     assert log.path.parent == tmp_path / ".evaltui" / "runs"
-    assert latest_run(tmp_path / "agent.py") == log.path
+    assert RunStore(tmp_path / "agent.py").latest() == log.path
 
 
 def test_results_are_on_disk_at_once_and_events_soon(tmp_path, monkeypatch):
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    log = RunLog.create(tmp_path, {})
+    log = RunLog.create(RunStore(tmp_path), {})
     log.event({"seq": 1, "kind": "text"})
     assert events_in(read_run(log.path)) == []
     log.result(result(1))
@@ -107,7 +108,7 @@ def test_results_are_on_disk_at_once_and_events_soon(tmp_path, monkeypatch):
 
 
 def test_a_log_cut_anywhere_is_read_up_to_the_cut(tmp_path):
-    log = RunLog.create(tmp_path, {"agent": "a"})
+    log = RunLog.create(RunStore(tmp_path), {"agent": "a"})
     for number in range(3):
         log.event({"seq": number, "kind": "text", "content": {"parts": [{"text": "grüße"}]}})
         log.result(result(number))
@@ -129,9 +130,10 @@ def test_a_log_cut_anywhere_is_read_up_to_the_cut(tmp_path):
 def test_a_killed_run_leaves_every_result(tmp_path):
     code = (
         "import sys; from pathlib import Path; from evaltui.runs.log import RunLog\n"
+        "from evaltui.runs.store import RunStore\n"
         "from evaltui.core.compare.run_summary import CaseSummary\n"
         "from evaltui.core.model.outcome import Status\n"
-        "log = RunLog.create(Path(sys.argv[1]), {})\n"
+        "log = RunLog.create(RunStore(Path(sys.argv[1])), {})\n"
         "for number in range(8): log.result(CaseSummary('s', str(number), Status.FAILED))\n"
         "print('ready', flush=True)\n"
         "while True: log.event({'seq': 1, 'kind': 'text', 'data': {'text': 'x' * 999}})\n"
@@ -141,7 +143,7 @@ def test_a_killed_run_leaves_every_result(tmp_path):
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     child.stdout.close()
-    run = read_run(latest_run(tmp_path))
+    run = read_run(RunStore(tmp_path).latest())
     assert eval_ids(run) == [str(number) for number in range(8)]
     assert not run.complete
     assert all(event["kind"] == "text" for event in events_in(run))
@@ -167,7 +169,7 @@ def test_a_full_disk_ends_a_log_behind_its_last_whole_line(tmp_path, monkeypatch
     finished: list[str] = []
 
     def write_all() -> None:
-        log = RunLog.create(tmp_path, {})
+        log = RunLog.create(RunStore(tmp_path), {})
         for number in range(10):
             case = result(number)
             log.started(case.id, "s", 0)
@@ -178,7 +180,7 @@ def test_a_full_disk_ends_a_log_behind_its_last_whole_line(tmp_path, monkeypatch
 
     with pytest.raises(OSError, match="No space left"):
         write_all()
-    kept = run_logs(tmp_path)
+    kept = RunStore(tmp_path).logs()
     if not kept:
         # Not even the header had room.
         assert finished == []
@@ -209,13 +211,13 @@ def test_what_is_no_log_is_refused(tmp_path):
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / ".evaltui").write_text("in the way")
     with pytest.raises(OSError, match="evaltui"):
-        RunLog.create(tmp_path, {})
+        RunLog.create(RunStore(tmp_path), {})
 
 
 def test_ids_sort_by_time(tmp_path):
     logs = []
     for _ in range(3):
-        log = RunLog.create(tmp_path, {})
+        log = RunLog.create(RunStore(tmp_path), {})
         log.close()
         logs.append(log.path.stem.split("Z-")[0])
     assert logs == sorted(logs)
@@ -223,7 +225,7 @@ def test_ids_sort_by_time(tmp_path):
 
 def finished(tmp_path, cases):
     """A log of cases with two runs each, an event in each run, all of them mixed."""
-    log = RunLog.create(tmp_path, {})
+    log = RunLog.create(RunStore(tmp_path), {})
     for repeat in range(2):
         for case in cases:
             log.started(CaseId(PATH, case), "s", repeat)
@@ -286,13 +288,15 @@ def test_the_index_is_all_that_is_read_of_a_closed_log(tmp_path):
 
 
 def test_a_log_is_told_from_one_that_is_being_written(tmp_path):
-    log = RunLog.create(tmp_path, {})
+    log = RunLog.create(RunStore(tmp_path), {})
     assert is_being_written(log.path)
     log.close()
     assert not is_being_written(log.path)
     code = (
         "import sys; from pathlib import Path; from evaltui.runs.log import RunLog\n"
-        "log = RunLog.create(Path(sys.argv[1]), {}); print(log.path, flush=True); sys.stdin.read()\n"
+        "from evaltui.runs.store import RunStore\n"
+        "log = RunLog.create(RunStore(Path(sys.argv[1])), {})\n"
+        "print(log.path, flush=True); sys.stdin.read()\n"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -307,23 +311,24 @@ def test_a_log_is_told_from_one_that_is_being_written(tmp_path):
 
 
 def test_runs_are_numbered_and_those_of_earlier_versions_counted(tmp_path):
-    first = RunLog.create(tmp_path, {})
+    first = RunLog.create(RunStore(tmp_path), {})
     first.close()
     header, rest = first.path.read_text().split("\n", 1)
     assert '"number":1' in header
     # As of an earlier version.
     first.path.write_text(header.replace(',"number":1', ',"runs":1') + "\n" + rest)
     assert read_header(first.path).number is None
-    assert next_number(tmp_path) == 2
-    RunLog.create(tmp_path, {"number": 7}).close()
-    assert next_number(tmp_path) == 8
+    assert RunStore(tmp_path).next_number() == 2
+    RunLog.create(RunStore(tmp_path), {"number": 7}).close()
+    assert RunStore(tmp_path).next_number() == 8
 
 
 def test_runs_that_begin_at_once_in_several_processes_have_numbers_of_their_own(tmp_path):
     code = (
         "import sys; from pathlib import Path; from evaltui.runs.log import RunLog\n"
+        "from evaltui.runs.store import RunStore\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
-        "for _ in range(20): RunLog.create(Path(sys.argv[1]), {'number': 1}).close()\n"
+        "for _ in range(20): RunLog.create(RunStore(Path(sys.argv[1])), {'number': 1}).close()\n"
     )
     command, pipe = [sys.executable, "-c", code, str(tmp_path)], subprocess.PIPE
     writers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]
@@ -333,5 +338,5 @@ def test_runs_that_begin_at_once_in_several_processes_have_numbers_of_their_own(
         writer.stdin.flush()
     for writer in writers:
         writer.communicate()
-    numbers = [read_header(log).number for log in run_logs(tmp_path)]
+    numbers = [read_header(log).number for log in RunStore(tmp_path).logs()]
     assert sorted(numbers) == list(range(1, 41))

@@ -5,6 +5,7 @@ from pilots import screen_lines, screen_text, turn, until, until_ran, write_case
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.runs.store import RunStore
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen, RepeatScreen
@@ -241,7 +242,7 @@ async def test_thousands_of_cases_are_compared_and_scrolled(coin, thorough):
     for passed in (True, False):
         status = Status.PASSED if passed else Status.FAILED
         sets = [LoggedSet(path, "coins", tuple(cases), {}, whole=True).to_json()]
-        log = RunLog.create(coin.parent, {"sets": sets})
+        log = RunLog.create(RunStore(coin.parent), {"sets": sets})
         for case in cases:
             log._repeats.setdefault(CaseId(path, case), {})[0] = log.size
             result = repeat_to_json(RepeatResult(status))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.runs.log import latest_run
+from evaltui.runs.store import RunStore
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.workbench.workbench import Workbench
 
@@ -116,7 +116,7 @@ async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_
     workbench = await open_workbench()
     workbench.runs.run_cases("one", {CaseId(echo.name, "bad")})
     await workbench.runs.finished()
-    damaged = latest_run(echo.parent).with_name("20990101T000000.000Z-abcdef.jsonl")
+    damaged = RunStore(echo.parent).latest().with_name("20990101T000000.000Z-abcdef.jsonl")
     damaged.write_bytes(bytes(range(256)))
     workbench = await open_workbench()
     assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("PASSED", ())}

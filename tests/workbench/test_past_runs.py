@@ -10,6 +10,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.runs.history import name_run
 from evaltui.runs.listing import stored_runs
 from evaltui.runs.resuming import read_resumption
+from evaltui.runs.store import RunStore
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
 from evaltui.workbench.actions import BY_ID
@@ -88,7 +89,7 @@ def rewrite_agent(greeter, greeting):
 async def test_after_a_restart_a_case_still_has_its_history(greeter, open_workbench, until):
     key = CaseId(greeter.name, "good")
     log = await run_all(await open_workbench())
-    name_run(greeter.parent, log.stem, "baseline")
+    name_run(RunStore(greeter.parent), log.stem, "baseline")
     rewrite_agent(greeter, "good day")
     await run_all(await open_workbench())
     workbench = await open_workbench()
@@ -258,7 +259,7 @@ async def test_a_result_file_of_adk_opens_as_a_run(greeter, open_workbench, enco
     text = json.dumps(data)
     path.write_text(text if encodings == 1 else json.dumps(text))
     workbench, key = await open_workbench(), CaseId(greeter.name, "call")
-    assert stored_runs(greeter.parent) == [path]
+    assert stored_runs(RunStore(greeter.parent)) == [path]
     assert await workbench.outcomes.open_run(path, "run of ADK")
     assert workbench.outcomes.get(key).result.status is Status.FAILED
     calls = [event for event in workbench.outcomes.trace(key).events if event.kind == "tool_call"]
@@ -280,11 +281,11 @@ async def rows(kept, until):
 async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, until):
     workbench = await open_workbench()
     first = await run_all(workbench)
-    name_run(greeter.parent, first.stem, "baseline")
+    name_run(RunStore(greeter.parent), first.stem, "baseline")
     rewrite_agent(greeter, "good day")
     second = await run_all(workbench)
     (second.parent / "20200101T000000.000Z-abc.jsonl").write_text("nonsense\n")
-    kept = KeptRuns(greeter.parent, lambda: None)
+    kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
     newest, named, broken = await rows(kept, until)
     assert [newest.path, named.path] == [second, first]
     assert (named.name, named.counts, named.selected) == ("baseline", {"PASSED": 2, "FAILED": 2}, 4)
@@ -299,7 +300,7 @@ async def test_a_list_of_ten_thousand_runs_reads_what_is_looked_at(greeter, open
     log = await run_all(await open_workbench())
     for number in range(10_000):
         (log.parent / f"20250101T{number // 100:06}.{number % 100:03}Z-abc.jsonl").hardlink_to(log)
-    kept = KeptRuns(greeter.parent, lambda: None)
+    kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
     await kept.load()
     assert len(kept.paths) == 10_001
     seen = kept.paths[5_000:5_020]
@@ -343,7 +344,7 @@ async def interrupted(workbench, greeter, until):
 async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_workbench, until):
     log = await interrupted(await open_workbench(), greeter, until)
     workbench = await open_workbench()
-    kept = KeptRuns(greeter.parent, lambda: None)
+    kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
     (row,) = await rows(kept, until)
     assert (row.ending, sum(row.counts.values()), row.selected) == ("interrupted", 3, 4)
     await kept.close()

@@ -31,7 +31,7 @@ async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, wri
     # Unless somebody asks for it, nothing is written beside the sets.
     assert not (path.parent / "recordings").exists()
 
-    workbench.runs.record_mode = "auto"
+    (folder / "pyproject.toml").write_text('[tool.evaltui]\nrecord = "auto"\n')
     for replayed in (0, 2):
         workbench.runs.run_set()
         await until(lambda: workbench.runs.current.over)

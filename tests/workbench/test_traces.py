@@ -9,6 +9,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.runs.execution import LoggedRun
 from evaltui.runs.log import RunLog
+from evaltui.runs.store import RunStore
 from evaltui.workbench import traces as traces_module
 from evaltui.workbench.state import RunRef, deciding_repeat
 from evaltui.workbench.traces import Traces
@@ -157,7 +158,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     told = []
     traces = Traces(lambda: told.append(1))
     key = CaseId("a.evalset.json", "case")
-    log = RunLog.create(tmp_path, {})
+    log = RunLog.create(RunStore(tmp_path), {})
     start = log.size
     for text in ("died", "lived"):
         log.event({"kind": "case_started", "set": "set", "case": "case", "repeat": 0})

@@ -203,7 +203,7 @@ PAID = """
 async def test_recorded_answers_are_run_again_until_something_else_is_asked(write_agent, write_set, until):
     folder = write_agent(PAID)
     write_set(folder, one=("hi", "hi"), two=("ho", "ho"), three=("hey", "hey"))
-    async with watched(folder, record_mode="auto") as workbench:
+    async with watched(folder, options={"record": "auto"}) as workbench:
         for _ in range(2):
             await all_run(workbench, until)
         assert {

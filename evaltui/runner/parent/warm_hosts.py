@@ -36,7 +36,8 @@ class WarmHosts:
     """
 
     def __init__(self, agent: AgentAddress) -> None:
-        self._agent = agent
+        self.agent = agent
+        """The agent that hosts are kept ready for."""
         self._steps: Sequence[Any] = ()
         self._ready: _Ready | None = None
         self._preparing: asyncio.Task[None] | None = None
@@ -87,7 +88,7 @@ class WarmHosts:
             await asyncio.wait(self._closing.values())
 
     def _is_good(self, ready: _Ready, settings: HostSettings) -> bool:
-        same = settings.agent.python == self._agent.python
+        same = settings.agent.python == self.agent.python
         return same and ready.host.alive and ready.surroundings == self._surroundings()
 
     async def _end(self, host: Host) -> None:
@@ -115,17 +116,17 @@ class WarmHosts:
         if not self._steps or self._ready is not None:
             return
         surroundings = self._surroundings()
-        host = Host(python=self._agent.python)
-        asked = asyncio.create_task(host.preload(self._agent.folder, self._steps))
+        host = Host(python=self.agent.python)
+        asked = asyncio.create_task(host.preload(self.agent.folder, self._steps))
         self._ready = _Ready(host, surroundings, asked)
 
     def _surroundings(self) -> object:
         """What decides what a library is, and what it finds when it is imported."""
-        python = self._agent.python
+        python = self.agent.python
         libraries = LIBRARIES if python is None else site_packages(python)
         return (
             dict(os.environ),
-            _content(env_file(self._agent.folder)),
+            _content(env_file(self.agent.folder)),
             _stat(Path())[:2],
             # Whatever is installed or removed changes the folder that it is in.
             [_stat(path) for path in (*libraries, python or Path(sys.executable))],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from evaltui.runs.selection import RunRequest
+from evaltui.files.run_settings import RunSettings
 from evaltui.text.figures import counted, show_number, show_score, show_threshold
 from evaltui.text.glyphs import BAR, EMPTY_BAR
 from evaltui.text.lines import Line, both_ends, cells, pad
@@ -34,13 +34,6 @@ _LEAST_NAME = 12
 _LEAST_PREVIEW = 12
 # Cells of the range and the requirements of a metric that is not in use.
 _RANGE = 30
-
-
-# What no config says; `evaltui run` has an option for each.
-FACTS = (
-    ("Timeout", f"{RunRequest.timeout:g} s per case"),
-    ("Parallel", counted(RunRequest.parallel, "case")),
-)
 
 
 class Group(NamedTuple):
@@ -196,9 +189,13 @@ def _value(value: object, *, given: bool, chosen: bool) -> Line:
     return shown if given else [*shown, ("  default", "faint")]
 
 
-def fact_lines(name: int) -> list[Line]:
-    """The settings of a run that no config has, and the option of `evaltui run` for each."""
+def fact_lines(name: int, settings: RunSettings) -> list[Line]:
+    """The settings of a run that no config has, and the option for each."""
+    facts = (
+        ("Timeout", f"{settings.timeout:g} s per case"),
+        ("Parallel", counted(settings.parallel, "case")),
+    )
     return [
         [(f" {pad(title, name)}  ", "muted"), (f"{value}  --{title.lower()}", "faint")]
-        for title, value in FACTS
+        for title, value in facts
     ]

@@ -298,7 +298,6 @@ def _stored(workbench: Workbench, case: CaseId) -> StoredCase | None:
 
 
 def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -> None:
-    from evaltui.runner.parent.supervisor import CASE_TIMEOUT
     from evaltui.tui.pages.live import LiveCase, write_live
 
     run, stored, traces = workbench.runs.current, _stored(workbench, case), workbench.outcomes.traces
@@ -309,7 +308,7 @@ def _write_running(page: Page, workbench: Workbench, case: CaseId, view: View) -
         stored.model(),
         traces.live_events(case),
         run,
-        CASE_TIMEOUT,
+        workbench.agent.settings.timeout,
         _place(workbench, case),
         workbench.outcomes.get(case),
         _in_flight(workbench, run),

@@ -51,7 +51,7 @@ def header_ends(workbench: Workbench, folder: str, width: int) -> tuple[Line, Li
         name, framework = str(info.get("name") or ""), str(info.get("framework") or "")
         facts = [name if name not in (folder, "root_agent") else "", FRAMEWORKS.get(framework, framework)]
         facts.append(str(info.get("model") or ""))
-        facts += [f"recordings {workbench.runs.record_mode}", _python(workbench) if info else ""]
+        facts += [f"recordings {workbench.agent.settings.record}", _python(workbench) if info else ""]
         left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
     return left, right
 

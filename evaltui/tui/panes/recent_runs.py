@@ -49,7 +49,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
-        self._runs = KeptRuns(workbench.agent.dir, self._show_loaded)
+        self._runs = KeptRuns(lambda: workbench.agent.store, self._show_loaded)
         self._shown: list[RunRow] = []
         self._lines: list[Line] = []
         self._first = 0

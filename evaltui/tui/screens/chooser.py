@@ -13,6 +13,7 @@ from textual.containers import Vertical
 
 from evaltui.files.agent_source import AgentFacts, agent_facts
 from evaltui.files.folders import short_path
+from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.settings import recent_agents
 from evaltui.files.templates import KINDS, refuses_starter
 from evaltui.text.figures import counted, some_of
@@ -269,8 +270,13 @@ def _found_in(folder: Path) -> str:
 def _last_outcome(agent_dir: Path) -> Line:
     """How the cases of the last run came out; empty where none is known."""
     from evaltui.runs.listing import read_row, stored_runs
+    from evaltui.runs.store import RunStore
 
-    runs = stored_runs(agent_dir)
+    try:
+        store = RunStore.of(agent_dir, run_settings(agent_dir))
+    except SettingsError:
+        return []
+    runs = stored_runs(store)
     return counts(read_row(runs[0]).counts) if runs else []
 
 

@@ -11,10 +11,11 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.problems import Problem
+from evaltui.files.run_settings import RunSettings
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, cut, wrap_behind
 from evaltui.text.values import visible
-from evaltui.tui.pages.criteria_lines import FACTS, Columns, Group, columns_of, fact_lines, row_line
+from evaltui.tui.pages.criteria_lines import Columns, Group, columns_of, fact_lines, row_line
 from evaltui.tui.screens.prompt import moves
 from evaltui.tui.widgets.lines import CursorLines
 from evaltui.workbench.criteria import POLICY, Criteria, Section
@@ -57,9 +58,10 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             self.row = row
             self.threshold = threshold
 
-    def __init__(self, criteria: Criteria, *, id: str) -> None:
+    def __init__(self, criteria: Criteria, settings: RunSettings, *, id: str) -> None:
         super().__init__(id=id)
         self._criteria = criteria
+        self._settings = settings
         self._problem: str | None = None
         self._problems: Sequence[Problem] = ()
         self._sections: Sequence[Section] = ()
@@ -170,7 +172,8 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         unused = Counter(row.subject for row in rows if isinstance(row, MetricRow) and not row.asked)
         options = Counter(row.metric for row in rows if isinstance(row, OptionRow | RubricRow))
         needed = len(rows) - unused.total() + len(unused) - options.total()
-        needed += max(options.values(), default=0) + 2 * len(self._sections) + len(FACTS)
+        needed += max(options.values(), default=0) + 2 * len(self._sections)
+        needed += len(fact_lines(0, self._settings))
         needed += len(list(self._problem_lines()))
         found: set[str] = set()
         for subject, count in unused.items():
@@ -208,7 +211,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
             for row in self._rows_of(section):
                 yield Shown([], row)
             if section.title == POLICY:
-                yield from (Shown(line) for line in fact_lines(self._columns.name))
+                yield from (Shown(line) for line in fact_lines(self._columns.name, self._settings))
 
     def _rows_of(self, section: Section) -> Iterator[AnyRow]:
         unused = [row for row in section.rows if isinstance(row, MetricRow) and not row.asked]

@@ -123,7 +123,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             else:
                 self.run_worker(self._show_run(Wanted(*run)), group="runs", exclusive=True)
 
-        ask(self, PickRunScreen(self.workbench.agent.dir), show)
+        ask(self, PickRunScreen(lambda: self.workbench.agent.store), show)
 
     def _choose_agent(self) -> None:
         from evaltui.tui.screens.second_pages import AgentScreen

@@ -70,7 +70,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__(workbench)
-        self._runs = KeptRuns(workbench.agent.dir, lambda: self.follow() if self.is_here else None)
+        self._runs = KeptRuns(lambda: workbench.agent.store, lambda: self.follow() if self.is_here else None)
         self._loaded_for: object = None
 
     def parts(self) -> Iterator[Widget]:
@@ -236,7 +236,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def _give_name(self, row: RunRow, name: str) -> None:
         try:
-            name_run(self.workbench.agent.dir, row.id, name.strip())
+            name_run(self.workbench.agent.store, row.id, name.strip())
         except (SelectionError, OSError) as error:
             self.workbench.say(str(error))
             return

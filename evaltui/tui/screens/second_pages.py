@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Generic
@@ -13,6 +14,7 @@ from textual.containers import Container
 from textual.screen import ScreenResultType
 
 from evaltui.files.settings import recent_agents
+from evaltui.runs.store import RunStore
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.values import visible
 from evaltui.tui.pages.agent_preview import write_agent
@@ -134,9 +136,9 @@ class PickRunScreen(PreviewScreen[tuple[Path, str], Path]):
     nothing = "No runs yet"
     take_word = "open"
 
-    def __init__(self, agent_dir: Path) -> None:
+    def __init__(self, store: Callable[[], RunStore]) -> None:
         super().__init__()
-        self._runs = KeptRuns(agent_dir, self._follow)
+        self._runs = KeptRuns(store, self._follow)
 
     def on_mount(self) -> None:
         self.run_worker(self._runs.load(), group="load", exclusive=True)

@@ -141,7 +141,8 @@ class CurrentSession:
             ended, self._live = self._live, None
             await ended.close()
         if self._live is None:
-            self._live = LiveSession(agent, self._files, self._printed, self._agent.warm_hosts.start)
+            start, timeout = self._agent.warm_hosts.start, self._agent.settings.timeout
+            self._live = LiveSession(agent, timeout, self._files, self._printed, start)
         return self._live
 
 

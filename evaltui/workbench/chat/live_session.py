@@ -15,7 +15,7 @@ from evaltui.files.agent_files import AgentFiles, Contents, changed_files
 from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.pool import HostSettings, StartedHost
-from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 
 
@@ -29,12 +29,14 @@ class LiveSession:
     def __init__(
         self,
         agent: AgentAddress,
+        timeout: float,
         files: AgentFiles,
         on_console: Callable[[str, str], None],
         start: Callable[[HostSettings], StartedHost],
     ) -> None:
         self._start = start
         self.agent = agent
+        self._timeout = timeout
         self.code: Contents | None = None
         self._files = files
         self._on_console = on_console
@@ -65,7 +67,7 @@ class LiveSession:
         """
         self._held = None
         if self._conversation is None:
-            settings = HostSettings(self.agent, CASE_TIMEOUT, IMPORT_TIMEOUT, time.monotonic())
+            settings = HostSettings(self.agent, self._timeout, IMPORT_TIMEOUT, time.monotonic())
             self._conversation = Conversation(settings, self._on_console, self._start)
         steps = await asyncio.to_thread(past_of_turns, [turn.events for turn in past])
         try:

@@ -1,0 +1,272 @@
+"""Run-wide settings: `[tool.evaltui]` of the project's pyproject.toml, and the options of the same names."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.core.model.problems import Problem
+from evaltui.files.folders import agent_folder
+from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
+
+PROJECT_FILE = "pyproject.toml"
+# Seconds per case.
+DEFAULT_TIMEOUT = 300.0
+DEFAULT_PARALLEL = 4
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The run-wide settings of an agent, as far as somebody set them; else what applies without."""
+
+    python: str | None = None
+    """An executable, a virtual environment or a command, relative to the file; None: found by itself."""
+    parallel: int = DEFAULT_PARALLEL
+    """Number of cases at once."""
+    workers: int | None = None
+    """Number of agent processes; None: as many as fit the work and the cores."""
+    timeout: float = DEFAULT_TIMEOUT
+    """Seconds per case, or per turn of a conversation."""
+    record: RecordMode = DEFAULT_MODE
+    """What runs do about recordings of model calls."""
+    tools: ToolMode | None = None
+    """What runs do about tools; None: as `record` says."""
+    results_dir: Path | None = None
+    """The folder for run logs, absolute; None: `.evaltui/runs` of the agent's folder."""
+    keep_runs: int | None = None
+    """Number of runs that stay when one more is over; None: all of them."""
+    file: Path | None = None
+    """The pyproject.toml that has the table; None where none has."""
+
+    def to_json(self) -> dict[str, Any]:
+        """By the names of the settings."""
+        values = {name: getattr(self, one.attribute) for name, one in SETTINGS.items()}
+        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The values that a setting takes."""
+
+    wanted: str
+    """Such as `a whole number above 0`."""
+    form: str
+    """The value in the help of the option, such as `N`."""
+    accepts: Callable[[object], bool]
+    """Whether a value, as TOML has it, is one of them."""
+    choices: tuple[str, ...] = ()
+    """All of them, where they are few."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A run-wide setting: a key of `[tool.evaltui]`, and the option of the same name."""
+
+    name: str
+    """The key, such as `results-dir`."""
+    kind: Kind
+    meaning: str
+    default: str
+    """What applies without it, in a few words."""
+
+    @property
+    def attribute(self) -> str:
+        """The field of `RunSettings`, and what the option is called in parsed arguments."""
+        return self.name.replace("-", "_")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_seconds(value: object) -> bool:
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and 0 < float(value) < math.inf
+    except OverflowError:
+        return False
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and "\0" not in value
+
+
+def _one_of(choices: tuple[str, ...]) -> Kind:
+    *some, last = choices
+    return Kind(f"{', '.join(some)} or {last}", "|".join(choices), lambda value: value in choices, choices)
+
+
+COUNT = Kind("a whole number above 0", "N", _is_count)
+SECONDS = Kind("a number of seconds above 0", "S", _is_seconds)
+FOLDER = Kind("a folder", "DIR", _is_path)
+_PYTHON = Kind("a path or a command", "PYTHON", _is_path)
+
+SETTINGS: Mapping[str, Setting] = {
+    one.name: one
+    for one in (
+        Setting(
+            "python",
+            _PYTHON,
+            "Python of the agent: an executable, a virtual environment or a command",
+            "the one given to the workbench last, the project's environment, the active one, evaltui's own",
+        ),
+        Setting("parallel", COUNT, "Number of cases at once", str(DEFAULT_PARALLEL)),
+        Setting("workers", COUNT, "Number of agent processes", "as needed, at most 4"),
+        Setting("timeout", SECONDS, "Seconds per case, or per turn of a chat", f"{DEFAULT_TIMEOUT:g}"),
+        Setting(
+            "record",
+            _one_of(get_args(RecordMode)),
+            "Model calls, and tool calls with them: auto replays known calls and records new ones; replay "
+            "never calls a model; record calls and stores again; off stores nothing",
+            DEFAULT_MODE,
+        ),
+        Setting(
+            "tools",
+            _one_of(get_args(ToolMode)),
+            "Tool calls: live calls the tools; record also stores the results; stub calls none and takes "
+            "results from the recording or the case",
+            "as record; the config can set it per tool",
+        ),
+        Setting(
+            "results-dir",
+            FOLDER,
+            "Folder for run logs, with a folder in it for each agent",
+            ".evaltui/runs of the agent's folder",
+        ),
+        Setting(
+            "keep-runs",
+            COUNT,
+            "Number of runs to keep: when a run is over, older ones without a name are deleted",
+            "all",
+        ),
+    )
+}
+
+
+class SettingsError(ValueError):
+    """A table of settings that cannot be used, with every problem found; a line for each."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problem.located() for problem in problems))
+
+
+def run_settings(agent_dir: Path, given: Mapping[str, Any] | None = None) -> RunSettings:
+    """The settings of an agent: what is `given` with options, else the nearest table at or above its folder,
+    else the defaults.
+
+    `given` has options by the fields of `RunSettings`, None for those that nobody gave; a folder among them
+    is relative to the current one. Raises SettingsError for a table that is wrong.
+    """
+    of_project, problems = nearest_table(agent_folder(agent_dir))
+    settings = with_options(of_project, given or {})
+    # That of the table has been looked at.
+    if not problems and settings.results_dir is not None and (problem := _no_folder(settings.results_dir)):
+        problems = [Problem.error((), f"--results-dir: {problem}")]
+    if problems:
+        raise SettingsError(problems)
+    return settings
+
+
+def with_options(settings: RunSettings, given: Mapping[str, Any]) -> RunSettings:
+    """The settings with what is `given` instead, as far as that is not None."""
+    options = {one.attribute: given.get(one.attribute) for one in SETTINGS.values()}
+    asked = {name: value for name, value in options.items() if value is not None}
+    if folder := asked.get("results_dir"):
+        asked["results_dir"] = _place(folder).absolute()
+    return replace(settings, **asked)
+
+
+def nearest_table(folder: Path) -> tuple[RunSettings, list[Problem]]:
+    """The settings of the nearest table at or above a folder, and what is wrong there."""
+    folder = folder.resolve()
+    for path in (one / PROJECT_FILE for one in (folder, *folder.parents)):
+        settings, problems = read_table(path)
+        if settings is not None or problems:
+            return settings or RunSettings(), problems
+    return RunSettings(), []
+
+
+def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
+    """The settings in a pyproject.toml, and what is wrong there; None without a table."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        # A broken file of somebody else is not ours to complain about.
+        tables = tomllib.loads(text) if "evaltui" in text else {}
+    except (FileNotFoundError, NotADirectoryError):
+        return None, []
+    # A number of 5,000 digits is a ValueError, too.
+    except (OSError, ValueError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        return None, [Problem.error((), f"cannot be read: {reason}", file=str(path))]
+    tool = tables.get("tool")
+    if not isinstance(tool, dict) or "evaltui" not in tool:
+        return None, []
+    table = tool["evaltui"]
+    if not isinstance(table, dict):
+        wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
+        return None, [Problem.error((), wrong, file=str(path), line=_line(text, ()))]
+    problems = [
+        Problem.error((), problem, file=str(path), line=_line(text, (key,)))
+        for key, problem in _problems(table, path.parent)
+    ]
+    if problems:
+        return None, problems
+    values = {SETTINGS[key].attribute: value for key, value in table.items()}
+    if folder := values.get("results_dir"):
+        values["results_dir"] = path.parent / _place(folder)
+    if timeout := values.get("timeout"):
+        values["timeout"] = float(timeout)
+    return RunSettings(**values, file=path), []
+
+
+def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:
+    """What is wrong in a table of a folder, each with its key."""
+    for key, value in table.items():
+        place = f"tool.evaltui.{key}"
+        if (setting := SETTINGS.get(key)) is None:
+            known = did_you_mean(key, SETTINGS) or f". Known: {', '.join(SETTINGS)}"
+            yield key, f"{place} is unknown{known}"
+        elif not setting.kind.accepts(value):
+            yield key, f"{place} is {show_value(value)}. Give {setting.kind.wanted}"
+        elif setting.kind is FOLDER and (problem := _no_folder(folder / _place(str(value)))):
+            yield key, f"{place}: {problem}"
+
+
+def _line(text: str, keys: tuple[str, ...]) -> int | None:
+    """The line, from 1, at whose end the table has a key; None where the value goes on in further lines."""
+    name = keys[-1] if keys else "evaltui"
+    lines = text.split("\n")
+    for number in (number for number, line in enumerate(lines, 1) if name in line):
+        try:
+            found: Any = tomllib.loads("\n".join(lines[:number]))
+        except ValueError:
+            continue
+        for key in ("tool", "evaltui", *keys):
+            found = found.get(key) if isinstance(found, dict) else None
+        if found is not None:
+            return number
+    return None
+
+
+def _place(text: str | Path) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        # No such user: a name that begins with a tilde.
+        return Path(text)
+
+
+def _no_folder(folder: Path) -> str:
+    """Why logs cannot be kept in a folder, as far as that shows before a run; "" where they can."""
+    for one in (folder, *folder.parents):
+        try:
+            if one.exists():
+                return "" if one.is_dir() else f"{one} is not a folder"
+        except OSError as error:
+            return f"{cut(str(one), MAX_VALUE)}: {error.strerror or error}"
+    return ""

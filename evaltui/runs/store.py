@@ -1,0 +1,121 @@
+"""Where the runs of an agent are stored, and which stay."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from evaltui.files.atomic import saving_in, write_privately
+from evaltui.files.folders import agent_folder, make_own_folder, own_folder, place_in_repository
+from evaltui.files.run_settings import RunSettings
+
+SUFFIX = ".jsonl"
+_RUNS = "runs"
+_NAMES = "names.json"
+
+
+@dataclass(frozen=True)
+class RunStore:
+    """The runs of an agent: their logs, and the names that were given to them."""
+
+    agent_dir: Path
+    """Folder or file of the agent."""
+    results_dir: Path | None = None
+    """The folder that somebody chose for the runs of every agent; None for `.evaltui` of each."""
+
+    @classmethod
+    def of(cls, agent_dir: Path, settings: RunSettings) -> RunStore:
+        return cls(agent_dir, settings.results_dir)
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of the logs, whether or not there is one."""
+        if self.results_dir is None:
+            return own_folder(self.agent_dir) / _RUNS
+        # Agents of one repository, and of several, share a folder without sharing runs.
+        return self.results_dir / place_in_repository(agent_folder(self.agent_dir), self.results_dir)
+
+    def make(self) -> Path:
+        """The folder of the logs, created if missing. Raises OSError."""
+        if self.results_dir is None:
+            return make_own_folder(self.agent_dir, _RUNS)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return self.folder
+
+    def logs(self) -> list[Path]:
+        """The log of every run, the oldest one first."""
+        if self.results_dir is None and (own_folder(self.agent_dir).is_symlink() or self.folder.is_symlink()):
+            return []
+        # Ids begin with the time.
+        return sorted(path for path in self.folder.glob(f"*{SUFFIX}") if path.is_file())
+
+    def latest(self) -> Path | None:
+        return next(reversed(self.logs()), None)
+
+    def next_number(self) -> int:
+        """Number of the run that begins next, from 1: one more than that of the newest log.
+
+        Raises OSError.
+        """
+        logs = self.logs()
+        if not logs:
+            return 1
+        # Within a millisecond, ids do not tell which run came first.
+        moment = logs[-1].name.partition("-")[0]
+        numbers = [_number_of(log) for log in logs if log.name.startswith(moment)]
+        # Earlier versions did not number them.
+        return 1 + (max(numbers) or len(logs))
+
+    def names(self) -> dict[str, str]:
+        """The names that were given to runs, with the ids of these."""
+        try:
+            names = json.loads((self.folder / _NAMES).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return {str(name): str(run) for name, run in names.items()} if isinstance(names, dict) else {}
+
+    def name(self, run: str, name: str) -> None:
+        """Gives the run of an id a name, which another run that had it loses. Raises OSError."""
+        file = self.make() / _NAMES
+        # Another process may name a run meanwhile.
+        with saving_in([file]):
+            names = self.names() | {name: run}
+            write_privately(file, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
+
+    def prune(self, keep: int) -> None:
+        """Deletes the logs before the newest `keep`, but those of runs that have a name or still go on.
+
+        Raises OSError.
+        """
+        older = self.logs()[:-keep]
+        if not older:
+            return
+        with saving_in([self.folder / _NAMES]):
+            named = set(self.names().values())
+            for log in older:
+                if log.name.removesuffix(SUFFIX) not in named and not is_being_written(log):
+                    log.unlink(missing_ok=True)
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether the run of a log is still going on, in this process or in another one.
+
+    Not every file system can tell. Raises OSError for what cannot be opened.
+    """
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            return isinstance(error, BlockingIOError)
+    return False
+
+
+def _number_of(log: Path) -> int:
+    """Number in the header of a log; 0 for none."""
+    with log.open(encoding="utf-8", errors="replace") as file:
+        found = re.match(r'\{"kind":"header".*?"started":"[^"]*","number":(\d+)', file.readline())
+    return int(found[1]) if found else 0
