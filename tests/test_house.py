@@ -31,13 +31,14 @@ LINES_OF_A_SMALL_FILE = 40
 
 # What is imported under a name that is not its distribution's.
 DISTRIBUTIONS = {
+    "agents": "openai-agents",
     "dotenv": "python-dotenv",
     "google.adk": "google-adk",
     "google.genai": "google-genai",
     "opentelemetry": "opentelemetry-api",
 }
 # Agents bring them: they are never installed for evaltui.
-FRAMEWORKS = {"langchain-core", "langgraph", "pydantic-ai"}
+FRAMEWORKS = {"langchain-core", "langgraph", "openai", "openai-agents", "pydantic-ai"}
 
 
 @cache

@@ -88,6 +88,7 @@ def _trees(paths: list[Path]) -> Iterator[tuple[Path, ast.Module]]:
 # By what their agents import.
 _FRAMEWORKS = {
     "google.adk": "ADK agent",
+    "agents": "OpenAI agent",
     "pydantic_ai": "Pydantic AI agent",
     "langgraph": "LangGraph graph",
     "langchain": "LangGraph graph",

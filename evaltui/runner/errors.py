@@ -30,6 +30,8 @@ _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 100_000
 # Exceptions that were raised while others were handled, which a report has of one error.
 _MOST_EXCEPTIONS = 50
+# Libraries of the Pythons that other agents run in.
+_LIBRARY_FOLDERS = re.compile(r"/(?:(?:site|dist)-packages|lib(?:64)?/python3\.\d+)/")
 LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in _LIBRARY_NAMES})
 
 
@@ -38,6 +40,8 @@ def is_own_code(filename: str) -> bool:
     if filename.startswith("<"):
         return False
     path = Path(filename).resolve()
+    if _LIBRARY_FOLDERS.search(str(path)):
+        return False
     return not any(path.is_relative_to(place) for place in (*LIBRARIES, _HERE))
 
 

@@ -44,6 +44,7 @@ def import_agent(agent_dir: Path, module: str = "") -> Any:
 
 # What is to be installed where a module of a framework is missing.
 _PACKAGES = {
+    "agents": "openai-agents",
     "google": "google-adk",
     "langgraph": "langgraph",
     "pydantic_ai": "pydantic-ai",
@@ -188,8 +189,14 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
         from .adapters.adk import AdkAdapter
 
         return AdkAdapter(found, agent_name)
+    if framework == "openai-agents":
+        from .adapters.openai_agents import OpenAIAgentsAdapter
+
+        return OpenAIAgentsAdapter(found, agent_name)
     if agent_name is not None:
-        raise AgentLoadError(f"--agent {agent_name}: only google-adk agents have sub-agents")
+        raise AgentLoadError(
+            f"--agent {agent_name}: only agents of google-adk and openai-agents have sub-agents"
+        )
     if framework == "native":
         from .adapters.native import NativeAdapter
 
@@ -204,12 +211,14 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
         return FunctionAdapter(found, getattr(found, "__name__", type(found).__name__))
     raise AgentLoadError(
         f"root_agent is a {type(found).__name__}, which evaltui cannot drive: it takes a google-adk agent "
-        "or App, an agent of Pydantic AI, an evaltui.Agent, or a callable root_agent(message, session)"
+        "or App, an agent of the OpenAI Agents SDK or of Pydantic AI, an evaltui.Agent, or a callable "
+        "root_agent(message, session)"
     )
 
 
 # Where the classes of agents come from.
 _HOMES = {
+    "agents.agent": "openai-agents",
     "google.adk": "adk",
     "pydantic_ai": "pydantic-ai",
     f"{__package__}.native.agent": "native",
@@ -221,5 +230,6 @@ def _framework(found: Any) -> str:
     for kind in type(found).__mro__:
         for home, framework in _HOMES.items():
             if f"{kind.__module__}.".startswith(f"{home}."):
-                return framework
+                # A module of the user's own may be called like that.
+                return framework if framework != "openai-agents" or hasattr(kind, "as_tool") else "other"
     return "other"

@@ -27,6 +27,7 @@ FRAMEWORKS = {
     "native": "native agent",
     "function": "function",
     "langgraph": "LangGraph graph",
+    "openai-agents": "OpenAI agent",
     "pydantic-ai": "Pydantic AI agent",
 }
 _GAP = ("   ", "")

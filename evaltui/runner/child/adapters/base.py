@@ -180,8 +180,8 @@ class AgentSession(Protocol):
         """
         ...
 
-    async def state(self) -> Json:
-        """The session state now."""
+    async def state(self) -> Json | None:
+        """The session state now; None where nobody knows."""
         ...
 
     async def close(self) -> None: ...

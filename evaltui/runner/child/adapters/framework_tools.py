@@ -70,15 +70,19 @@ async def call_tool(
     write: _Write,
     read: Callable[[ToolCall], Any],
     seconds: MutableMapping[str, float],
+    recorded: bool = True,
 ) -> Any:
     """What `call` returns, or what was recorded where the tool is stubbed.
 
     `write` says what is recorded of a call, `read` makes the framework's own result of that, or of a
     response that the case itself has, and does to the state what the call did. What happens inside is nested
-    in the call; how long it took is put into `seconds` by its id. Raises NotRecordedError, and what the tool
-    raises or raised.
+    in the call; how long it took is put into `seconds` by its id. Without `recorded` the call is neither
+    recorded nor stubbed unless the config names the tool: it is a part of the agent, whose own calls are.
+    Raises NotRecordedError, and what the tool raises or raised.
     """
     recorder = current_call_recorder.get()
+    if recorder is not None and not recorded and name not in recorder.modes.by_tool:
+        recorder = None
     exchange = recorder.tool_call(name, args, call_id) if recorder else None
     token, started = nested_in.set(call_id), time.perf_counter()
     try:

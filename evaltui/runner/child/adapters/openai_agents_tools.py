@@ -1,0 +1,168 @@
+"""Function tools of the Agents SDK: what they are, and each call of one through the call recorder."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from agents import FunctionTool, Handoff, ItemHelpers, ToolErrorFormatterArgs, handoff
+from agents.tool_context import ToolContext
+
+from ....core.model.events import Json
+from ....core.recordings.entry import ToolCall
+from ...call_recorder import ToolOutcome
+from ...errors import describe_error
+from .base import ToolInfo, current_reporter, nested_in, removed_keys, state_delta
+from .framework_tools import call_tool, response_of, result_of
+from .openai_agents_items import arguments_of
+from .openai_agents_log import ConversationLog, current_log
+
+_Invoke = Callable[..., Awaitable[Any]]
+
+# What the SDK shows of a result to a model, where that is not the text of what is recorded.
+_SHOWN = "shown"
+# The call that is running: a subclass calls its parent's method, which is the same call.
+_running: ContextVar[object] = ContextVar("evaltui_agents_tool_call", default=None)
+_WATCHED = "__evaltui_watched__"
+
+
+def watch_tool(tool: object) -> None:
+    """From now on, calls of the tool go through their task's call recorder.
+
+    Where the SDK calls an object of its own that wraps the function, the class of that object is watched: the
+    SDK looks at the object, and its kind, when it decides on approvals.
+    """
+    if not isinstance(tool, FunctionTool):
+        return
+    invoke = tool.on_invoke_tool
+    if inspect.isroutine(invoke):
+        if not hasattr(invoke, _WATCHED):
+            tool.on_invoke_tool = _watched(invoke, lambda args: args)
+    elif not hasattr(type(invoke).__call__, _WATCHED):
+        type(invoke).__call__ = _watched(type(invoke).__call__, lambda args: args[1:])
+
+
+def _watched(invoke: _Invoke, given: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> _Invoke:
+    @functools.wraps(invoke)
+    async def watched(*args: Any) -> Any:
+        context, arguments = given(args)
+        log = current_log.get()
+        if log is None or not isinstance(context, ToolContext) or _running.get() is context:
+            return await invoke(*args)
+        token = _running.set(context)
+        try:
+            return await _call(log, context, arguments, functools.partial(invoke, *args))
+        finally:
+            _running.reset(token)
+
+    setattr(watched, _WATCHED, True)
+    return watched
+
+
+async def _call(
+    log: ConversationLog, context: ToolContext[Any], arguments: str, invoke: Callable[[], Awaitable[Any]]
+) -> Any:
+    tool, event_id = _tool_of(context), log.event_id(context.tool_call_id)
+    before = log.context.state() or {}
+
+    def write(*, result: Any = None, error: Exception | None = None) -> ToolOutcome:
+        after = log.context.state() or {}
+        removed = removed_keys(before, after)
+        changed = {key: one for key, one in state_delta(before, after).items() if key not in removed}
+        if error is not None:
+            return ToolOutcome(error=error, state=changed, removed=removed)
+        shown = _shown(context, result) if tool is None or tool.output_json_schema is None else {}
+        return ToolOutcome(response_of(result), state=changed, removed=removed, actions=shown)
+
+    return await call_tool(
+        context.tool_name,
+        arguments_of(arguments),
+        event_id,
+        invoke,
+        write=write,
+        read=functools.partial(_read, log, event_id),
+        seconds=log.seconds,
+        recorded=tool is None or agent_in(tool) is None,
+    )
+
+
+def _tool_of(context: ToolContext[Any]) -> FunctionTool | None:
+    tools = () if context.agent is None else context.agent.tools
+    return next(
+        (one for one in tools if isinstance(one, FunctionTool) and one.name == context.tool_name), None
+    )
+
+
+def _shown(context: ToolContext[Any], result: Any) -> Json:
+    """The text of a result that a model sees, where that is not the one of what is recorded."""
+    if context.tool_call is None:
+        return {}
+    of_result, of_recorded = (
+        ItemHelpers.tool_call_output_item(context.tool_call, one)["output"]
+        for one in (result, result_of(response_of(result)))
+    )
+    return {_SHOWN: of_result} if isinstance(of_result, str) and of_result != of_recorded else {}
+
+
+def _read(log: ConversationLog, event_id: str, recorded: ToolCall) -> Any:
+    log.context.change(recorded.state, recorded.removed)
+    given = recorded.actions.get(_SHOWN, result_of(recorded.result))
+    log.recorded[event_id] = given, recorded.result
+    return given
+
+
+def report_error(args: ToolErrorFormatterArgs[Any]) -> None:
+    """The SDK's own hook for what a tool raised: the model is told as little as without it."""
+    reporter = current_reporter.get()
+    if reporter is not None and args.error is not None:
+        agent = getattr(getattr(args.run_context, "agent", None), "name", "")
+        reporter.event("error", agent=agent, data=describe_error(args.error), parent=nested_in.get() or "")
+
+
+def agent_in(tool: object) -> Any:
+    """The agent that a tool is made of, None for any other tool."""
+    return getattr(tool, "_agent_instance", None)
+
+
+def functions_of(agents: Iterable[Any]) -> dict[str, Any]:
+    """The functions that tools are made of, by the tools' names; of two of one name the first agent's."""
+    found: dict[str, Any] = {}
+    for agent in agents:
+        for tool in agent.tools:
+            if (function := getattr(tool, "__wrapped__", None)) is not None:
+                found.setdefault(tool.name, function)
+    return found
+
+
+def describe_tools(agent: Any) -> Iterator[ToolInfo]:
+    """The tools of an agent and its hand-offs, as they are declared to its model."""
+    for tool in agent.tools:
+        schema = tool.params_json_schema if isinstance(tool, FunctionTool) else None
+        yield ToolInfo(str(tool.name), getattr(tool, "description", None) or "", schema)
+    for one in agent.handoffs:
+        made = one if isinstance(one, Handoff) else handoff(one)
+        yield ToolInfo(made.tool_name, made.tool_description, made.input_json_schema)
+
+
+def agents_below(agent: Any) -> list[Any]:
+    """The agents that an agent hands over to and those that are its tools, each once, and theirs."""
+    found: list[Any] = []
+    waiting = [agent]
+    while waiting:
+        above = waiting.pop(0)
+        for one in (*map(_target, above.handoffs), *map(agent_in, above.tools)):
+            if one is not None and one is not agent and all(one is not other for other in found):
+                found.append(one)
+                waiting.append(one)
+    return found
+
+
+def _target(one: Any) -> Any:
+    """The agent of a hand-off, None where nobody holds it any more."""
+    if not isinstance(one, Handoff):
+        return one
+    held = getattr(one, "_agent_ref", None)
+    return None if held is None else held()

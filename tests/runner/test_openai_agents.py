@@ -1,0 +1,278 @@
+"""Agents of the OpenAI Agents SDK, with a model that answers by rules, in an environment of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from framework_hosts import recording, responds, talker
+
+DESK = Path(__file__).with_name("openai_desk") / "agent.py"
+IMAGE = {"inline_data": {"mime_type": "image/png", "data": "aW1hZ2U_"}}
+
+
+def confirms(talk: Any, **response: Any) -> dict[str, Any]:
+    """The response to the confirmation that a conversation waits for."""
+    call = talk.of("tool_call")[-1].content["parts"][0]["function_call"]
+    return responds(call["id"], call["name"], {"confirmed": True} | response)
+
+
+async def talks(folder: Path) -> SimpleNamespace:
+    made = SimpleNamespace()
+    async with talker(folder, DESK.read_text()) as desk:
+        made.info = desk.info
+        made.two = await desk.talk("order", "hello", state={"known": 1})
+        made.on = await desk.talk("order", state={"known": 1}, past=made.two.past())
+        made.thought = await desk.talk("think")
+        made.thought_on = await desk.talk("hello", past=made.thought.past())
+        made.boom = await desk.talk("boom")
+        made.fail = await desk.talk("fail")
+        made.nested = await desk.talk("translate")
+        made.guarded = await desk.talk("weather")
+        made.loop = await desk.talk("loop")
+        made.search = await desk.talk("search")
+        made.receipt = await desk.talk("receipt", "and now?")
+        made.receipt_on = await desk.talk("and now?", past=made.receipt.past())
+        made.bulk = await desk.talk("bulk")
+        made.asked = await desk.talk("refund")
+        made.approved = await desk.talk(confirms(made.asked), past=made.asked.past())
+        reason = confirms(made.asked, confirmed=False, payload="too late")
+        made.rejected = await desk.talk(reason, past=made.asked.past())
+        made.at_once = await desk.talk("refund", responds("confirm-call_x", "adk_request_confirmation", {}))
+        made.put_aside = await desk.talk("never mind", past=made.asked.past())
+        unknown = [{**step, "framework": None} for step in made.asked.past()]
+        made.unknown = await desk.talk(confirms(made.asked), past=unknown)
+        made.image = await desk.talk({"role": "user", "parts": [{"text": "see"}, IMAGE]})
+        made.late = await desk.talk("wait", timeout=0.5)
+        made.others = await asyncio.gather(
+            *(desk.talk(f"order {n}", "both", state={"n": n}) for n in range(8))
+        )
+        said = ("both", "boom", "translate", "think")
+        made.recorded = await desk.talk(*said, recorded=recording("record", "record"))
+        kept = json.loads(json.dumps(made.recorded.lines))
+        made.replayed = await desk.talk(*said, recorded=recording("replay", "stub", kept))
+        made.missed = await desk.talk("order", recorded=recording("replay", "stub", kept))
+        made.again = await desk.talk(*said, "order", recorded=recording("auto", "live", kept))
+    return made
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    return asyncio.run(talks(tmp_path_factory.mktemp("openai_agents")))
+
+
+def test_what_is_known_of_the_agent(made):
+    info = made.info
+    assert (info["name"], info["framework"], info["model"]) == ("desk", "openai-agents", "scripted")
+    assert set(info["sub_agents"]) == {"refunds", "bulk", "receipts", "translator"}
+    tools = {tool["name"]: tool for tool in info["tools"]}
+    assert {"find_order", "translate", "transfer_to_refunds"} < tools.keys()
+    assert tools["find_order"]["description"] == "Finds an order."
+    assert tools["find_order"]["parameters"]["properties"]["order_id"]["type"] == "integer"
+    assert info["places"]["find_order"][0].endswith("bot/agent.py")
+    assert info["places"]["pay_back"][0].endswith("bot/agent.py")
+    assert "translate" not in info["places"]
+
+
+def test_a_turn_is_told_step_by_step(made):
+    first = [event for event in made.two.events if event.turn == 0 and event.agent != "guard"]
+    assert [event.kind for event in first] == [
+        "user",
+        "model_request",
+        "model_response",
+        "tool_call",
+        "tool_result",
+        "state",
+        "model_request",
+        "model_response",
+        "text",
+    ]
+    assert {event.agent for event in first[1:]} == {"desk"}
+    request, response, _, result = first[1:5]
+    assert request.data["system_instruction"] == "You are a desk."
+    assert request.data["tools"][0]["name"] == "find_order"
+    assert request.data["contents"] == [{"role": "user", "parts": [{"text": "order"}]}]
+    assert response.usage == {
+        "prompt_token_count": 100,
+        "candidates_token_count": 12,
+        "thoughts_token_count": 8,
+        "cached_content_token_count": 64,
+        "total_token_count": 120,
+    }
+    assert result.duration > 0
+    assert first[5].data["delta"] == {"last": 7}
+    assert made.two.calls() == [("find_order", {"order_id": 7})]
+    assert made.two.results() == [{"id": 7, "state": "shipped"}]
+    assert made.two.texts() == ["order: id=7 state='shipped'", "You said 'hello'."]
+    assert made.two.state == {"known": 1, "last": 7}
+
+
+def test_a_conversation_goes_on_after_its_past(made):
+    assert (made.on.texts(), made.on.state) == (["order: id=7 state='shipped'"], {"known": 1, "last": 7})
+    first, second = (event.data for event in made.on.of("model_request") if event.agent == "desk")
+    kinds = [kind for content in first["contents"] for part in content["parts"] for kind in part]
+    assert kinds == ["text", "function_call", "function_response", "text", "text", "text", "text"]
+    assert (second["contents_before"], len(second["contents"])) == (7, 2)
+
+
+def test_thoughts_are_kept_as_the_model_wants_them_back(made):
+    (thought,) = made.thought.of("text")[0].content["parts"]
+    assert thought == {"text": "The user wants me to think.", "thought": True}
+    assert made.thought.texts() == ["think: id=3 state='shipped'"]
+    kept = [item for step in made.thought.past() for item in (step.get("framework") or {}).get("items", ())]
+    assert [item["type"] for item in kept] == ["reasoning", "function_call"]
+    assert kept[0]["encrypted_content"] == "opaque"
+    (asked,) = (event for event in made.thought_on.of("model_request") if event.agent == "desk")
+    assert asked.data["contents"][1]["parts"] == [thought]
+
+
+def test_an_exception_of_a_tool_that_the_model_is_told_of_is_an_event(made):
+    (error,) = made.boom.of("error", nested=True)
+    assert (error.data["type"], error.data["message"]) == ("KeyError", "'order 7'")
+    assert error.data["where"].endswith("in boom")
+    assert error.parent == made.boom.of("tool_call")[0].id
+    assert "An error occurred" in made.boom.results()[0]["result"]
+    assert made.boom.error is None
+
+
+def test_an_exception_that_ends_the_run_has_its_own_traceback(made):
+    error = made.fail.error
+    assert (error.type, error.message) == ("UserError", "Error running tool fail: 'order 7'")
+    assert error.where.endswith("in fail")
+    assert "KeyError: 'order 7'" in error.traceback
+    assert made.fail.calls() == [("remember", {"note": "before"}), ("fail", {"order_id": 7})]
+    assert made.fail.results() == [{"result": "kept"}]
+
+
+def test_an_agent_that_is_a_tool_is_nested_in_its_call(made):
+    (outer,) = made.nested.of("tool_call")
+    inner = made.nested.of("tool_call", nested=True) + made.nested.of("text", nested=True)
+    assert [(event.agent, event.parent) for event in inner] == [("translator", outer.id)] * 2
+    assert made.nested.of("model_request", nested=True)[0].agent == "translator"
+    assert made.nested.results() == [{"result": "auf Deutsch: kept"}]
+    assert made.nested.texts() == ["translate: auf Deutsch: kept"]
+    assert made.nested.state == {"notes": ["hello"]}
+
+
+def test_a_guardrail_that_trips_is_the_error_of_the_sdk(made):
+    assert made.guarded.error.type == "InputGuardrailTripwireTriggered"
+    assert "run_input_guardrails" in made.guarded.error.traceback
+    # Its own agent says nothing to the user.
+    assert {event.kind for event in made.guarded.events if event.agent == "guard"} == {
+        "model_request",
+        "model_response",
+    }
+
+
+def test_an_endless_loop_ends_as_the_sdk_ends_it(made):
+    assert made.loop.error.type == "MaxTurnsExceeded"
+    assert len(made.loop.results()) == 10
+
+
+def test_what_openai_runs_itself_is_a_call_with_its_result(made):
+    query = {"type": "search", "query": "news"}
+    assert made.search.calls() == [("web_search", {"action": query})]
+    assert made.search.results() == [{"status": "completed"}]
+    assert made.search.texts() == ["Nothing new."]
+
+
+def test_a_hand_off_is_a_transfer_and_the_next_turn_is_of_the_agent_that_took_over(made):
+    assert made.receipt.calls() == [("transfer_to_receipts", {})]
+    assert made.receipt.results() == [{"result": '{"assistant": "receipts"}'}]
+    (transfer,) = made.receipt.of("transfer")
+    assert (transfer.agent, transfer.data["to"]) == ("desk", "receipts")
+    answer = '{"id": 7, "state": "paid"}'
+    assert [(event.agent, event.turn) for event in made.receipt.of("text")] == [
+        ("receipts", 0),
+        ("receipts", 1),
+    ]
+    assert made.receipt.texts() == [answer, answer]
+    assert (made.receipt_on.texts(), made.receipt_on.of("text")[0].agent) == ([answer], "receipts")
+
+
+def test_a_result_of_a_tool_can_be_the_response(made):
+    assert (made.bulk.texts(), made.bulk.of("text")[0].data["final"]) == (["kept"], True)
+
+
+def test_a_call_that_needs_approval_waits_for_a_person(made):
+    asked = made.asked.of("tool_call")[-1]
+    call = asked.content["parts"][0]["function_call"]
+    assert call["name"] == "adk_request_confirmation"
+    assert call["args"]["originalFunctionCall"]["name"] == "pay_back"
+    assert asked.data["long_running"] == [call["id"]]
+    assert (made.asked.state, len(made.asked.results())) == ({}, 1)
+    # In a conversation that begins where it waits.
+    assert made.approved.results() == [{"result": "paid back 7"}]
+    assert made.approved.texts() == ["Refund: paid back 7."]
+    assert made.approved.state == {"paid_back": 7}
+    assert made.rejected.texts() == ["Refund: too late."]
+    assert made.rejected.state == {}
+
+
+def test_a_response_goes_to_the_call_that_waits(made):
+    # By the id of a recorded case, in a run; without `confirmed` it is a rejection.
+    assert made.at_once.results()[-1] == {"result": "Tool execution was not approved."}
+
+
+def test_after_another_message_nothing_waits(made):
+    assert (made.put_aside.error, made.put_aside.texts()) == (None, ["All right."])
+    (asked,) = made.put_aside.of("model_request")
+    kinds = [kind for content in asked.data["contents"] for part in content["parts"] for kind in part]
+    assert kinds == ["text", "function_call", "function_response", "text"]
+
+
+def test_a_response_that_no_run_waits_for_is_refused(made):
+    assert made.unknown.error.type == "ValueError"
+    assert made.unknown.error.message.startswith("no run of the agent waits for this response")
+
+
+def test_an_image_reaches_the_model(made):
+    assert made.image.texts() == ["You said 'see input_image'."]
+
+
+def test_a_time_out_says_where_the_agent_was(made):
+    assert made.late.error.message.startswith("no response within 0.5 s")
+    assert made.late.error.where.endswith("in wait")
+
+
+def test_conversations_side_by_side_do_not_mix(made):
+    for number, talk in enumerate(made.others):
+        assert talk.state == {"n": number, "last": 7, "notes": ["both"]}
+        assert talk.texts()[0].startswith(f"order {number}: ")
+        assert [name for name, _ in talk.calls()] == ["find_order", "find_order", "remember"]
+
+
+def test_a_replay_asks_no_model_and_calls_no_tool(made):
+    replayed = made.replayed
+    assert replayed.error is None
+    assert replayed.texts() == made.recorded.texts()
+    assert (replayed.results(), replayed.state) == (made.recorded.results(), made.recorded.state)
+    assert made.recorded.state == {"last": 3, "notes": ["both", "hello"]}
+    asked = replayed.of("model_request") + replayed.of("model_request", nested=True)
+    assert len(asked) == 14
+    assert all(event.data["replayed"] for event in asked)
+    # An agent that is a tool runs, and its own tools are stubbed.
+    stubbed = [event.data.get("stubbed") for event in replayed.of("tool_result")]
+    assert stubbed == ["recording", "recording", "recording", None, "recording"]
+    assert replayed.of("tool_result", nested=True)[0].data["stubbed"] == "recording"
+
+
+def test_what_was_recorded_is_readable_and_has_no_random_ids(made):
+    text = json.dumps(made.recorded.lines)
+    assert '"recorded-1"' in text
+    assert "call_" not in text.replace("call_id", "").replace("_call", "")
+
+
+def test_a_request_that_was_not_recorded_is_named(made):
+    assert made.missed.error.type == "NotRecordedError"
+    assert "the model call of guard in turn 1 is not in a.jsonl" in made.missed.error.message
+
+
+def test_what_is_missing_is_asked_for(made):
+    asked = [event.data.get("replayed", False) for event in made.again.of("model_request")]
+    assert (asked.count(True), asked.count(False)) == (12, 3)
+    assert made.again.texts()[-1] == "order: id=7 state='shipped'"
