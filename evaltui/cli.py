@@ -106,7 +106,7 @@ def _migrate(options: argparse.Namespace) -> int:
 def _metrics(options: argparse.Namespace) -> int:
     from evaltui.commands.metrics import metrics
 
-    return metrics(options.place, options.url)
+    return metrics(options)
 
 
 def _runs(options: argparse.Namespace) -> int:
@@ -149,20 +149,21 @@ def _open_workbench(options: argparse.Namespace) -> int:
     if not options.agent_dir.exists():
         return _unknown(str(options.agent_dir))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        agent = options.url or options.agent_dir
+        agent = options.url or (f"-m {options.module}" if options.module else options.agent_dir)
         return fail(f"the workbench needs a terminal. `evaltui run {agent}` runs eval sets without one")
     # Until all is loaded there is no garbage to be looked for among it, again and again.
     gc.disable()
+    from evaltui.files.agent_address import AgentAddress
+    from evaltui.files.interpreters import OWN
     from evaltui.tui.app import open_workbench
 
+    agent = AgentAddress(options.agent_dir, options.agent, OWN, options.module, options.url, options.headers)
     return open_workbench(
-        options.agent_dir,
+        agent,
         options.set,
         watch=options.watch,
         config=options.config,
         options=vars(options),
-        url=options.url,
-        headers=options.headers,
     )
 
 

@@ -42,6 +42,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
     parser.add_argument(
         "agent_dir", nargs="?", default=Path(), type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR
     )
+    _add_agent_name(parser)
     parser.add_argument("--set", metavar="NAME", help="Select this eval set (id or file)")
     parser.add_argument(
         "--watch", action="store_true", help="Start in watch mode: a save runs affected cases"
@@ -75,7 +76,7 @@ def run_parser() -> Parser:
         "evaluated but no failure, 130 interrupted.",
     )
     add = parser.add_argument
-    add("agent_dir", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
+    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
     add(
         "selectors",
         nargs="*",
@@ -86,7 +87,7 @@ def run_parser() -> Parser:
     add("--initial-session", type=Path, metavar="FILE", help="Session for .test.json files in the old format")
     add("--runs", type=count, metavar="N", help="Run each case N times (default: as in the config, else 1)")
     add("--pass-if", type=pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
-    add("--agent", metavar="NAME", help="Run this sub-agent instead of the root agent")
+    _add_agent_name(parser)
     _add_settings(parser, *SETTINGS)
     _add_network(parser)
     _add_reporting(parser)
@@ -124,6 +125,15 @@ def _add_reporting(parser: Parser) -> None:
     add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")
 
 
+def _add_agent_name(parser: Parser) -> None:
+    parser.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="One of the agents in the folder, by its path or the end of it; of one agent, a sub-agent "
+        "instead of the root agent",
+    )
+
+
 def _add_settings(parser: Parser, *names: str) -> None:
     """Options for run-wide settings, which `[tool.evaltui]` has, too."""
     for name in names:
@@ -152,6 +162,13 @@ def _add_network(parser: Parser) -> None:
 
 
 def _add_home(parser: Parser) -> None:
+    """Options of agents that no path names."""
+    parser.add_argument(
+        "-m",
+        dest="module",
+        metavar="MODULE",
+        help="Agent by its dotted name instead of AGENT_DIR: a package or module, or module:attribute",
+    )
     parser.add_argument(
         "--home",
         type=Path,
@@ -198,8 +215,8 @@ def record_parser() -> Parser:
 def _add_agent(parser: Parser) -> None:
     """Arguments that name an agent and the session of a conversation with it."""
     add = parser.add_argument
-    add("agent_dir", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
-    add("--agent", metavar="NAME", help="Chat with this sub-agent instead of the root agent")
+    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
+    _add_agent_name(parser)
     add(
         "--initial-session",
         type=Path,
@@ -284,7 +301,7 @@ def runs_parser() -> Parser:
         epilog="Exit codes: 0 listed or named, 2 usage error.",
     )
     add = parser.add_argument
-    add("agent_dir", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
+    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
     add("--name", nargs=2, metavar=("RUN", "NAME"), help="Name a run instead of listing runs")
     _add_home(parser)
     _add_settings(parser, "results-dir")

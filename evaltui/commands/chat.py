@@ -38,7 +38,7 @@ _HOW = "ctrl+d ends, ctrl+c cancels the turn, \\ at the end continues a line"
 def chat(options: argparse.Namespace) -> int:
     """Talk until the end of the input; 3 where a turn failed."""
     try:
-        require_one_agent(options.agent_dir, options.url)
+        require_one_agent(options)
         session = read_initial_session(options.initial_session)
         settings = host_settings(options)
     except (UsageError, EvalSetError) as error:

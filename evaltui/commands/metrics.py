@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,19 +34,20 @@ _BESIDE_THESE = (
 )
 
 
-def metrics(place: Path | None, url: str) -> int:
+def metrics(options: argparse.Namespace) -> int:
     """Print name, range, meaning and needs of every metric, and why it cannot run here where it cannot.
 
-    With an agent's folder or the file of a set, first what its configs ask for; `place` of an agent with a
-    `url` is its home. 2 for what cannot be read.
+    With an agent or the file of a set as the `place`, first what its configs ask for. 2 for what cannot be
+    read.
     """
     cells = min(width(), MAX_WIDTH)
+    place: Path | None = options.place
     if place is None:
         write_lines(_table(facts_of(Path()), cells))
         return 0
     try:
-        agent_dir, sets = _agent_and_sets(place, url)
-        agent = AgentAddress(agent_dir, interpreter=find_interpreter(agent_dir), url=url)
+        agent_dir, sets = _agent_and_sets(place, options)
+        agent = AgentAddress(agent_dir, None, find_interpreter(agent_dir), options.module, options.url)
     except (UsageError, EvalSetError, InterpreterError, SettingsError) as error:
         return complain("metrics", error)
     from evaltui.runner.plan import RunPlan
@@ -56,7 +58,7 @@ def metrics(place: Path | None, url: str) -> int:
     return 0
 
 
-def _agent_and_sets(place: Path, url: str) -> tuple[Path, list[SetPlan]]:
+def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, list[SetPlan]]:
     # Eval sets are models, which the table alone does without.
     from evaltui.runs.sets import FileSets
 
@@ -66,7 +68,7 @@ def _agent_and_sets(place: Path, url: str) -> tuple[Path, list[SetPlan]]:
             raise UsageError(f"{place} does not exist")
         above = (folder for folder in place.resolve().parents if is_agent(folder))
         return next(above, place.parent), [sets.open(place).plan()]
-    require_one_agent(place, url)
+    require_one_agent(options)
     return place, [sets.open(eval_set.path).plan() for eval_set in open_workspace(place).sets]
 
 

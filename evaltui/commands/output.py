@@ -94,7 +94,9 @@ def agent_of(options: argparse.Namespace) -> AgentAddress:
         interpreter = find_interpreter(options.agent_dir, options.python)
     except (InterpreterError, SettingsError) as error:
         raise UsageError(str(error)) from error
-    return AgentAddress(options.agent_dir, options.agent, interpreter, options.url, options.headers)
+    return AgentAddress(
+        options.agent_dir, options.agent, interpreter, options.module, options.url, options.headers
+    )
 
 
 def settings_of(options: argparse.Namespace) -> RunSettings:
@@ -112,20 +114,22 @@ def complain(command: str, problem: object) -> int:
     return WRONG_USE
 
 
-def require_one_agent(agent_dir: Path, url: str) -> None:
+def require_one_agent(options: argparse.Namespace) -> None:
     """Raises UsageError for what does not exist, and for a folder that is no agent, naming those it holds.
 
-    Nothing of an agent with a `url` needs to be there.
+    Of an agent with a URL or a dotted name, the folder need not look like one.
     """
-    if url:
+    if options.url or options.module:
         return
+    agent_dir: Path = options.agent_dir if "agent_dir" in options else options.place
     if not agent_dir.exists():
         raise UsageError(f"{agent_dir} does not exist{meant_url(str(agent_dir))}")
     agents = [str(agent_dir / name) for name in agents_in(agent_dir)]
     if len(agents) == 1:
         raise UsageError(f"{agent_dir} is the parent of an agent; use {agents[0]}")
     if agents:
-        raise UsageError(f"{agent_dir} has several agents: {', '.join(agents)}. Name one of them")
+        also = ", or give its name with --agent" if "agent" in options else ""
+        raise UsageError(f"{agent_dir} has several agents: {', '.join(agents)}. Name one of them{also}")
     if not may_be_agent(agent_dir):
         raise UsageError(f"{agent_dir} has no agent: agent.py, __init__.py or root_agent.yaml is missing")
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from evaltui.commands.addressing import settle_address
 from evaltui.commands.output import WRONG_USE
-from evaltui.files.remote_address import checked_headers, checked_url, is_url
+from evaltui.files.remote_address import is_url
 from evaltui.files.run_settings import COUNT, FOLDER, SECONDS
 from evaltui.text.values import MAX_VALUE, cut
 
@@ -22,7 +23,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("-h", "--help", action="help", help="Show this help")
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
-        """The options; of an agent behind a network, `url` is its address and `agent_dir` its home.
+        """The options, with the agent that they name: see `settle_address`.
 
         Ends the program where they cannot be used.
         """
@@ -50,30 +51,6 @@ class Parser(argparse.ArgumentParser):
 def agent_word(text: str) -> str | Path:
     """The agent that a word names: its URL, or its folder or file."""
     return text if is_url(text) else Path(text)
-
-
-def settle_address(options: argparse.Namespace) -> None:
-    """Has `url` and `headers` of an agent behind a network, and its home as its folder.
-
-    Raises ValueError.
-    """
-    place = "agent_dir" if "agent_dir" in options else "place"
-    word = getattr(options, place)
-    given = getattr(options, "header_env", ())
-    options.url, options.headers = "", ()
-    if not isinstance(word, str):
-        if options.home is not None or given:
-            option = "--home" if options.home is not None else "--header-env"
-            raise ValueError(f"{option} needs an agent with a URL, such as http://127.0.0.1:8000/my_app")
-        return
-    options.url = checked_url(word)
-    if getattr(options, "agent", None) is not None:
-        raise ValueError("--agent: an agent behind a network is run as it is served")
-    home = options.home or Path()
-    if not home.is_dir():
-        raise ValueError(f"--home: {home} is not a folder")
-    options.headers = checked_headers(given, home)
-    setattr(options, place, home)
 
 
 def pass_if(text: str) -> str | float:

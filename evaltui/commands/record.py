@@ -96,7 +96,7 @@ def _never_passes(path: Path, case: Json) -> str:
 def _prepare(options: argparse.Namespace) -> _Recording:
     """Raises UsageError or EvalSetError for what could not be recorded, before the agent is started."""
     agent_dir: Path = options.agent_dir
-    require_one_agent(agent_dir, options.url)
+    require_one_agent(options)
     if not options.case:
         raise UsageError("--case: Case id is missing")
     messages = _messages(options.turns)

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     """Run what the options select and report; returns the exit code."""
     try:
         targets = parse_targets(options.report)
-        require_one_agent(options.agent_dir, options.url)
+        require_one_agent(options)
         if options.watch:
             from evaltui.commands.watch import watch
 

@@ -43,7 +43,7 @@ def runs(options: argparse.Namespace) -> int:
     """Print the newest runs, the newest first, or name one; 2 where there is no such agent or run."""
     agent_dir: Path = options.agent_dir
     try:
-        require_one_agent(agent_dir, options.url)
+        require_one_agent(options)
         store = RunStore.of(agent_dir, settings_of(options))
         if options.name:
             run, name = options.name
@@ -142,7 +142,7 @@ def _open(options: argparse.Namespace, store: RunStore, ref: str) -> KeptRun:
         return open_run(find_run(store, ref))
     except SelectionError:
         # Above an agent there are no runs of it.
-        require_one_agent(options.agent_dir, options.url)
+        require_one_agent(options)
         raise
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from error

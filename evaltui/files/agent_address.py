@@ -18,6 +18,8 @@ class AgentAddress:
     """The agent below the root agent that is run as the root; None for the root itself."""
     interpreter: Interpreter = OWN
     """The Python of its project: its hosts are started with it, and custom metrics run in it."""
+    module: str = ""
+    """The dotted name that it is imported by, perhaps with `:attribute`; "" for what its folder holds."""
     url: str = ""
     """Of an agent behind a network: the address as the user gives it; "" for one that is imported."""
     headers: tuple[tuple[str, str], ...] = ()

@@ -1,10 +1,10 @@
 """What parent and host say to each other: JSON, one object per line, over a socket of their own.
 
-Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, agent_name, url, headers, t0, seal},
-`run` {id, session, turns or simulated_user, recorded?}, `chat` {id, session, past}, `say` {id, chat, turn,
-content}, `end` {id, chat}, `import` {id, path, agent_folder}, `metric` {id, path, agent_folder, metric,
-scores_turns, actual, expected, scenario, without}, `ask` {id, judge, prompt, config, agent_folder}, `cancel`
-{id}, `close`.
+Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, agent_name, module, url, headers, t0,
+seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id, session, past}, `say` {id, chat,
+turn, content}, `end` {id, chat}, `import` {id, path, agent_folder}, `metric` {id, path, agent_folder,
+metric, scores_turns, actual, expected, scenario, without}, `ask` {id, judge, prompt, config, agent_folder},
+`cancel` {id}, `close`.
 Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `event` {id, event}, `recorded` {id,
 line}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text} or nothing, `failed` {id,
 error}, `brought_in` {steps} when it is closed, `fatal` {error}.

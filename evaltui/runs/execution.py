@@ -66,6 +66,7 @@ class LoggedRun:
             "started": started.isoformat(),
             "agent_dir": str(plan.agent_dir),
             "agent_name": plan.agent.name,
+            "module": plan.agent.module or None,
             "sets": [_set(plan, one).to_json() for one in plan.sets],
             "runs": plan.runs,
             "pass_if": plan.pass_if,

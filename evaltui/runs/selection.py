@@ -62,12 +62,13 @@ class RunRequest:
 def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
     """The request with all that the earlier run was begun with."""
     data = resumption.header.data
+    module = request.agent.module or data.get("module") or ""
     return replace(
         request,
         cases=resumption.eval_ids,
         runs=data.get("runs"),
         pass_if=data.get("pass_if"),
-        agent=replace(request.agent, name=data.get("agent_name")),
+        agent=replace(request.agent, name=data.get("agent_name"), module=module),
         adk_verdicts=bool(data.get("adk_verdicts")),
         settings=replace(
             request.settings, record=data.get("record") or DEFAULT_MODE, tools=data.get("tools")

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
@@ -175,22 +176,20 @@ class WorkbenchApp(KeysInOrder[int]):
 
 
 def open_workbench(
-    agent_dir: Path,
+    agent: AgentAddress,
     set_name: str | None = None,
     *,
     watch: bool = False,
     config: str | None = None,
     options: Mapping[str, Any] | None = None,
-    url: str = "",
-    headers: tuple[tuple[str, str], ...] = (),
 ) -> int:
     """Show the workbench until the user leaves it; the exit code of the program.
 
     `config` is a file for all sets, or `own` for each its own; None for what was said the last time.
-    `options` are run-wide settings, by the fields of `RunSettings`. Of an agent with a `url`, `agent_dir` is
-    its home.
+    `options` are run-wide settings, by the fields of `RunSettings`.
     """
-    opening = Opening(agent_dir) if url else _choose(agent_dir)
+    is_named = bool(agent.url or agent.module)
+    opening = Opening(agent.folder) if is_named else _choose(agent.folder)
     if isinstance(opening, int):
         return opening
     if opening.demo:
@@ -203,7 +202,7 @@ def open_workbench(
         interpreter = _interpreter(agent_dir, options.get("python"))
     except ValueError as error:
         return _refuse(str(error))
-    agent = AgentAddress(agent_dir, None, interpreter, url, headers)
+    agent = replace(agent, folder=agent_dir, interpreter=interpreter)
     workbench = Workbench(agent, given, options, chosen.path)
     if chosen.note:
         workbench.say(chosen.note)
@@ -211,14 +210,14 @@ def open_workbench(
         workbench.say(f"Starter created: 3 cases   {key_of('run')} run case   {key_of('watch')} watch")
     if problem := workbench.agent.read_settings():
         workbench.say(problem)
-    if not url:
+    if not is_named:
         with suppress(OSError):
             remember_agent(agent_dir)
     app = WorkbenchApp(workbench, set_name, watch=watch)
     app.run_to_the_end()
     if app.next_agent is not None:
         # Another agent may have another Python.
-        return open_workbench(app.next_agent, options=dict(options) | {"python": None})
+        return open_workbench(AgentAddress(app.next_agent), options=dict(options) | {"python": None})
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
 
 

@@ -50,9 +50,10 @@ def test_several_are_all_named(tmp_path, capsys, nothing_starts):
     write(tmp_path / "src" / "billing" / "agent.py")
     assert call("run", tmp_path) == 2
     both = f"{tmp_path}/src/billing, {tmp_path}/src/shopbot"
-    assert capsys.readouterr().err == (
-        f"evaltui run: {tmp_path} has several agents: {both}. Name one of them\n"
-    )
+    several = f"{tmp_path} has several agents: {both}. Name one of them"
+    assert capsys.readouterr().err == f"evaltui run: {several}, or give its name with --agent\n"
+    assert call("runs", tmp_path) == 2
+    assert capsys.readouterr().err == f"evaltui runs: {several}\n"
 
 
 def test_a_folder_without_an_agent_is_refused(tmp_path, capsys, nothing_starts):

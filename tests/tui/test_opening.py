@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_workbench
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.workbench.state import Opening
@@ -24,6 +25,6 @@ def test_a_folder_above_an_agent_opens_it_and_of_several_asks_which(several, tmp
 
     monkeypatch.setattr(ChooserApp, "run", choose)
     monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self.workbench.agent.dir))
-    open_workbench(tmp_path)
+    open_workbench(AgentAddress(tmp_path))
     assert opened == [tmp_path / "src" / "shopbot"]
     assert asked == ([["src/billing", "src/shopbot"]] if several else [])

@@ -39,7 +39,7 @@ from .adapters.base import (
     recording,
 )
 from .channel import Channel
-from .loading import import_agent, make_adapter, remote_agent
+from .loading import load_agent, make_adapter
 from .preloading import BroughtIn, Environment, Preloaded
 
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
@@ -128,14 +128,14 @@ def _serve(channel: Channel, first: Message) -> None:
         preloaded = Preloaded(Path(first["agent_dir"]), first["steps"])
         channel.send({"op": "preloaded"})
         load = channel.inbox.get()
-        if not preloaded.suits(Path(load["agent_dir"])):
+        if not preloaded.suits(Path(load["agent_dir"]), load["module"]):
             preloaded.start_over(channel.fileno(), load)
     environment, found, broken = Environment(), None, None
     if load["agent_dir"] is not None:
         # Before the loop starts, since some agents run one of their own while they are imported.
         try:
             with environment.watched():
-                found = remote_agent(load) if load["url"] else import_agent(Path(load["agent_dir"]))
+                found = load_agent(load)
         except BaseException as error:
             broken = _load_error(error)
     if preloaded is not None and not preloaded.suited(environment):

@@ -19,6 +19,14 @@ from .adapters.base import AgentAdapter, AgentLoadError
 from .own_modules import load_env_file, name_of, use_own_modules
 
 
+def load_agent(load: Message) -> Any:
+    """The agent that a message `load` names: imported, or behind a network.
+
+    Raises AgentLoadError, or whatever the agent's own code raises.
+    """
+    return _remote_agent(load) if load["url"] else import_agent(Path(load["agent_dir"]), load["module"])
+
+
 def import_agent(agent_dir: Path, module: str = "") -> Any:
     """The object that a directory, package or file offers as its agent.
 
@@ -154,7 +162,7 @@ class RemoteAgent:
     adapter: AgentAdapter
 
 
-def remote_agent(load: Message) -> RemoteAgent:
+def _remote_agent(load: Message) -> RemoteAgent:
     """The agent at the `url` of a message `load`; the variables of its `headers` may be in the `.env` of its
     folder.
 

@@ -85,9 +85,9 @@ def name_of(agent_dir: Path) -> ImportName:
     return _imported_as[agent_folder(agent_dir.resolve())]
 
 
-def own_folders(agent_dir: Path) -> tuple[Path, ...]:
+def own_folders(agent_dir: Path, module: str) -> tuple[Path, ...]:
     """Where the agent's own modules are looked for before anything else."""
-    return import_name(agent_dir).first
+    return import_name(agent_dir, module.partition(":")[0]).first
 
 
 def load_env_file(agent_dir: Path) -> None:

@@ -118,14 +118,14 @@ class Preloaded:
         self._names = {name for name in new if "." not in name}
         self._is_clean = not any(_is_own(module) for module in new.values())
 
-    def suits(self, agent_dir: Path) -> bool:
+    def suits(self, agent_dir: Path, module: str) -> bool:
         """Whether an agent would have got the same modules, as far as can be told before it is imported.
 
         Not where a library has imported something of the user's, and not where the agent has a module of
         the same name as a library.
         """
         return self._is_clean and not any(
-            self._names & _names_in(folder) for folder in own_folders(agent_dir)
+            self._names & _names_in(folder) for folder in own_folders(agent_dir, module)
         )
 
     def suited(self, environment: Environment) -> bool:

@@ -141,6 +141,7 @@ class Host:
                 "op": "load",
                 "agent_dir": str(agent.folder) if agent else None,
                 "agent_name": agent.name if agent else None,
+                "module": agent.module if agent else "",
                 "url": agent.url if agent else "",
                 "headers": agent.headers if agent else (),
                 "t0": started,

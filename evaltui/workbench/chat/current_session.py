@@ -136,7 +136,8 @@ class CurrentSession:
     async def _live_session(self, agent_name: str | None) -> LiveSession:
         from evaltui.workbench.chat.live_session import LiveSession
 
-        agent = replace(self._agent.address, name=agent_name)
+        address = self._agent.address
+        agent = replace(address, name=agent_name or address.name)
         if self._live is not None and self._live.agent != agent:
             ended, self._live = self._live, None
             await ended.close()

@@ -1,0 +1,74 @@
+"""Which agent the words and options of a command name."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from evaltui.files.projects import agents_in, agents_named
+from evaltui.files.remote_address import checked_headers, checked_url
+from evaltui.text.values import did_you_mean
+
+
+def settle_address(options: argparse.Namespace) -> None:
+    """Has the agent's folder, or the home of one behind a network, with `url`, `headers` and `module`.
+
+    `--agent` then names a sub-agent only: of a folder of several agents it picked one. Raises ValueError.
+    """
+    place = "agent_dir" if "agent_dir" in options else "place"
+    word = getattr(options, place)
+    options.url, options.headers = "", ()
+    if options.module is not None:
+        setattr(options, place, _module_place(options, word))
+    elif isinstance(word, str):
+        setattr(options, place, _settle_url(options, word))
+        return
+    elif word is None and place == "agent_dir":
+        raise ValueError("the following arguments are required: AGENT_DIR")
+    elif getattr(options, "agent", None) is not None and (agents := agents_in(word)):
+        setattr(options, place, word / _one_of(agents, options.agent, word))
+        options.agent = None
+    options.module = options.module or ""
+    if options.home is not None or getattr(options, "header_env", []):
+        option = "--home" if options.home is not None else "--header-env"
+        raise ValueError(f"{option} needs an agent with a URL, such as http://127.0.0.1:8000/my_app")
+
+
+def _settle_url(options: argparse.Namespace, word: str) -> Path:
+    """The home of an agent behind a network."""
+    options.module, options.url = "", checked_url(word)
+    if getattr(options, "agent", None) is not None:
+        raise ValueError("--agent: an agent behind a network is run as it is served")
+    home: Path = options.home or Path()
+    if not home.is_dir():
+        raise ValueError(f"--home: {home} is not a folder")
+    options.headers = checked_headers(getattr(options, "header_env", []), home)
+    return home
+
+
+def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
+    """Where the module is that `-m` names; a `word` in the place of the agent is then the first eval set."""
+    from evaltui.files.interpreters import find_interpreter
+    from evaltui.files.modules import ModuleNotThereError, find_module
+
+    if word not in (None, Path()):
+        if "selectors" not in options:
+            raise ValueError(f"-m names the agent; leave out {word}")
+        options.selectors = [str(word), *options.selectors]
+    try:
+        here = Path.cwd()
+        python = find_interpreter(Path(), getattr(options, "python", None)).executable
+        found = find_module(options.module, python)
+    except (ModuleNotThereError, OSError) as error:
+        raise ValueError(f"-m: {error}") from error
+    return found.relative_to(here) if found.is_relative_to(here) else found
+
+
+def _one_of(agents: list[str], name: str, folder: Path) -> str:
+    found = agents_named(name, agents)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"--agent: {name} may be {' or '.join(found)}. Give more of the path")
+    hint = did_you_mean(name, [*agents, *(one.rpartition("/")[2] for one in agents)])
+    raise ValueError(f"--agent: no agent {name} in {folder}, which has {', '.join(agents)}{hint}")
