@@ -19,6 +19,7 @@ from evaltui.commands.arguments import workbench_parser
 from evaltui.core.metrics.registry import METRICS, Option, options_of
 from evaltui.files import guide
 from evaltui.files.run_settings import SETTINGS
+from evaltui.pytest_plugin import pytest_addoption
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, actions_in, place_of
 from evaltui.workbench.filtering import LANGUAGE
 from evaltui.workbench.keymap import key_name
@@ -128,6 +129,32 @@ def _criteria(_: str) -> Iterator[str]:
         yield f"| `{'.'.join(map(str, option.path))}` | {default} | {option.meaning} | {where} |"
 
 
+def _pytest(_: str) -> Iterator[str]:
+    """The options that the plugin adds to pytest."""
+    options = _Options()
+    pytest_addoption(options)
+    yield "| option of pytest | |"
+    yield "|---|---|"
+    for form, text in options.added:
+        yield f"| `{_in_cell(form)}` | {_in_cell(text)} |"
+
+
+class _Options:
+    """Takes options as pytest's parser and its groups do."""
+
+    def __init__(self) -> None:
+        self.added: list[tuple[str, str]] = []
+
+    def getgroup(self, name: str, description: str) -> _Options:
+        return self
+
+    def addoption(self, name: str, help: str, metavar: str = "", **_: object) -> None:
+        self.added.append((f"{name} {metavar}".strip(), help))
+
+    def addini(self, *_: object, **__: object) -> None:
+        """Each is an option, too."""
+
+
 def _settings(_: str) -> Iterator[str]:
     """The keys of `[tool.evaltui]`."""
     yield "| key | value | meaning | default |"
@@ -156,6 +183,7 @@ _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
     "criteria": _criteria,
     "settings": _settings,
     "topics": _topics,
+    "pytest": _pytest,
 }
 
 

@@ -83,7 +83,9 @@ def run(command, monkeypatch, capfd):
     line, _, file = line.partition(" > ")
     words = shlex.split(line, comments=True)
     if words[0] != "evaltui":
-        done = subprocess.run(command.line, shell=True, capture_output=True, text=True)
+        # That of the environment that runs this test.
+        line = f"{sys.executable} -m {command.line}" if words[0] == "pytest" else command.line
+        done = subprocess.run(line, shell=True, capture_output=True, text=True)
         return done.returncode, done.stdout
     if source:
         given = subprocess.run(source, shell=True, capture_output=True, check=True).stdout

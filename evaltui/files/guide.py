@@ -23,6 +23,7 @@ TOPICS = (
     "recordings",
     "watching",
     "headless",
+    "pytest",
     "formats",
     "adk",
     "agents",

@@ -178,20 +178,25 @@ def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         yield file, "given"
 
 
+def may_be_eval_set(path: Path) -> bool:
+    """Whether what is in a file was meant to be an eval set, right or wrong. Raises OSError."""
+    text = read_text(path)
+    if not isinstance(text, str) or not any(word in text for word in _TELLTALES):
+        return False
+    data = parse(text)
+    if isinstance(data, dict):
+        return bool(data.keys() & {"eval_cases", "evalCases"})
+    return isinstance(data, Problem) or kind_of(data) is not None
+
+
 def _why_skipped(file: Path) -> str | None:
     if file.name == CONFIG_NAME:
         return None
     try:
-        text = read_text(file)
+        if not may_be_eval_set(file):
+            return None
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    if not isinstance(text, str) or not any(word in text for word in _TELLTALES):
-        return None
-    data = parse(text)
-    if isinstance(data, dict) and not data.keys() & {"eval_cases", "evalCases"}:
-        return None
-    if not isinstance(data, Problem) and kind_of(data) is None:
-        return None
     return f"looks like an eval set, but its name ends in neither {' nor '.join(SUFFIXES)}"
 
 

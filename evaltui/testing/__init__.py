@@ -1,0 +1,1 @@
+"""What the pytest plugin is made of, once there is an eval set to be tested."""

@@ -1,0 +1,73 @@
+"""What pytest prints of a case that did not pass."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from evaltui.core.compare.explain import sentence
+from evaltui.core.model.outcome import CaseResult
+from evaltui.reports.details import MAX_WIDTH, case_details
+from evaltui.text.lines import Line, draw
+
+
+class CaseFailedError(Exception):
+    """The agent did something else than the case expects."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(sentence(result))
+        self.result = result
+
+
+class CaseUndecidedError(Exception):
+    """It is not known whether a case passes: the agent failed, or a metric could not be computed."""
+
+    def __init__(self, result: CaseResult) -> None:
+        super().__init__(sentence(result))
+        self.result = result
+
+
+class _Writer(Protocol):
+    """What pytest writes to its terminal with."""
+
+    hasmarkup: bool
+
+    def line(self, s: str = "") -> None: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where pytest, and whoever reads its reports, says that a test failed."""
+
+    path: str
+    lineno: int
+    """From 1."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.lineno}: {self.message}"
+
+
+@dataclass(frozen=True)
+class FailureLines:
+    """The lines that `evaltui run` prints of the case, in the form that pytest takes as a failure."""
+
+    lines: tuple[Line, ...]
+    reprcrash: Place
+
+    @classmethod
+    def of(cls, result: CaseResult, path: Path, line: int) -> FailureLines:
+        """Of a case that begins on a line of a file, from 1."""
+        width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
+        return cls(tuple(case_details(result, width)), Place(str(path), line, sentence(result)))
+
+    def toterminal(self, tw: _Writer) -> None:
+        for line in self.lines:
+            tw.line(draw(line, color=tw.hasmarkup))
+        tw.line("")
+        tw.line(f"{self.reprcrash.path}:{self.reprcrash.lineno}")
+
+    def __str__(self) -> str:
+        return "\n".join(draw(line, color=False) for line in self.lines)

@@ -1,0 +1,116 @@
+"""Eval sets as test files, eval cases as tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
+from evaltui.files.folders import agent_folder
+from evaltui.files.workspace import may_be_eval_set
+from evaltui.reports.model import verdict
+from evaltui.testing.agents import NoAgentError
+from evaltui.testing.case_runs import CaseRuns, CaseToTest
+from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
+from evaltui.text.figures import counted
+
+
+class FlakyWarning(pytest.PytestWarning):
+    """A case passed by its policy, but not in each of its runs."""
+
+
+def is_eval_set(path: Path) -> bool:
+    """Whether a file that nobody named is one of ours: other programs call files `*.test.json`, too."""
+    return path.name.endswith(".evalset.json") or may_be_eval_set(path)
+
+
+class EvalSetNode(pytest.File):
+    """A file with an eval set."""
+
+    runs: CaseRuns
+
+    def __init__(self, *, runs: CaseRuns, **given: Any) -> None:
+        super().__init__(**given)
+        self.runs = runs
+        self.add_marker(pytest.mark.evaltui)
+
+    def collect(self) -> Iterator[EvalCaseItem]:
+        """Raises CollectError for a file that is no eval set, and where no agent is found for it."""
+        try:
+            agent_dir = self.runs.agent_of(self.path)
+        except NoAgentError as error:
+            raise self.CollectError(str(error)) from error
+        file = read_eval_set_file(self.path, "given", agent_folder(agent_dir))
+        if file.errors:
+            raise self.CollectError("\n".join(problem.located() for problem in file.errors))
+        if self.config.pluginmanager.hasplugin("xdist"):
+            # With --dist=loadgroup, one worker imports the agent.
+            self.add_marker(pytest.mark.xdist_group(str(agent_dir)))
+        lines = file.document.lines_of_cases() if file.document else [1] * len(file.cases)
+        for case, line in zip(file.cases, lines, strict=True):
+            yield EvalCaseItem.of(self, agent_dir, file, case, line)
+
+
+class EvalCaseItem(pytest.Item):
+    """An eval case."""
+
+    runs: CaseRuns
+    case: CaseToTest
+    line: int
+    """Where it begins in its file, from 1."""
+    result: CaseResult | None = None
+    """None before it was run."""
+
+    @classmethod
+    def of(
+        cls, node: EvalSetNode, agent_dir: Path, file: EvalSetFile, case: StoredCase, line: int
+    ) -> EvalCaseItem:
+        """The test of a case that stands on a line of its file."""
+        # pytest takes an id apart at its colons.
+        item: EvalCaseItem = cls.from_parent(node, name=case.eval_id.replace("::", "·"))
+        item.runs, item.line = node.runs, line
+        item.case = CaseToTest(CaseId(file.case_path, case.eval_id), node.path, agent_dir, len(file.cases))
+        item.extra_keyword_matches.update(
+            (file.eval_set_id, *case.outline.tools, *case.outline.first_text.split())
+        )
+        item.user_properties.append(("eval_id", case.eval_id))
+        return item
+
+    def setup(self) -> None:
+        """Wait for the result. Raises CaseUndecidedError for what pytest calls an error."""
+        self.result = result = self.runs.result(self.case, self.session)
+        scores = ((one.name, one.score) for one in result.metrics if one.score is not None)
+        self.user_properties += [(name, f"{score:g}") for name, score in scores]
+        if printed := self.runs.printed(self.case):
+            self.add_report_section("setup", "agent output", printed)
+        if verdict(result) is Status.NOT_EVALUATED and self.runs.skips_not_evaluated:
+            pytest.skip(self.runs.sentence(self.case, result))
+        if verdict(result) not in (Status.PASSED, Status.FAILED):
+            raise CaseUndecidedError(result)
+        if result.status is Status.FLAKY and verdict(result) is Status.PASSED:
+            repeats = counted(len(result.repeats), "repeat")
+            self.warn(FlakyWarning(f"flaky: {result.passed_repeats} of {repeats} passed"))
+
+    def runtest(self) -> None:
+        """Raises CaseFailedError for a case that failed."""
+        assert self.result is not None
+        if verdict(self.result) is Status.FAILED:
+            raise CaseFailedError(self.result)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        error = excinfo.value
+        if isinstance(error, CaseFailedError | CaseUndecidedError):
+            return FailureLines.of(self.runs.masked(self.case, error.result), self.path, self.line)
+        if (text := self.runs.problem(error)) is not None:
+            return text
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[PathLike[str] | str, int | None, str]:
+        return self.path, self.line - 1, self.name

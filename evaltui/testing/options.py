@@ -1,0 +1,36 @@
+"""The options of the pytest plugin. Every pytest loads this: nothing is imported here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Option(NamedTuple):
+    """An option of pytest that has a twin in `evaltui run`."""
+
+    name: str
+    """As in `evaltui run`; `--evaltui-NAME` here, `evaltui_NAME` in the ini file."""
+    metavar: str
+    help: str
+
+    @property
+    def dest(self) -> str:
+        return "evaltui_" + self.name.replace("-", "_")
+
+
+RUN_OPTIONS = (
+    Option("config", "FILE", "Use this config for all eval sets"),
+    Option("runs", "N", "Run each case N times, within one test"),
+    Option("pass-if", "all|majority|RATE", "Pass policy for repeats"),
+    Option("parallel", "N", "Number of cases at once"),
+    Option("workers", "N", "Number of agent processes"),
+    Option("timeout", "S", "Seconds per case"),
+    Option("record", "MODE", "Model calls: auto, replay, record or off"),
+    Option("tools", "MODE", "Tool calls: live, record or stub"),
+    Option("results-dir", "DIR", "Folder of stored runs"),
+    Option("python", "PYTHON", "Python of the agent"),
+)
+AGENT = Option("agent", "DIR", "Agent of the eval sets (default: the nearest at or above the file)")
+NOT_EVALUATED = Option(
+    "not-evaluated", "error|skip", "Outcome of a case that could not be evaluated (default: error)"
+)

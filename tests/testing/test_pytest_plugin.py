@@ -1,0 +1,305 @@
+"""The pytest plugin as its users meet it: pytest is run on projects with agents and eval sets."""
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from importlib import import_module
+
+import pytest
+
+from evaltui.files.run_settings import RunSettings
+from evaltui.runs.store import RunStore
+
+pytest_plugins = ["pytester"]
+# Loaded once for all the sessions of pytest inside of this one, which forget what they have loaded.
+for name in (
+    "core.metrics.scoring",
+    "testing.accepting",
+    "testing.fixture",
+    "testing.items",
+    "workbench.rescoring",
+):
+    import_module(f"evaltui.{name}")
+# The sessions inside name no scope for the loops of their fixtures.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestDeprecationWarning")
+
+AGENT = """
+import os, re
+from evaltui import events
+
+def root_agent(message, session):
+    if message == "crash":
+        raise RuntimeError("out of stock")
+    if message == "exit":
+        os._exit(3)
+    print("heard", message)
+    yield events.tool_call("find", {"what": message, "page": 1})
+    yield events.tool_result("find", {"hits": 3})
+    yield "found " + message
+"""
+
+
+def case(eval_id, message, answer=None, page=1, **more):
+    call = {"name": "find", "args": {"what": message, "page": page}}
+    turn = {
+        "user_content": {"role": "user", "parts": [{"text": message}]},
+        "final_response": {"role": "model", "parts": [{"text": answer or f"found {message}"}]},
+        "intermediate_data": {"tool_uses": [call]},
+    }
+    return {"eval_id": eval_id, "conversation": [turn]} | more
+
+
+def eval_set(*cases, id="basics"):
+    return json.dumps({"eval_set_id": id, "eval_cases": list(cases)}, indent=2)
+
+
+@pytest.fixture
+def project(pytester):
+    """A project with one agent; its set has a case that passes and one that does not."""
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    agent = pytester.mkdir("shop")
+    (agent / "__init__.py").write_text("from . import agent\n")
+    (agent / "agent.py").write_text(AGENT)
+    write(agent, case("good one", "hats"), case("late", "coats", page=2))
+    return agent
+
+
+def write(agent, *cases, name="basics.evalset.json"):
+    path = agent / name
+    path.write_text(eval_set(*cases))
+    return path
+
+
+def statuses(result):
+    """Outcome by the last part of the node id, from the lines of `-rA`."""
+    lines = [line.split(" ", 1) for line in result.outlines if line.split(" ")[0].isupper()]
+    return {rest.partition("::")[2].partition(" - ")[0]: word for word, rest in lines if "::" in rest}
+
+
+def test_a_session_that_does_not_ask_has_no_eval_sets(pytester, project):
+    pytester.makepyfile("def test_it(): pass")
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(passed=1)
+    assert "evaltui" not in result.stdout.str().replace("plugins: ", "").partition("collected")[2]
+    assert not (project / ".evaltui").exists()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [("--evaltui",), ("shop/basics.evalset.json",), ("shop/basics.evalset.json::late", "--evaltui"), "ini"],
+    ids=["option", "file", "node", "ini"],
+)
+def test_asked_for_each_case_is_a_test(pytester, project, asked):
+    if asked == "ini":
+        pytester.makeini("[pytest]\nevaltui = true\nasyncio_default_fixture_loop_scope = function\n")
+        asked = ()
+    result = pytester.runpytest_inprocess("-rA", *asked)
+    expected = {"good one": "PASSED", "late": "FAILED"}
+    if "::" in str(asked):
+        expected.pop("good one")
+    assert statuses(result) == expected
+
+
+def test_a_failure_shows_the_differences_and_where_the_case_is(pytester, project):
+    result = pytester.runpytest_inprocess("--evaltui")
+    result.stdout.fnmatch_lines(
+        [
+            "*≠ find*",
+            "*page*2*→*1*",
+            f"{project}/basics.evalset.json:{line_of(project, 'late')}",
+            "FAILED shop/basics.evalset.json::late - find: page is 1, expected 2*",
+            "*1 failed, 1 passed*",
+        ]
+    )
+    assert "Traceback" not in result.stdout.str()
+
+
+def line_of(agent, eval_id):
+    lines = (agent / "basics.evalset.json").read_text().splitlines()
+    return next(n for n, line in enumerate(lines, 1) if f'"{eval_id}"' in line) - 1
+
+
+def test_what_the_agent_printed_is_shown_with_the_failure(pytester, project):
+    result = pytester.runpytest_inprocess("--evaltui", "--evaltui-parallel", "1")
+    result.stdout.fnmatch_lines(["*agent output*", "heard coats"])
+
+
+def test_what_is_not_decided_is_an_error(pytester, project):
+    write(project, case("broken", "crash"), case("gone", "exit"), case("good one", "hats"))
+    result = pytester.runpytest_inprocess("--evaltui", "-rA", "--junitxml=out.xml")
+    assert statuses(result) == {"broken": "ERROR", "gone": "ERROR", "good one": "PASSED"}
+    assert "RuntimeError: out of stock" in result.stdout.str()
+    suite = ET.parse("out.xml").getroot()[0]
+    assert (suite.get("errors"), suite.get("failures"), suite.get("tests")) == ("2", "0", "3")
+    scores = {
+        one.get("name"): one.get("value") for one in suite.iterfind("testcase[@name='good one']//property")
+    }
+    assert scores["tool_trajectory_avg_score"] == "1"
+
+
+def test_a_metric_that_cannot_run_is_an_error_or_skipped(pytester, project):
+    (project / "test_config.json").write_text('{"criteria": {"safety_v1": 0.5}}')
+    write(project, case("one", "hats"))
+    assert pytester.runpytest_inprocess("--evaltui").parseoutcomes() == {"errors": 1}
+    skipping = pytester.runpytest_inprocess("--evaltui", "--evaltui-not-evaluated", "skip", "-rs")
+    assert skipping.parseoutcomes() == {"skipped": 1}
+    assert "safety_v1" in skipping.stdout.str()
+
+
+def test_all_selected_cases_are_one_run_that_the_workbench_opens(pytester, project):
+    write(project, case("other", "gloves"), name="more.test.json")
+    pytester.runpytest_inprocess("--evaltui", "--deselect", "shop/basics.evalset.json::late")
+    (log,) = (project / ".evaltui" / "runs").glob("*.jsonl")
+    assert log == RunStore.of(project, RunSettings()).latest()
+    header = json.loads(log.read_text().splitlines()[0])
+    assert [(one["eval_set_id"], one["eval_ids"]) for one in header["sets"]] == [
+        ("basics", ["good one"]),
+        ("basics", ["other"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("-k", "coats"), {"late": "FAILED"}),
+        (("-k", "find and not late"), {"good one": "PASSED"}),
+        (("-m", "evaltui"), {"good one": "PASSED", "late": "FAILED"}),
+        (("-m", "not evaltui"), {}),
+        (("--deselect", "shop/basics.evalset.json::late"), {"good one": "PASSED"}),
+        (("--strict-markers", "-p", "no:xdist"), {"good one": "PASSED", "late": "FAILED"}),
+    ],
+)
+def test_cases_are_selected_as_other_tests(pytester, project, words, expected):
+    assert statuses(pytester.runpytest_inprocess("--evaltui", "-rA", *words)) == expected
+
+
+def test_last_failed_and_stepwise_know_cases(pytester, project):
+    pytester.runpytest_inprocess("--evaltui")
+    assert statuses(pytester.runpytest_inprocess("--evaltui", "-rA", "--lf")) == {"late": "FAILED"}
+    (project / "basics.evalset.json").write_text(eval_set(case("good one", "hats"), case("late", "coats")))
+    assert statuses(pytester.runpytest_inprocess("--evaltui", "-rA", "--lf")) == {"late": "PASSED"}
+
+
+def test_the_first_failure_ends_the_run(pytester, project):
+    write(project, case("late", "coats", page=2), *(case(f"case {n}", "hats") for n in range(30)))
+    result = pytester.runpytest_inprocess("--evaltui", "-x", "--evaltui-parallel", "1")
+    result.assert_outcomes(failed=1)
+    log = RunStore.of(project, RunSettings()).latest().read_text()
+    assert log.count('"kind":"case_started"') < 30 or "repeat_result" in log
+
+
+def test_repeats_stay_inside_a_test(pytester, project):
+    result = pytester.runpytest_inprocess("--evaltui", "-rA", "--evaltui-runs", "3", "-k", "good")
+    result.assert_outcomes(passed=1)
+    assert RunStore.of(project, RunSettings()).latest().read_text().count('"kind":"repeat_result"') == 3
+
+
+BROKEN = {
+    "no JSON": ("{", "basics.evalset.json:1", 1),
+    "not a set": ('{"a": 1}', "eval_cases", 1),
+    "twin ids": (eval_set(case("a", "x"), case("a", "y")), "duplicate id", 2),
+    "no list": ('{"eval_set_id": "s", "eval_cases": 3}', "eval_cases", 1),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_set_is_an_error_that_says_where(pytester, project, kind):
+    text, says, errors = BROKEN[kind]
+    (project / "basics.evalset.json").write_text(text)
+    write(project, case("other", "hats"), name="more.evalset.json")
+    result = pytester.runpytest_inprocess("--evaltui", "--continue-on-collection-errors")
+    assert result.parseoutcomes() == {"errors": errors, "passed": 1}
+    assert says in result.stdout.str()
+    assert "def " not in result.stdout.str()
+    assert "INTERNALERROR" not in result.stdout.str()
+
+
+def test_json_of_others_is_left_alone(pytester, project):
+    (project / "jest.test.json").write_text('{"suites": []}')
+    pytester.runpytest_inprocess("--evaltui", "-k", "good").assert_outcomes(passed=1, deselected=1)
+
+
+def test_an_agent_that_cannot_be_told_is_asked_for(pytester, project):
+    other = pytester.mkdir("other")
+    (other / "agent.py").write_text(AGENT)
+    tests = pytester.mkdir("tests")
+    write(tests, case("a", "hats"))
+    result = pytester.runpytest_inprocess("--evaltui", "tests")
+    assert "--evaltui-agent DIR" in result.stdout.str()
+    pytester.runpytest_inprocess("--evaltui", "tests", "--evaltui-agent", "shop").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--evaltui-runs", "none"),
+        ("--evaltui-pass-if", "most"),
+        ("--evaltui-record", "maybe"),
+        ("--evaltui-timeout", "-1"),
+        ("--evaltui-not-evaluated", "pass"),
+        ("--evaltui-accept", "-n", "2"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_option_that_makes_no_sense_is_refused(pytester, project, words):
+    result = pytester.runpytest_inprocess("--evaltui", *words)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert words[0] in result.stderr.str()
+
+
+def test_accepting_shows_the_change_and_is_refused_under_ci(pytester, project, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    result = pytester.runpytest_inprocess("--evaltui", "--evaltui-accept")
+    result.stdout.fnmatch_lines(['-*"page": 2*', '+*"page": 1*', "accepted 1 case*"])
+    pytester.runpytest_inprocess("--evaltui").assert_outcomes(passed=2)
+    before = (project / "basics.evalset.json").read_bytes()
+    monkeypatch.setenv("CI", "true")
+    refused = pytester.runpytest_inprocess("--evaltui", "--evaltui-accept")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert (project / "basics.evalset.json").read_bytes() == before
+
+
+def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.evaltui(agent="shop", sets="basics")
+        def test_case(evaltui_case):
+            scores = {one.name: one.score for one in evaltui_case.metrics}
+            assert scores["tool_trajectory_avg_score"] == 1
+
+        def test_run(evaltui):
+            result = evaltui.run_sync("shop", "shop/basics.evalset.json")
+            assert [case.status for case in result.cases] == ["PASSED", "FAILED"]
+        """
+    )
+    result = pytester.runpytest_inprocess("-rA")
+    assert statuses(result) == {
+        "test_case[good one]": "PASSED",
+        "test_case[late]": "FAILED",
+        "test_run": "PASSED",
+    }
+
+
+def test_workers_of_xdist_agree_on_the_cases(pytester, project):
+    write(project, *(case(f"case {n}", "hats", page=1 + (n == 3)) for n in range(6)))
+    result = pytester.runpytest_subprocess("--evaltui", "-n", "2")
+    result.assert_outcomes(passed=5, failed=1)
+
+
+def test_a_session_without_eval_sets_imports_nothing_of_evaltui(pytester):
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_it():
+            ours = {name for name in sys.modules if name.startswith("evaltui")}
+            assert ours == {"evaltui", "evaltui.pytest_plugin", "evaltui.testing", "evaltui.testing.options"}
+            assert not {"textual", "google.genai", "pydantic"} & sys.modules.keys()
+        """
+    )
+    words = ["-p", "no:hypothesispytest", "-p", "no:xdist", "-q"]
+    done = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
