@@ -21,6 +21,7 @@ from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.core.model.tool_schema import Tool
 from evaltui.files.json_text import parse
+from evaltui.workbench.tool_values import inlined, kinds_of
 
 RowId = tuple[str | int, ...]
 Kind = Literal["line", "string", "text", "value", "json"]
@@ -63,6 +64,8 @@ class Operation:
     """The row to go to afterwards."""
     opens: Part | None = None
     """What of that row is edited next."""
+    if_changed: bool = False
+    """Whether it is only done after its field was changed."""
 
 
 @dataclass(frozen=True)
@@ -168,10 +171,13 @@ class DeclaredTool:
     def schema(self) -> Tool:
         return Tool(self.name, self.parameters)
 
-    @property
+    @cached_property
     def properties(self) -> Mapping[str, Any]:
+        """The schema of each argument, without references."""
         found = (self.parameters or {}).get("properties")
-        return found if isinstance(found, Mapping) else {}
+        if not isinstance(found, Mapping):
+            return {}
+        return {name: inlined(schema, self.parameters or {}) for name, schema in found.items()}
 
     @property
     def required(self) -> list[str]:
@@ -306,44 +312,12 @@ def _kind_of(value: Any, schema: Any) -> Kind:
 # What a tool's schema says
 
 
-def kinds_of(schema: Any) -> set[str]:
-    """The JSON types that a schema allows, as far as it says so at its top."""
-    if not isinstance(schema, Mapping):
-        return set()
-    given = schema.get("type")
-    if given is None:
-        either = schema.get("anyOf", schema.get("any_of", ()))
-        return {kind for one in either for kind in kinds_of(one)} if isinstance(either, list) else set()
-    return {str(kind).lower() for kind in (given if isinstance(given, list) else [given])}
-
-
 def completions_of(schema: Any) -> tuple[Completion, ...]:
     if not isinstance(schema, Mapping):
         return ()
     if isinstance(choices := schema.get("enum"), list):
         return tuple(Completion(text_of(choice)) for choice in choices)
     return (Completion("true"), Completion("false")) if kinds_of(schema) == {"boolean"} else ()
-
-
-_EMPTY: dict[str, Any] = {
-    "string": "",
-    "integer": 0,
-    "number": 0,
-    "boolean": False,
-    "array": [],
-    "object": {},
-}
-
-
-def first_value(schema: Any) -> Any:
-    """What an argument begins with: its default, its first choice, or what is empty of its type."""
-    if isinstance(schema, Mapping):
-        if schema.get("default") is not None:
-            return schema["default"]
-        if isinstance(choices := schema.get("enum"), list) and choices:
-            return choices[0]
-    kinds = kinds_of(schema)
-    return next((value for kind, value in _EMPTY.items() if kind in kinds), "")
 
 
 # What nobody knows is kept, and shown

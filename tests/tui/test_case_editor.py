@@ -193,6 +193,34 @@ async def test_a_nested_value_is_edited_level_by_level(house):
         await until(pilot, lambda: 'deep   ▸ {"a": 12, "on": ["sat"]}' in screen_text(app))
 
 
+async def test_tab_goes_into_a_nested_value_and_a_path_typed_as_a_name_nests(house):
+    app = WorkbenchApp(Workbench(house))
+
+    def args():
+        return case(app)["conversation"][0]["intermediate_data"]["tool_uses"][0]["args"]
+
+    async with app.run_test(size=NARROW) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "turn", 0, "call", 0, "arg", 1)
+        await pilot.press("e", "tab", "7")
+        await until(pilot, lambda: args()["deep"] == {"a": 7})
+        assert pane(app).row.id == ("turn", 0, "call", 0, "arg", 2, "in", 0)
+        await pilot.press("shift+tab")
+        await until(pilot, lambda: pane(app).row.id == ("turn", 0, "call", 0, "arg", 1))
+        await pilot.press("escape", "o", *"deep.days[0]")
+        await until(pilot, lambda: args()["deep.days[0]"] == "")
+        await pilot.press("enter", *"sat", "enter")
+        await until(pilot, lambda: args() == {"room": "hall", "level": 3, "deep": {"a": 7, "days": ["sat"]}})
+        assert app.workbench.editing.undo_label == "change [0]"
+        await pilot.press("u", "u")
+        await until(pilot, lambda: args() == {"room": "hall", "level": 3, "deep": {"a": 7}})
+        # Asked for what cannot be, the name stays as it is typed, and open.
+        await go_to(app, pilot, "turn", 0, "call", 0, "arg", 1)
+        await pilot.press("o", *"room.x", "enter")
+        await until(pilot, lambda: "room is not an object" in screen_text(app))
+        assert args()["room.x"] == ""
+
+
 async def test_a_new_turn_with_a_call_and_an_answer_by_keys_alone(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:

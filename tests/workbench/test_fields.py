@@ -11,7 +11,8 @@ from evaltui.core.editing.set import CaseEditor, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.case_rows.turns import next_expectation, toggle_context
-from evaltui.workbench.fields import DeclaredTool, FieldError, RowSource, first_value, text_of, value_of
+from evaltui.workbench.fields import DeclaredTool, FieldError, RowSource, text_of, value_of
+from evaltui.workbench.tool_values import first_value
 
 TOOLS = (
     DeclaredTool(

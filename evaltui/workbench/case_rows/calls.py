@@ -16,6 +16,7 @@ from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.tool_schema import check_call
 from evaltui.text.keys import key_of
+from evaltui.workbench.case_rows.nesting import first_leaf, key_completions, nest_operation
 from evaltui.workbench.case_rows.turn_source import TurnSource
 from evaltui.workbench.fields import (
     Completion,
@@ -24,11 +25,11 @@ from evaltui.workbench.fields import (
     FieldError,
     Operation,
     Row,
-    first_value,
     object_of,
     required_text,
     value_field,
 )
+from evaltui.workbench.tool_values import first_value
 
 
 def call_rows(turn: TurnSource) -> Iterator[Row]:
@@ -159,7 +160,7 @@ class _CallRows:
         return Operation(
             f"fill in arguments of {tool.name}",
             self._build(lambda call: call.replace_arguments(args)),
-            self._argument_id(0),
+            first_leaf(self._argument_id(0), next(iter(args.values()))),
             "value",
         )
 
@@ -173,10 +174,11 @@ class _CallRows:
             name = f"arg_{free}"
         wanted = unused[0] if len(unused) == 1 else name
         value = first_value(self._properties.get(wanted)) if self._tool else ""
+        new = self._argument_id(len(self._arguments))
         return Operation(
             "add argument",
             self._build(lambda call: call.put_argument((wanted,), value)),
-            self._argument_id(len(self._arguments)),
+            first_leaf(new, value) if len(unused) == 1 else new,
             "value" if len(unused) == 1 else "name",
         )
 
@@ -216,14 +218,19 @@ class _CallRows:
             wanted = required_text("Argument name")(text)
             return self._build(lambda call: self._renamed(call, name, wanted))
 
-        names = [one for one in self._properties if one not in self._arguments]
+        own = self._argument_id(index)
+        then = Operation("Go to value", None, first_leaf(own, self._arguments[name]), "value")
+        if name not in self._properties:
+            schema = {"properties": self._properties}
+            path = self.call.arguments_path
+            then = nest_operation(self._arguments, path, name, schema, own[:-1]) or then
         return Field(
             "rename argument",
             name,
             "line",
             rename,
-            tuple(Completion(one, _described(self._properties[one])) for one in names),
-            then=Operation("Go to value", None, self._argument_id(index), "value"),
+            key_completions(self._properties, self._arguments),
+            then=then,
         )
 
     def _renamed(self, call: CallEditor, name: str, wanted: str) -> list[Edit]:
@@ -234,13 +241,6 @@ class _CallRows:
             if first != "":
                 edits += call.put_argument((wanted,), first)
         return edits
-
-
-def _described(schema: Any) -> str:
-    if not isinstance(schema, Mapping):
-        return ""
-    kind = str(schema.get("type") or "").lower()
-    return "  ".join(text for text in (kind, str(schema.get("description") or "")) if text)
 
 
 def _worded(problem: Problem) -> Problem:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import Duplicate, Edit, Insert, Move, Put, Remove, Rename
 from evaltui.core.model.problems import JsonPath
+from evaltui.workbench.case_rows.nesting import first_leaf, key_completions, nest_operation
 from evaltui.workbench.fields import (
     Field,
     FieldError,
     Operation,
     Row,
     RowId,
-    first_value,
     required_text,
     value_field,
 )
+from evaltui.workbench.tool_values import first_value, member_schema, properties_of
 
 
 def with_members(rows: Iterable[Row], toggled: frozenset[RowId] | None) -> Iterator[Row]:
@@ -46,7 +47,7 @@ def _members(holder: Row, path: JsonPath, add: Operation | None) -> Iterator[Row
     else:
         for number, (key, item) in enumerate(value.items()):
             yield replace(
-                _member(holder, (*path, key), number, f".{key}", item, _schema_of(holder.schema, key)),
+                _member(holder, (*path, key), number, f".{key}", item, member_schema(holder.schema, key)),
                 rename=_key_field(holder, path, number, key),
                 adds=(add,) if add else (),
             )
@@ -72,11 +73,12 @@ def _member(holder: Row, path: JsonPath, number: int, name: str, value: Any, sch
 
 def _item(holder: Row, path: JsonPath, number: int, value: Any, count: int) -> Row:
     """An element of an array."""
-    schema = _schema_of(holder.schema, number)
+    schema = member_schema(holder.schema, number)
 
     def insert(index: int) -> Operation:
-        edit = _edit(Insert(path, index, first_value(schema)))
-        return Operation("add item", edit, _id(holder, index), "value")
+        first = first_value(schema)
+        new = first_leaf(_id(holder, index), first)
+        return Operation("add item", _edit(Insert(path, index, first)), new, "value")
 
     def move(step: int) -> Operation:
         to = max(0, min(number + step, count - 1))
@@ -100,8 +102,12 @@ def _add(holder: Row) -> Operation | None:
         return None
     new = _id(holder, len(value))
     if isinstance(value, list):
-        first = first_value(_schema_of(holder.schema, len(value)))
-        return Operation("add item", _edit(Insert(path, len(value), first)), new, "value")
+        first = first_value(member_schema(holder.schema, len(value)))
+        return Operation("add item", _edit(Insert(path, len(value), first)), first_leaf(new, first), "value")
+    unused = [name for name in properties_of(holder.schema) if name not in value]
+    if len(unused) == 1:
+        first = first_value(member_schema(holder.schema, unused[0]))
+        return Operation("add member", _edit(Put((*path, unused[0]), first)), first_leaf(new, first), "value")
     key, number = "key", 1
     while key in value:
         number += 1
@@ -114,10 +120,19 @@ def _key_field(holder: Row, path: JsonPath, number: int, key: str) -> Field:
         if text != key and text in holder.value:
             raise FieldError(f"{text} already exists")
         wanted = required_text("Key")(text)
-        return _edits([Rename((*path, key), wanted)] if wanted != key else [])
+        edits: list[Edit] = [Rename((*path, key), wanted)] if wanted != key else []
+        first = first_value(member_schema(holder.schema, wanted))
+        if edits and holder.value[key] == "" and first != "":
+            # A member that is empty begins with what its new name asks for.
+            edits.append(Put((*path, wanted), first))
+        return _edits(edits)
 
-    then = Operation("Go to value", None, _id(holder, number), "value")
-    return Field(f"rename .{key}", key, "line", rename, then=then)
+    own = _id(holder, number)
+    then = Operation("Go to value", None, first_leaf(own, holder.value[key]), "value")
+    known = properties_of(holder.schema)
+    if holder.role == "argument" and key not in known:
+        then = nest_operation(holder.value, path, key, holder.schema, (*holder.id, "in")) or then
+    return Field(f"rename .{key}", key, "line", rename, key_completions(known, holder.value), then=then)
 
 
 def _id(holder: Row, number: int) -> RowId:
@@ -130,13 +145,3 @@ def _edit(edit: Edit) -> EditBuilder:
 
 def _edits(edits: list[Edit]) -> Callable[[Any], list[Edit]]:
     return lambda _: edits
-
-
-def _schema_of(schema: Any, step: str | int) -> Any:
-    """The schema of a member of what a schema describes; None where it says nothing of it."""
-    if not isinstance(schema, Mapping):
-        return None
-    if isinstance(step, int):
-        return schema.get("items")
-    properties = schema.get("properties")
-    return properties.get(step) if isinstance(properties, Mapping) else None

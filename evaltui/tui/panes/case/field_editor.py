@@ -197,7 +197,9 @@ class FieldEditor:
         """What comes after a field: its value after the name of something new, arguments after a call."""
         now = self._changes.now(field)
         then = now.then if now else None
-        return then if then and (then.make is not None or field.fresh) else None
+        if then is None or (then.if_changed and not field.fresh and field.widget.typed == field.base):
+            return None
+        return then if then.make is not None or field.fresh else None
 
     def _go_on(self, field: OpenedField, then: Operation | None) -> None:
         """Closes a field in which all is well, and does what comes after it."""
@@ -265,16 +267,15 @@ class FieldEditor:
         if then is not None:
             self._go_on(field, then)
             return
-        current, rows = self._pane.current, self._pane.rows
-        order = range(current + step, len(rows) if step > 0 else -1, step)
-        following = next((number for number in order if rows[number].field is not None), None)
+        following = self._pane.next_field(step)
         if following is None:
             apply = key_of("end_text" if field.is_text else "end_field")
             self._workbench.say(f"{'Last' if step > 0 else 'First'} field   {apply} apply")
             self._pane.show_soon()
             return
         self._go_on(field, None)
-        self._pane.move_by(following - self._pane.current)
+        self._pane.move_to_id(following)
+        self._pane.show_soon()
         self.edit("value", selected=True)
 
     def step_choice(self, step: int) -> None:

@@ -12,6 +12,9 @@ from evaltui.workbench.fields import Operation, Row, RowId
 from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
 
+# Members of an object or array that `tab` goes through.
+_MOST_MEMBERS = 100
+
 
 class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
     """Goes from row to row of the selected case, and does what can be done there."""
@@ -99,6 +102,26 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
             self.show_current()
             self.refresh()
             self._show_path()
+
+    def next_field(self, step: int) -> RowId | None:
+        """The next row with a field (1), or the previous one (-1); None behind the last one.
+
+        The fields of an object or an array are those of its members, unless there are too many.
+        """
+        number = self.current + step
+        while 0 <= number < len(self.rows):
+            row, count = self.rows[number], len(self.rows)
+            has_members = row.fold is not None and row.value_path is not None
+            if has_members and (row.fold == "open" or len(row.value) <= _MOST_MEMBERS):
+                if row.fold == "closed":
+                    self.selected.toggle_fold(row.id)
+                    self.rows = self.selected.rows
+                    number += len(self.rows) - count if step < 0 else 1
+                    continue
+            elif row.field is not None:
+                return row.id
+            number += step
+        return None
 
     def _show_path(self) -> None:
         """In the border."""
