@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from framework_hosts import recording, responds, talker
+from framework_loops import Loop, example
+from openai_server import OpenAIServer
 
 DESK = Path(__file__).with_name("openai_desk") / "agent.py"
 IMAGE = {"inline_data": {"mime_type": "image/png", "data": "aW1hZ2U_"}}
@@ -276,3 +278,25 @@ def test_what_is_missing_is_asked_for(made):
     asked = [event.data.get("replayed", False) for event in made.again.of("model_request")]
     assert (asked.count(True), asked.count(False)) == (12, 3)
     assert made.again.texts()[-1] == "order: id=7 state='shipped'"
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys, monkeypatch):
+    """As it stands, with OpenAI's own client: what it asks is answered on this machine."""
+    loop = Loop(tmp_path, example("OpenAI Agents SDK"), capsys)
+    with OpenAIServer() as openai:
+        openai.use(monkeypatch)
+        (turn,) = loop.record("What does order 7 cost?")
+        assert turn["final_response"]["parts"] == [{"text": "It is {'price': 12.5}."}]
+        assert '"args": {"order": 7}' in json.dumps(turn)
+        code, printed = loop.run("--record", "auto")
+        assert (code, "1 passed" in printed, "2 live model calls" in printed) == (0, True, True), printed
+        assert [(one["path"], one["model"]) for one in openai.asked] == [("/v1/responses", "gpt-5")] * 4
+    # Nobody answers any more, there is no key, the tool is broken, and the expectation is another one.
+    monkeypatch.delenv("OPENAI_API_KEY")
+    loop.edit('return {"price": 12.5}', 'raise ValueError("no till")')
+    case = loop.agent / "a.evalset.json"
+    case.write_text(case.read_text().replace('"order": 7', '"order": 8'))
+    code, printed = loop.run("--record", "replay")
+    assert (code, "0 live model calls, 2 replayed, 1 tool call stubbed" in printed) == (1, True), printed
+    assert "price: order is 7, expected 8" in printed

@@ -30,7 +30,7 @@ from .framework_tools import cancelled_in_calls
 from .openai_agents_context import RunContext, context_type
 from .openai_agents_items import arguments_of, input_message, past_items, with_results
 from .openai_agents_log import ConversationLog, current_log
-from .openai_agents_models import model_name, watch_models
+from .openai_agents_models import RecordedProvider, model_name, watch_models
 from .openai_agents_runs import RunWatch, watch_runs
 from .openai_agents_tools import agents_below, describe_tools, functions_of, report_error, watch_tool
 
@@ -53,6 +53,9 @@ class OpenAIAgentsAdapter:
         for one in self._agents.values():
             for tool in one.tools:
                 watch_tool(tool)
+        # Of all conversations, so that they share connections.
+        self._provider = RecordedProvider()
+        self._config = RunConfig(model_provider=self._provider, tool_error_formatter=report_error)
         watch_models()
         watch_runs()
         _keep_traces_here()
@@ -73,9 +76,10 @@ class OpenAIAgentsAdapter:
     ) -> AgentSession:
         """Raises ValueError where the session state makes no context for the agent."""
         context = RunContext(self._context_type, state_after(spec.state, past))
-        return OpenAIAgentsSession(self._root, self._agents, context, reporter, past)
+        return OpenAIAgentsSession(self._root, self._agents, self._config, context, reporter, past)
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        await self._provider.aclose()
 
 
 def _keep_traces_here() -> None:
@@ -92,6 +96,7 @@ class OpenAIAgentsSession:
         self,
         root: Agent[Any],
         agents: dict[str, Agent[Any]],
+        config: RunConfig,
         context: RunContext,
         reporter: Reporter,
         past: Sequence[Step],
@@ -100,7 +105,7 @@ class OpenAIAgentsSession:
         self._context = context
         self._reporter = reporter
         self._log = ConversationLog(reporter, context, past)
-        self._config = RunConfig(tool_error_formatter=report_error)
+        self._config = config
         self._history = past_items(past)
         transfers = [agents[step.transfer] for step in past if step.transfer in agents]
         self._agent = transfers[-1] if transfers else root

@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from agents import FunctionTool, Handoff, ModelResponse, Usage
+from agents import FunctionTool, Handoff, ModelResponse, MultiProvider, Usage
+from agents.models import get_default_model
 from agents.models.interface import Model
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseOutputItem
 from pydantic import TypeAdapter
@@ -21,6 +22,7 @@ from pydantic_core import to_jsonable_python
 
 from ....core.model.events import Json
 from ....core.recordings.entry import JsonRequest
+from ...call_recorder import NotRecordedError, current_call_recorder
 from .framework_models import Described, ResponseFormat, ask_model, usage_of
 from .openai_agents_items import arguments_of, call_id_of, contents_of, groups_of, item_json, tool_of
 
@@ -233,6 +235,30 @@ def _completed(model: str, response: ModelResponse) -> ResponseCompletedEvent:
         }
     )
     return ResponseCompletedEvent(type="response.completed", sequence_number=0, response=whole)
+
+
+class _Provider:
+    """Finds models by name as the SDK does; in a replay none is made, so that none needs a key."""
+
+    def get_model(self, model_name: str | None) -> Any:
+        recorder = current_call_recorder.get()
+        if recorder is None or recorder.modes.models != "replay":
+            return MultiProvider.get_model(self, model_name)
+        name = model_name or get_default_model()
+        for prefix in ("openai/", "litellm/", "any-llm/"):
+            name = name.removeprefix(prefix)
+        made = _RecordedModel()
+        made.model = name
+        return made
+
+
+async def _refuse(self: object, *args: Any, **kwargs: Any) -> ModelResponse:
+    raise NotRecordedError("a model of a replay was asked")
+
+
+# The SDK takes its own classes alone; their bases are not known where it is not installed.
+RecordedProvider: Any = type("RecordedProvider", (_Provider, MultiProvider), {})
+_RecordedModel: Any = type("_RecordedModel", (Model,), {"get_response": _refuse, "stream_response": _refuse})
 
 
 def _write(response: ModelResponse) -> Json:
