@@ -9,6 +9,11 @@ from evaltui.files.projects import agents_in, agents_named
 from evaltui.files.remote_address import checked_headers, checked_url
 from evaltui.text.values import did_you_mean
 
+_UNRECORDED = (
+    "an agent behind a network calls its models and tools there, where evaltui cannot record, replay or stub "
+    "them. Run it with --record off and --tools live"
+)
+
 
 def settle_address(options: argparse.Namespace) -> None:
     """Has the agent's folder, or the home of one behind a network, with `url`, `headers` and `module`.
@@ -39,6 +44,9 @@ def _settle_url(options: argparse.Namespace, word: str) -> Path:
     options.module, options.url = "", checked_url(word)
     if getattr(options, "agent", None) is not None:
         raise ValueError("--agent: an agent behind a network is run as it is served")
+    for option in ("record", "tools"):
+        if (mode := getattr(options, option, None)) not in (None, "off", "live"):
+            raise ValueError(f"--{option} {mode}: {_UNRECORDED}")
     home: Path = options.home or Path()
     if not home.is_dir():
         raise ValueError(f"--home: {home} is not a folder")

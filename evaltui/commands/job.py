@@ -159,7 +159,7 @@ def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest
         data = begun_with(path).data
         config, session = (data.get(name) for name in ("config", "initial_session"))
         sets = FileSets(agent_dir, config and Path(config), session and Path(session))
-        resumption = read_resumption(agent_dir, path, sets)
+        resumption = read_resumption(asked.agent, path, sets)
     except ResumeError as error:
         run = run_id(path)
         refusal = f" cannot be resumed: {error}. Run all cases instead, with --baseline {run} to compare"
@@ -313,7 +313,7 @@ class Job:
             unfinished=frozenset(set(_cases(selected)) - cases.keys()),
             whole=frozenset(plan.path_of(one) for one in plan.sets if one.whole),
             circumstances=Circumstances(
-                files=files_of(plan.agent_dir),
+                files={} if plan.agent.url else files_of(plan.agent_dir),
                 agent=self._agent.get("name", ""),
                 model=self._agent.get("model", ""),
                 configs={info.known_as: info.effective for info in selected.sets},

@@ -71,11 +71,13 @@ _MOST_FOLDERS = 2_000
 class AgentFiles:
     """Code, prompts and data of an agent; not what is made from it: eval sets, configs, recordings, caches.
 
-    Of a very large folder only the first files are known.
+    Of a very large folder only the first files are known. `only_env` is for an agent behind a network: of its
+    home, only `.env` has a say in what it does.
     """
 
-    def __init__(self, agent_dir: Path) -> None:
+    def __init__(self, agent_dir: Path, *, only_env: bool = False) -> None:
         self._folder = agent_folder(agent_dir)
+        self._only_env = only_env
         self._reader: FileReader[str] = FileReader()
 
     def contents(self, also: Iterable[Path] = ()) -> Contents:
@@ -83,7 +85,8 @@ class AgentFiles:
 
         `also` are further files, in other folders.
         """
-        paths = (*islice(_files(self._folder), _MOST_FILES), *also)
+        own = [self._folder / ".env"] if self._only_env else islice(_files(self._folder), _MOST_FILES)
+        paths = (*own, *also)
         return self._reader.read((self.name(path), path) for path in paths)
 
     def name(self, path: Path) -> str:

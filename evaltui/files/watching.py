@@ -67,14 +67,16 @@ class WatchedFiles:
     """The folder of an agent, the folders in which its eval sets are, and the `.env` that it gets.
 
     `modules` are files that the agent imports from elsewhere. It may be set at any time, and counts soon.
+    `only_env` is for an agent behind a network, see `AgentFiles`.
     """
 
-    def __init__(self, agent_dir: Path, given: Sequence[str | Path] = ()) -> None:
+    def __init__(self, agent_dir: Path, given: Sequence[str | Path] = (), *, only_env: bool = False) -> None:
         self.modules: frozenset[Path] = frozenset()
         self._agent_dir = agent_dir
         self._given = tuple(given)
         self._folder = agent_folder(agent_dir)
-        self._code = AgentFiles(agent_dir)
+        self._only_env = only_env
+        self._code = AgentFiles(agent_dir, only_env=only_env)
         self._sets: FileReader[Path] = FileReader()
 
     async def follow(
@@ -99,7 +101,8 @@ class WatchedFiles:
                         break
 
     def _snapshot(self) -> _Snapshot:
-        outside = [path for path in self.modules if not path.is_relative_to(self._folder.resolve())]
+        home = self._folder.resolve()
+        outside = [path for path in self.modules if self._only_env or not path.is_relative_to(home)]
         also = {self._code.name(path): path for path in (*outside, *self._env_above())}
         files = {path.resolve(): path for path in set_files(self._agent_dir, self._given)}
         return _Snapshot(

@@ -67,13 +67,15 @@ class LoggedRun:
             "agent_dir": str(plan.agent_dir),
             "agent_name": plan.agent.name,
             "module": plan.agent.module or None,
+            "url": plan.agent.url or None,
             "sets": [_set(plan, one).to_json() for one in plan.sets],
             "runs": plan.runs,
             "pass_if": plan.pass_if,
             "adk_verdicts": plan.adk_verdicts,
             "record": plan.record if plan.record != DEFAULT_MODE else None,
             "tools": plan.tools,
-            "files": files_of(plan.agent_dir),
+            # Of an agent behind a network nobody knows them.
+            "files": {} if plan.agent.url else files_of(plan.agent_dir),
             **(given or {}),
         }
         known = {name: value for name, value in header.items() if value not in (None, False)}

@@ -299,7 +299,9 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
 
 
 # What the run was begun with, as far as it was asked for.
-_KINDS = {"number": int, "runs": int, "agent_name": str, "module": str, "config": str, "initial_session": str}
+_KINDS = {"number": int, "runs": int} | dict.fromkeys(
+    ("agent_name", "module", "url", "config", "initial_session"), str
+)
 
 
 def _check_choices(data: Json) -> None:

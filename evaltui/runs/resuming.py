@@ -11,6 +11,7 @@ from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_files import changed_files, files_of
 from evaltui.files.folders import agent_folder, case_path
 from evaltui.files.settings import secrets_of
@@ -74,18 +75,20 @@ def begun_with(path: Path) -> RunHeader:
     return header
 
 
-def read_resumption(agent_dir: Path, path: Path, sets: SetSource) -> Resumption:
+def read_resumption(agent: AgentAddress, path: Path, sets: SetSource) -> Resumption:
     """What a run left to do. Sets and configs must be read as they were for it.
 
     Raises ResumeError where agent, sets or configs are not what they were, and where nothing is left;
     EvalSetError, OSError, and ValueError for a log that is damaged.
     """
-    header = begun_with(path)
+    agent_dir, header = agent.folder, begun_with(path)
+    if (url := header.data.get("url", "")) != agent.url:
+        raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
     if header.data.get("initial_session") and sets.initial_session is None:
         raise ResumeError("The run has an --initial-session: resume it with `evaltui run --resume`")
     if header.twins:
         raise ResumeError(twins_in_words(header), differs=True)
-    if changed := files_changed_since(path, header.files, agent_dir):
+    if not url and (changed := files_changed_since(path, header.files, agent_dir)):
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
     if not opened:

@@ -122,6 +122,10 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
             infos.append(SetInfo.of(found, one, named))
     if request.only_failed and not plans:
         raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
+    if request.agent.url and request.settings.record != "off":
+        # Of the project: nobody has asked for it here.
+        notes.append(f"recordings {request.settings.record}: off for an agent behind a network")
+        request = replace(request, settings=replace(request.settings, record="off"))
     plan = checked(_plan(request, plans))
     return SelectedRun(request, plan, tuple(infos), _header(request, sets), tuple(notes))
 

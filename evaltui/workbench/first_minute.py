@@ -51,9 +51,12 @@ def has_few_cases(sets: OpenSets) -> bool:
     return sum(len(eval_set.cases) for eval_set in sets.listed) <= _FEW
 
 
-def error_place(agent_dir: Path, error: ErrorInfo) -> SourcePlace | None:
+def error_place(agent: AgentState, error: ErrorInfo) -> SourcePlace | None:
     """Where an agent that cannot be loaded is to be mended: the failing line, else its first file; None
-    without any."""
+    without any, and where it is behind a network."""
+    if agent.address.url:
+        return None
+    agent_dir = agent.dir
     if (place := frame_place(agent_dir, error.traceback)) is not None:
         return place
     files = (agent_dir,) if agent_dir.is_file() else (agent_dir / "agent.py", agent_dir / "__init__.py")

@@ -163,7 +163,7 @@ class RunController:
             return False
         sets = EditedSets(self._sets)
         try:
-            resumption = await asyncio.to_thread(read_resumption, self._agent.dir, path, sets)
+            resumption = await asyncio.to_thread(read_resumption, self._agent.address, path, sets)
         except ResumeError as error:
             self._say(f"Cannot resume: {error}" if error.differs else str(error))
             return False

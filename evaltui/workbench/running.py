@@ -170,7 +170,7 @@ class RunFollower:
     def _model_calls(self, case: CaseId) -> ModelCalls:
         """Those of a case that has just been run."""
         # A function may ask any model in its own way, and nobody knows.
-        reported = self._agent.info is not None and self._agent.info["framework"] != "function"
+        reported = self._agent.info is not None and not self._agent.info.get("unrecorded")
         return count_model_calls(self._outcomes.traces.all_live_events(case), reported=reported)
 
     def _happened(self, event: Event) -> None:

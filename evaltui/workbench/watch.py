@@ -144,7 +144,8 @@ class Watch:
         # It builds on a library that the first frame does not wait for.
         from evaltui.files.watching import WatchedFiles
 
-        self._files = WatchedFiles(self._agent.dir, self._given)
+        is_remote = bool(self._agent.address.url)
+        self._files = WatchedFiles(self._agent.dir, self._given, only_env=is_remote)
         self._files.modules = self._modules | self._of_metrics
         try:
             await self._compare_with_last_run()
@@ -178,7 +179,7 @@ class Watch:
 
     async def _compare_with_last_run(self) -> None:
         run = self._runs.current
-        if run is not None:
+        if run is not None and not self._agent.address.url:
             written = await asyncio.to_thread(write_times, self._agent.dir)
             if names := [name for name, at in written.items() if at > run.at]:
                 self._agent.code_changed(names)

@@ -282,7 +282,7 @@ async def test_of_a_callable_nothing_is_recorded_and_it_is_said(write_agent):
     assert ran.statuses == ["PASSED"]
     assert ran.notes == ["nothing is recorded: the agent is a callable and calls its models and tools itself"]
     (case,) = (await run(path, "replay")).cases
-    assert case.error.message.startswith("this agent is a callable")
+    assert case.error.message.startswith("the agent is a callable")
 
 
 async def test_recordings_of_cases_that_are_gone_stay_and_are_told(agent, gemini):

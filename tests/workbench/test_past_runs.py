@@ -386,7 +386,7 @@ async def test_a_run_does_not_go_on_with_something_else(greeter, open_workbench,
         greeter.with_name("test_config.json").write_text('{"criteria": {"response_match_score": 0.1}}')
     workbench = await open_workbench()
     with pytest.raises(ValueError, match=why.removeprefix("Cannot resume: ")):
-        await asyncio.to_thread(read_resumption, workbench.agent.dir, log, EditedSets(workbench.sets))
+        await asyncio.to_thread(read_resumption, workbench.agent.address, log, EditedSets(workbench.sets))
     assert not await workbench.runs.resume(log)
     assert workbench.notice.text.startswith(why)
 

@@ -181,7 +181,7 @@ class _Host:
         self._serving: asyncio.Task[Any] | None = None
         self._chats: dict[int, _Chat] = {}
         self._adapter: AgentAdapter | None = None
-        self._framework = ""
+        self._framework = self._unrecorded = ""
 
     async def serve(self, found: Any, agent_name: str | None) -> None:
         requests: asyncio.Queue[Message] = asyncio.Queue()
@@ -195,7 +195,7 @@ class _Host:
             try:
                 self._adapter = await make_adapter(found, agent_name)
                 info = asdict(await self._adapter.open()) | {"python": sys.version.split()[0]}
-                self._framework = info["framework"]
+                self._framework, self._unrecorded = info["framework"], info["unrecorded"]
             except BaseException as error:
                 self._channel.send({"op": "broken", "error": _load_error(error)})
                 return
@@ -296,11 +296,9 @@ class _Host:
         if "recorded" not in request:
             return None
         recorded = CaseRecording.from_json(request["recorded"])
-        if self._framework == "function" and recorded.modes.stubs:
-            raise NotRecordedError(
-                "this agent is a callable, which calls its models and tools itself; evaltui cannot "
-                "replay or stub them. Run it with --record off and --tools live"
-            )
+        if self._unrecorded and recorded.modes.stubs:
+            what = f"{self._unrecorded}; evaltui cannot replay or stub them"
+            raise NotRecordedError(f"{what}. Run it with --record off and --tools live")
         message = {"op": "recorded", "id": request["id"]}
         return CallRecorder(recorded, lambda line: self._channel.send({**message, "line": line}))
 

@@ -287,8 +287,8 @@ class _Run:
 
     def loaded(self, info: Json) -> None:
         self._on_update(AgentLoaded(info))
-        if self._recordings and info.get("framework") == "function":
-            self._note("nothing is recorded: the agent is a callable and calls its models and tools itself")
+        if self._recordings and (why := info.get("unrecorded")):
+            self._note(f"nothing is recorded: {why}")
 
     def broken(self, error: ErrorInfo) -> None:
         self._on_update(AgentBroken(error))

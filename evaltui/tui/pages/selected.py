@@ -206,11 +206,11 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
         return
     write_broken(page, workbench.agent, workbench.agent.error)
     page.blank()
-    key = key_of("open_source")
+    is_remote = bool(workbench.agent.address.url)
     page.row(
-        (f"  {key}", "bold accent"),
-        ("  Open source", ""),
-        ("   Retries on save. Sets stay editable.", "muted"),
+        (f"  {key_of('reload' if is_remote else 'open_source')}", "bold accent"),
+        ("  Retry" if is_remote else "  Open source", ""),
+        (f"   {'' if is_remote else 'Retries on save. '}Sets stay editable.", "muted"),
     )
     page.blank()
 

@@ -12,7 +12,7 @@ from evaltui.files.interpreters import Interpreter
 from evaltui.files.workspace import Workspace
 from evaltui.text.figures import counted, plural, some_of
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, cells, pad
+from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.syntax import code
 from evaltui.text.values import cut, visible
 from evaltui.tui.pages.status import FRAMEWORKS
@@ -93,7 +93,12 @@ def _write_ready(page: Page, agent: AgentState, info: Json) -> None:
     page.blank()
     if (place := root_place(agent.dir)) is not None:
         page.labelled("agent", [(visible(place.shown(agent.dir)), "function underline")])
-    page.labelled("Python", _python(agent.address.interpreter, str(info.get("python", ""))))
+    if url := agent.address.url:
+        page.labelled("URL", [(visible(url), "")])
+        what: Span = ("  sets, config, runs, .env", "muted")
+        page.labelled("home", [(visible(str(agent.dir.absolute())), ""), what])
+    else:
+        page.labelled("Python", _python(agent.address.interpreter, str(info.get("python", ""))))
     if (key := api_key(agent.dir, model)) is not None:
         variable, where = key
         missing: Line = [("! GOOGLE_API_KEY is not set", "warning"), ("  Set it in .env", "muted")]
@@ -151,7 +156,7 @@ def _signature(tool: Json) -> Line:
 
 
 def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list[Choice]:
-    place = error_place(agent.dir, error)
+    place = error_place(agent, error)
     missing = missing_package(agent.dir, error, agent.address.interpreter)
     write_broken(page, agent, error)
     offers = []
@@ -159,7 +164,8 @@ def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list
         offers.append(Offer("copy", "Copy the command", "Paste it in a shell, then retry"))
     if place is not None:
         offers.append(Offer("edit_source", f"Open {visible(place.shown(agent.dir))}", "In $EDITOR"))
-    offers.append(Offer("reload", "Retry", "Retries on save"))
+    remark = "Start the server first" if agent.address.url else "Retries on save"
+    offers.append(Offer("reload", "Retry", remark))
     choices = _write_offers(page, "Next", offers)
     if error.traceback.strip():
         page.section(("Traceback", "bold"))
@@ -169,12 +175,14 @@ def _write_broken_start(page: Page, agent: AgentState, error: ErrorInfo) -> list
 
 def write_broken(page: Page, agent: AgentState, error: ErrorInfo) -> None:
     """Why an agent cannot be loaded, and the lines of its source."""
-    place = error_place(agent.dir, error)
+    place = error_place(agent, error)
     missing = missing_package(agent.dir, error, agent.address.interpreter)
     where = visible(place.shown(agent.dir)) if place else ""
     page.row((" ! ERROR ", "bold error act"), ("  Cannot load agent", "bold"), (f"  {where}", "function"))
     page.blank()
-    message = f"{error.type}: {error.message.strip()}" if place else error.message.strip()
+    named = f"{error.type}: " if place else ""
+    at_server = f"{error.where}: " if agent.address.url and error.where else ""
+    message = f"{named}{at_server}{error.message.strip()}"
     page.block([(visible(message.partition("\n")[0]), "error")], 2)
     if missing is not None:
         _write_missing(page, missing.command, missing.meant)

@@ -26,6 +26,8 @@ FRAMEWORKS = {
     "adk": "ADK agent",
     "native": "native agent",
     "function": "function",
+    "adk_api": "ADK api_server",
+    "a2a": "A2A agent",
     "langgraph": "LangGraph graph",
     "openai-agents": "OpenAI agent",
     "pydantic-ai": "Pydantic AI agent",
@@ -35,8 +37,11 @@ _BAR = 32
 _LEAST_BAR = 8
 
 
-def header_ends(workbench: Workbench, folder: str, width: int) -> tuple[Line, Line]:
-    """The agent at the left, as much of it as fits; at the right what is on, unsaved, and came out how."""
+def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line]:
+    """The agent at the left, as much of it as fits; at the right what is on, unsaved, and came out how.
+
+    `name` is what the agent goes by: its folder or its URL.
+    """
     right: Line = []
     if workbench.watch.on:
         right += [("●", "accent"), (" watch", "muted"), _GAP]
@@ -44,15 +49,18 @@ def header_ends(workbench: Workbench, folder: str, width: int) -> tuple[Line, Li
         right += [("●", "warning"), (f" {unsaved} unsaved", "muted"), _GAP]
     right += [*counts(workbench.outcomes.counts()), (" ", "")]
     info = workbench.agent.info or {}
-    left: Line = [(" ", ""), (visible(folder), "bold accent"), ("  ", "")]
+    url = workbench.agent.address.url
+    left: Line = [(" ", ""), (visible(name), "bold accent"), ("  ", "")]
     if workbench.agent.error is not None:
-        left.append(("! cannot be imported", "error"))
+        left.append((f"! cannot be {'loaded' if url else 'imported'}", "error"))
     else:
-        framework = str(info.get("framework") or "")
-        name, framework = str(info.get("name") or ""), str(info.get("framework") or "")
-        facts = [name if name not in (folder, "root_agent") else "", FRAMEWORKS.get(framework, framework)]
+        root, framework = str(info.get("name") or ""), str(info.get("framework") or "")
+        known = (name, name.rpartition("/")[2], "root_agent")
+        facts = [root if root not in known else "", FRAMEWORKS.get(framework, framework)]
         facts.append(str(info.get("model") or ""))
-        facts += [f"recordings {workbench.agent.settings.record}", _python(workbench) if info else ""]
+        if not url:
+            recordings = f"recordings {workbench.agent.settings.record}"
+            facts += [recordings, _python(workbench) if info else ""]
         left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
     return left, right
 

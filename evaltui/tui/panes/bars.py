@@ -34,7 +34,7 @@ class Bar(OneLine):
         super().__init__(id=id)
         self._workbench = workbench
         # Once the current folder is gone, `.` has no name any more.
-        self._agent_name = workbench.agent.dir.resolve().stem
+        self._agent_name = workbench.agent.address.url or workbench.agent.dir.resolve().stem
 
 
 class Header(Bar):

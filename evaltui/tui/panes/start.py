@@ -60,7 +60,7 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
     def source(self) -> SourcePlace | None:
         agent = self._workbench.agent
         if agent.error is not None:
-            return error_place(agent.dir, agent.error)
+            return error_place(agent, agent.error)
         return root_place(agent.dir)
 
     def line(self, number: int) -> Line:

@@ -40,7 +40,7 @@ class CurrentSession:
         self._agent = agent
         self._printed = printed
         self._changed = changed
-        self._files = AgentFiles(agent.dir)
+        self._files = AgentFiles(agent.dir, only_env=bool(agent.address.url))
         self._live: LiveSession | None = None
         self._new_code: tuple[str, ...] = ()
         self._looking: asyncio.Task[None] | None = None
@@ -69,7 +69,9 @@ class CurrentSession:
 
         # Where the system cannot watch the folders, the next turn tells of new code.
         with suppress(OSError):
-            await WatchedFiles(self._agent.dir).follow(on_change, self.look_at_code)
+            is_remote = bool(self._agent.address.url)
+            files = WatchedFiles(self._agent.dir, only_env=is_remote)
+            await files.follow(on_change, self.look_at_code)
 
     async def _look_at_code(self, live: LiveSession) -> None:
         code = live.code

@@ -30,7 +30,7 @@ from .base import (
     plain_json,
     state_after,
 )
-from .remote import Server
+from .remote import UNRECORDED, Server
 from .remote_errors import HttpStatusError, MalformedResponseError, RemoteError, excerpt
 
 # Seconds after which whoever ends a session does not wait for the server any longer: a cancelled turn may
@@ -68,6 +68,7 @@ class AdkApiAdapter:
             framework="adk_api",
             tools=tuple(_tools(root.get("tools") or ())),
             sub_agents=tuple(name for name in agents if name != self._root),
+            unrecorded=UNRECORDED,
         )
 
     async def _found(self) -> tuple[Server, str]:
@@ -126,8 +127,7 @@ class AdkApiAdapter:
         session = AdkApiSession(self._server, self._app, spec, reporter, self._ending)
         events = list(past_events(past, self._root, self._agents or {step.author for step in past}))
         _require_plain(past)
-        # The server takes no changes of state from outside; they are in the state at its start.
-        await session.create(state_after(spec.state, past), [event | {"actions": {}} for event in events])
+        await session.create(state_after(spec.state, past), [_from_outside(event) for event in events])
         return session
 
     async def close(self) -> None:
@@ -158,6 +158,12 @@ def _tool(function: types.FunctionDeclaration) -> ToolInfo:
     if schema is None and function.parameters is not None:
         schema = plain_json(function.parameters.json_schema)
     return ToolInfo(function.name or "", function.description or "", schema)
+
+
+def _from_outside(event: Json) -> Json:
+    """An event as the server takes it: without changes of state, which are in the state at the start of the
+    session, and without a word on which calls wait."""
+    return {name: value for name, value in event.items() if name not in ("actions", "long_running_tool_ids")}
 
 
 def _require_plain(past: Sequence[Step]) -> None:

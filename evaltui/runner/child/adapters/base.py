@@ -48,6 +48,9 @@ class AgentInfo:
     sub_agents: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unrecorded: str = ""
+    """Why none of its model and tool calls is seen where it happens, so that none can be recorded, replayed
+    or stubbed: a clause; "" where they are seen."""
     places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """File and first line of tools that are functions, by the tool's name."""
 

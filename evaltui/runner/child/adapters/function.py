@@ -61,7 +61,11 @@ class FunctionAdapter:
                 f"{self._name} cannot be called as {self._name}(message, session): {error}. "
                 "An agent that is a function takes the user's message and the session."
             ) from error
-        return AgentInfo(name=self._name, framework="function")
+        return AgentInfo(
+            name=self._name,
+            framework="function",
+            unrecorded="the agent is a callable and calls its models and tools itself",
+        )
 
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()

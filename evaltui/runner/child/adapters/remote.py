@@ -36,6 +36,9 @@ from .remote_errors import (
     was_refused,
 )
 
+UNRECORDED = "the agent is behind a network and calls its models and tools there"
+"""Of `AgentInfo`."""
+
 # Seconds.
 _CONNECTING = 10.0
 # Of a request that runs no agent, though the server may import one for it.

@@ -117,7 +117,8 @@ def status_error(response: httpx.Response, where: str, variables: Sequence[str])
     status, wait = response.status_code, _wait(response)
     said = f"{status} {response.reason_phrase}".rstrip()
     detail = _detail(response)
-    said = ": ".join(filter(None, (said, detail))).rstrip(".")
+    if detail not in ("", response.reason_phrase):
+        said = f"{said}: {detail.rstrip('.')}"
     return HttpStatusError(f"{said}. {_advice(response, wait, variables)}", where, status, detail, wait)
 
 
