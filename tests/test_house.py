@@ -31,12 +31,15 @@ LINES_OF_A_SMALL_FILE = 40
 
 # What is imported under a name that is not its distribution's.
 DISTRIBUTIONS = {
+    "a2a": "a2a-sdk",
     "agents": "openai-agents",
     "dotenv": "python-dotenv",
     "google.adk": "google-adk",
     "google.genai": "google-genai",
+    "google.protobuf": "protobuf",
     "opentelemetry": "opentelemetry-api",
 }
+OF_EXTRAS = {"a2a-sdk", "google-adk", "opentelemetry-api", "protobuf"}
 # Agents bring them: they are never installed for evaltui.
 FRAMEWORKS = {"langchain-core", "langgraph", "openai", "openai-agents", "pydantic-ai"}
 
@@ -160,8 +163,8 @@ def declared(requirements):
 def test_what_is_imported_is_declared_and_the_other_way_round():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    always, of_extras = declared(project["dependencies"]), {"google-adk", "opentelemetry-api"}
-    assert of_extras == declared(extras["adk"])
+    always, of_extras = declared(project["dependencies"]), OF_EXTRAS
+    assert of_extras == declared([*extras["adk"], *extras["a2a"]])
     used = {one for _, tree in modules().values() for one in outside(tree)} - FRAMEWORKS
     assert not FRAMEWORKS & declared(
         [one for extra in (project["dependencies"], *extras.values()) for one in extra]
@@ -172,7 +175,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
 
 
 def test_only_adapters_import_what_an_extra_brings():
-    extra = {"google-adk", "opentelemetry-api", *FRAMEWORKS}
+    extra = {*OF_EXTRAS, *FRAMEWORKS}
     importers = {name for name, (_, tree) in modules().items() if not extra.isdisjoint(outside(tree))}
     assert {name for name in importers if ".adapters." not in name} == set()
 

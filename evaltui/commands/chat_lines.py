@@ -61,10 +61,11 @@ class ChatLines:
         self._speaker: Event | None = None
         self._held_back: list[str] = []
 
-    def on_session(self, agent: str, state: Json) -> None:
-        """A session is open: events by another agent than this one are shown with its name."""
+    def on_session(self, agent: str, state: Json | None) -> None:
+        """A session is open: events by another agent than this one are shown with its name. `state` is None
+        where it is unknown."""
         self._agent = agent
-        self._state = dict(state)
+        self._state = dict(state or {})
         self._streamed = ""
 
     def on_event(self, event: Event) -> None:

@@ -187,7 +187,7 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
             turns,
             app_name=recording.session.get("app_name", ""),
             user_id=recording.session.get("user_id", ""),
-            state=state,
+            state=state or {},
         )
         return without_secrets(drafted.case, secrets_of(options.agent_dir))
     except AgentBrokenError as broken:

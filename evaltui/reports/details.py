@@ -87,6 +87,7 @@ _EXPECTATIONS: dict[Expectation, str] = {
     "no calls": "no calls expected",
     "unspecified": "unspecified (scored as no calls)",
     "not checked": "not checked",
+    "unknown": "calls unknown, the agent does not send them",
     "context": "context turn, not scored",
     "simulated": "with a simulated user",
 }

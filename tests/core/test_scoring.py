@@ -131,7 +131,7 @@ async def test_what_has_no_verdict_does_not_keep_a_simulated_conversation_from_p
 
 async def test_the_final_state_is_checked_by_the_keys_that_are_given():
     expected = case(turn("good morning"), final_session_state={"count": 2, "user": {"name": "Ann"}})
-    actual = did(turn("good morning"))
+    actual = did(turn("good morning", calls=[]))
     right = {"count": 2, "user": {"name": "Ann"}, "more": 1}
     assert (await score(expected, actual, final_state=right)).status is Status.PASSED
     wrong = await score(expected, actual, final_state={"count": 2, "user": {"name": "Bob"}})
@@ -180,6 +180,22 @@ async def test_an_expectation_is_one_of_four_kinds_or_context():
     ]
     assert result.status is Status.PASSED
     assert (await score(expected, actual)).status is Status.FAILED
+
+
+async def test_calls_that_nobody_knows_are_neither_made_nor_missing():
+    expected = case(turn("a b", calls=["greet"]), turn("a b", calls=[]), turn("a b", calls=["wave"]))
+    actual = did(turn("a b"), turn("a b"), turn("a b", calls=["wave"]))
+    result = await score(expected, actual)
+    assert [one.expectation for one in result.turns] == ["unknown", "unknown", "these calls"]
+    assert [[call.op for call in one.calls] for one in result.turns] == [[], [], ["same"]]
+    trajectory = metrics(result)["tool_trajectory_avg_score"]
+    assert (trajectory.status, trajectory.score) == (Status.NOT_EVALUATED, None)
+    assert trajectory.reason == "the tool calls of turns 1, 2 are unknown: the agent does not send them"
+    assert metrics(result)["response_match_score"].status is Status.PASSED
+    assert [one.score for one in metrics(result)["tool_call_count_v1"].per_invocation] == [None, None, 1.0]
+    assert result.status is Status.NOT_EVALUATED
+    skipped = [{"set": "s", "case": "one", "turn": turn, "mode": "skip"} for turn in (0, 1)]
+    assert (await score(expected, actual, config={"evaltui": {"turns": skipped}})).status is Status.PASSED
 
 
 async def test_a_call_where_none_is_expected_fails_and_one_that_is_not_checked_does_not():

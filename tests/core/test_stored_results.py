@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from evaltui.core.model.outcome import (
     Call,
     CallDiff,
     ErrorInfo,
+    Expectation,
     InvocationScore,
     JudgedBy,
     Judgement,
@@ -38,7 +40,7 @@ all_calls = st.lists(st.builds(Call, st.sampled_from("ab"), all_args), max_size=
 responses = st.builds(ResponseDiff, st.none() | texts, st.none() | texts, numbers)
 turns = st.builds(
     TurnResult,
-    st.sampled_from(["these calls", "no calls", "unspecified", "not checked", "context", "simulated"]),
+    st.sampled_from(get_args(Expectation)),
     st.builds(align_calls, all_calls, all_calls),
     responses | texts.map(lambda text: ResponseDiff(text, text)),
     st.lists(st.tuples(texts, texts), max_size=1).map(tuple),

@@ -71,12 +71,13 @@ def turn_result(
 ) -> TurnResult:
     """One turn side by side; a side that has no such turn is None.
 
-    Calls are aligned in every turn, whether its expectation says that they are checked or not.
+    Calls are aligned whether the expectation of the turn says that they are checked or not; where those made
+    are unknown, there are none.
     """
     return TurnResult(
         expectation=expectation,
         calls=align_calls(
-            calls_of(expected.intermediate_data) if expected else (),
+            calls_of(expected.intermediate_data) if expected and expectation != "unknown" else (),
             calls_of(actual.intermediate_data) if actual else (),
             ignore_args=ignore_args,
             rules=rules,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from google.genai import types
 
@@ -23,7 +23,7 @@ from evaltui.core.model.eval_set import (
     scored_text,
     tool_calls,
 )
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import CALLS, Event, Json
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.secrets import Secrets
 from evaltui.text.figures import counted
@@ -54,7 +54,7 @@ class CaseDraft:
     """`case` is an EvalCase as JSON with snake_case keys.
 
     `marks` are for `evaltui.turns` of the config, by turn: `context` as asked for, and for a turn of which
-    neither calls nor answer are expected; `skip` for one whose calls alone are not.
+    neither calls nor answer are expected; `skip` for one whose calls alone are not, or are unknown.
     """
 
     case: Json
@@ -79,6 +79,7 @@ def draft_case(
     Raises ValueError for a turn without events, pydantic's ValidationError for a content that genai does not
     know.
     """
+    turns = [replace(turn, calls=turn.calls and not _keeps_calls(turn)) for turn in turns]
     case: Json = {"eval_id": eval_id, "conversation": [_turn(turn) for turn in turns]}
     if app_name or user_id or state:
         session: Json = {"app_name": app_name, "user_id": user_id}
@@ -121,6 +122,11 @@ def _joined(words: Sequence[str], limit: int) -> str:
             break
         text = longer
     return text
+
+
+def _keeps_calls(turn: TurnDraft) -> bool:
+    """Whether the agent did not send the calls of a turn, so that none can be expected."""
+    return any(CALLS in event.data.get("untold", ()) for event in turn.events)
 
 
 def _mark(turn: TurnDraft) -> TurnMode | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..model.eval_set import AgentDetails, AppDetails, Invocation
-from ..model.events import SIMULATED_USER, Event, Json, Kind, Step
+from ..model.events import CALLS, SIMULATED_USER, Event, Json, Kind, Step
 from ..trace.spans import instruction_text
 from .adk_steps import step_from_adk
 from .plain_models import invocation_model
@@ -103,7 +103,10 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
         "invocation_id": next((step.invocation_id for step in steps if step.invocation_id), ""),
         "user_content": user.content if user else {"parts": []},
         "final_response": final.content if final else None,
-        "intermediate_data": {"invocation_events": [_recorded_event(step, final) for step in recorded]},
+        # What is unknown is absent: without events, a turn would be one that called nothing.
+        "intermediate_data": None
+        if any(CALLS in step.untold for step in steps)
+        else {"invocation_events": [_recorded_event(step, final) for step in recorded]},
         "creation_timestamp": user.timestamp if user else 0.0,
         **spent,
     }

@@ -47,7 +47,7 @@ _BLANK_INVOCATION = Invocation.model_construct(user_content=_BLANK_CONTENT)
 
 
 def invocation_model(data: Json) -> Invocation:
-    """What `Invocation.model_validate_json` makes of a turn whose `intermediate_data` are events.
+    """What `Invocation.model_validate_json` makes of a turn whose `intermediate_data` are events or None.
 
     Raises pydantic's ValidationError, and TypeError for what is no JSON.
     """
@@ -59,16 +59,19 @@ def invocation_model(data: Json) -> Invocation:
 
 
 def _invocation(
-    invocation_id: Any, user_content: Any, final_response: Any, intermediate_data: Json, **seconds: Any
+    invocation_id: Any, user_content: Any, final_response: Any, intermediate_data: Json | None, **seconds: Any
 ) -> Invocation:
-    events = [_event(**event) for event in intermediate_data["invocation_events"]]
+    happened: InvocationEvents | None = None
+    if intermediate_data is not None:
+        events = [_event(**event) for event in intermediate_data["invocation_events"]]
+        happened = _filled(_BLANK_EVENTS, {"invocation_events": events})
     return _filled(
         _BLANK_INVOCATION,
         {
             "invocation_id": _checked(invocation_id, str),
             "user_content": _content(user_content),
             "final_response": None if final_response is None else _content(final_response),
-            "intermediate_data": _filled(_BLANK_EVENTS, {"invocation_events": events}),
+            "intermediate_data": happened,
             **{name: _checked(value, float) for name, value in seconds.items()},
         },
     )

@@ -51,6 +51,6 @@ def _step(events: Sequence[Event]) -> Step:
         state=effects.get("state", {}).get("delta"),
         removed=tuple(effects.get("state", {}).get("removed", ())),
         transfer=effects.get("transfer", {}).get("to"),
-        **{**shared, "long_running": tuple(shared.get("long_running", ()))},
+        **{**shared, **{name: tuple(shared.get(name, ())) for name in ("long_running", "untold")}},
     )
     return step if "step" in first.data else replace(step, final=is_final(step))

@@ -130,7 +130,7 @@ class Accepting:
         """Calls and answer, as far as they are scored: what a mark leaves out stays as it is."""
         if result.expectation == "context":
             return
-        if result.expectation != "not checked":
+        if result.expectation not in ("not checked", "unknown"):
             self.calls(turn, result.calls, actual)
         self.answer(turn, actual)
 

@@ -17,7 +17,8 @@ Parts = dict[str, float | None]
 
 
 def tool_call_count_v1(given: MetricInput) -> MetricResult:
-    return _report(given, lambda turn: (float(len(tool_calls(turn.intermediate_data))), {}), _mean_of_known)
+    """Tool calls per turn; None for a turn whose calls are unknown, which ADK takes for none."""
+    return _report(given, lambda turn: (_tool_calls(turn, given.as_adk), {}), _mean_of_known)
 
 
 def inference_call_count_v1(given: MetricInput) -> MetricResult:
@@ -117,6 +118,11 @@ def _report(
         tuple(turns),
         details={name: average([split[name] for split in splits]) for name in (splits[0] if splits else {})},
     )
+
+
+def _tool_calls(invocation: Invocation, as_adk: bool) -> float | None:
+    data = invocation.intermediate_data
+    return None if data is None and not as_adk else float(len(tool_calls(data)))
 
 
 def _model_calls(invocation: Invocation) -> float | None:

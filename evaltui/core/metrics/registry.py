@@ -24,12 +24,14 @@ from evaltui.core.metrics.metric import (
     Metric,
     MetricInput,
     failed_with,
+    left_out,
     names_function,
     not_evaluated,
 )
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
 from evaltui.core.model.problems import JsonPath
+from evaltui.text.figures import plural, some_of
 from evaltui.text.values import nearest
 
 Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model"]
@@ -49,6 +51,27 @@ class MetricInfo:
     gates: bool = True
     """False for metrics that report a value and take no threshold."""
     source: Literal["adk", "evaltui"] = "adk"
+
+    @property
+    def reads_calls(self) -> bool:
+        """Whether nothing can be said of a turn whose tool calls are unknown."""
+        return self.name in _READ_CALLS
+
+
+_READ_CALLS = frozenset(
+    (
+        "tool_trajectory_avg_score",
+        "trajectory_precision",
+        "trajectory_recall",
+        "trajectory_single_tool_use",
+        "multi_turn_trajectory_quality_v1",
+        "multi_turn_tool_use_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "rubric_based_multi_turn_trajectory_quality_v1",
+        # Responses are held against what tools returned.
+        "hallucinations_v1",
+    )
+)
 
 
 def _computed(function: Metric, meaning: str, *needs: Need, own: bool = False) -> MetricInfo:
@@ -165,6 +188,23 @@ def metrics_to_run(config: EvalConfig) -> list[EvalMetric]:
     asked = config.metrics()
     named = {metric.metric_name for metric in asked}
     return asked + [EvalMetric(metric_name=info.name) for info in _EFFICIENCY if info.name not in named]
+
+
+def unknown_calls(given: MetricInput) -> str:
+    """Why a built-in metric cannot be computed: tool calls that nobody knows; "" where it can."""
+    info = METRICS.get(given.metric.metric_name)
+    if info is None or not info.reads_calls or given.metric.custom_function_path is not None:
+        return ""
+    without = left_out(given, checks_calls=True)
+    unknown = [
+        str(number + 1)
+        for number, turn in enumerate(given.actual)
+        if turn.intermediate_data is None and number not in without
+    ]
+    if not unknown:
+        return ""
+    turns = f"{plural(len(unknown), 'turn')} {some_of(unknown)}"
+    return f"the tool calls of {turns} are unknown: the agent does not send them"
 
 
 def run_metric(given: MetricInput) -> MetricResult:

@@ -25,6 +25,7 @@ from evaltui.core.metrics.registry import (
     metrics_to_run,
     run_judged_metric,
     run_metric,
+    unknown_calls,
 )
 from evaltui.core.metrics.trajectory import ignores_args
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
@@ -249,6 +250,8 @@ async def _metric_result(
     given: MetricInput, custom: CustomScorer | None, judge: Judge | None, judged: KnownJudgement
 ) -> MetricResult:
     metric = given.metric
+    if reason := unknown_calls(given):
+        return metric_not_evaluated(metric, reason)
     if (judged_metric := _judged_metric(metric)) is not None:
         return judged(given) if judge is None else await run_judged_metric(given, judged_metric, judge)
     if metric.custom_function_path is None:
@@ -321,7 +324,7 @@ def turn_results(
             turn_result(
                 want,
                 did,
-                expectation=_expectation(expected, number, want),
+                expectation=_expectation(expected, number, want, did),
                 expected_text=wanted_text or None,
                 # Most answers are those expected: of thousands of results, each text is in memory once.
                 actual_text=wanted_text if said == wanted_text else said,
@@ -353,9 +356,13 @@ def _turn_scores(metrics: Sequence[MetricResult]) -> tuple[InvocationScore, ...]
     return next(named, ())
 
 
-def _expectation(expected: Expected, turn: int, invocation: Invocation) -> Expectation:
+def _expectation(
+    expected: Expected, turn: int, invocation: Invocation, did: Invocation | None
+) -> Expectation:
     if turn in expected.turns_marked("context"):
         return "context"
     if turn in expected.turns_marked("skip"):
         return "not checked"
+    if did is not None and did.intermediate_data is None:
+        return "unknown"
     return expectation_of(invocation)

@@ -144,7 +144,8 @@ class Invocation(_Strict):
     final_response: types.Content | None = None
     """The last answer; None expects none."""
     intermediate_data: Intermediate | None = None
-    """The tool calls, and what was said in between. None says nothing of calls; empty forbids them."""
+    """The tool calls, and what was said in between. Expected, None says nothing of calls, and empty forbids
+    them; of a turn that was run, None is unknown: its agent does not send its calls."""
     creation_timestamp: float = 0.0
     """Seconds since 1970."""
     duration: float | None = None

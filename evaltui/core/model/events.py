@@ -18,6 +18,9 @@ from ...text.values import show_value, visible
 VERSION = 1
 _LONGEST_RESPONSE = 400
 
+CALLS = "tool calls"
+"""In `Step.untold`: the agent does not send the tool calls of its turns."""
+
 # The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
 # that ends the conversation is a console line of this author with `data["stopped"]`, `signal` or `limit`.
 SIMULATED_USER = "simulated user"
@@ -138,6 +141,8 @@ class Step:
     error_message: str | None = None
     framework: Json | None = None
     """What only the agent framework understands, and needs to go on from here."""
+    untold: tuple[str, ...] = ()
+    """What the agent keeps to itself of the turn, such as CALLS: unknown, not empty."""
 
     @property
     def parts(self) -> list[Json]:
@@ -151,7 +156,7 @@ class Step:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Step:
         """Raises TypeError for what no step has."""
-        tuples = {name: tuple(data[name]) for name in ("removed", "long_running") if name in data}
+        tuples = {name: tuple(data[name]) for name in ("removed", "long_running", "untold") if name in data}
         return cls(**{**data, **tuples})
 
 
@@ -202,6 +207,7 @@ STEP_FIELDS = {
     "error_code": None,
     "error_message": None,
     "framework": None,
+    "untold": (),
 }
 _MADE_ID = re.compile(r"call-\d+(\.\d+)?")
 

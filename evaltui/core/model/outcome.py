@@ -184,7 +184,9 @@ class CallDiff:
     """Of a changed call, and of one that counts as the same because of rules."""
 
 
-Expectation = Literal["these calls", "no calls", "unspecified", "not checked", "context", "simulated"]
+Expectation = Literal[
+    "these calls", "no calls", "unspecified", "not checked", "unknown", "context", "simulated"
+]
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,8 @@ class TurnResult:
     """One turn, expectation against reality."""
 
     expectation: Expectation
-    """What the case says of the turn's calls. Of a turn whose user is `simulated` nothing is expected."""
+    """What the case says of the turn's calls. Of a turn whose user is `simulated` nothing is expected;
+    `unknown` are the calls of an agent that does not send them."""
     calls: tuple[CallDiff, ...]
     """Expected and actual calls, aligned."""
     response: ResponseDiff

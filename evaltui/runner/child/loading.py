@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -172,10 +172,21 @@ def _remote_agent(load: Message) -> RemoteAgent:
     url: str = load["url"]
     headers = [(name, variable) for name, variable in load["headers"]]
     if url.startswith("a2a:"):
-        raise AgentLoadError(f"{url}: A2A agents are not supported yet")
+        return RemoteAgent(_a2a_adapter(url.removeprefix("a2a:"), headers))
     from .adapters.adk_api import AdkApiAdapter
 
     return RemoteAgent(AdkApiAdapter(url, headers))
+
+
+def _a2a_adapter(url: str, headers: Sequence[tuple[str, str]]) -> AgentAdapter:
+    try:
+        from .adapters.a2a import A2AAdapter
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("a2a", "google"):
+            raise
+        command = install_command(Path(sys.prefix), "'evaltui[a2a]'", Path(sys.executable))
+        raise AgentLoadError(f"A2A agents need a2a-sdk 1.0 or later: {command}") from error
+    return A2AAdapter(url, headers)
 
 
 async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:

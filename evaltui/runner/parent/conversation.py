@@ -35,8 +35,9 @@ class Conversation:
         self._chat: int | None = None
         self._events = 0
 
-    async def open(self, session: Json, past: Sequence[Step] = ()) -> Json:
-        """Begin anew at the end of `past`, whose turns are not run again; returns the session state there.
+    async def open(self, session: Json, past: Sequence[Step] = ()) -> Json | None:
+        """Begin anew at the end of `past`, whose turns are not run again; returns the session state there,
+        None where it is unknown.
 
         Imports the agent first where its host is not there or has died. `session` may have `app_name`,
         `user_id`, `session_id` and `state`, the state before `past`. May be called again at any time but
@@ -50,7 +51,7 @@ class Conversation:
         steps = [step.to_json() for step in past]
         answer = await self._request(host, {"op": "chat", "session": session, "past": steps})
         self._chat = answer["id"]
-        state: Json = answer["state"]
+        state: Json | None = answer["state"]
         return state
 
     async def say(
@@ -59,8 +60,9 @@ class Conversation:
         content: Json,
         on_event: Callable[[Event], None],
         places: Mapping[str, CallPlace] | None = None,
-    ) -> Json:
-        """One turn through to its end, `turn` counting from 0; returns the session state after it.
+    ) -> Json | None:
+        """One turn through to its end, `turn` counting from 0; returns the session state after it, None where
+        it is unknown.
 
         Responses in `content` go to the calls that wait now; `places` says where the calls that they name by
         id were made, if that was in another conversation (see `WaitingCalls.resolved`).
@@ -81,7 +83,7 @@ class Conversation:
         if places:
             message["places"] = places_to_json(places)
         answer = await self._request(self._started.host, message, on_text)
-        state: Json = answer["state"]
+        state: Json | None = answer["state"]
         return state
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from evaltui.core.conversation.responding import asker_of, request_of
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.outcome import StateDiff
-from evaltui.text.figures import counted, show_duration, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
@@ -71,7 +71,9 @@ def _write_call(page: Page, row: Row) -> None:
 def _write_paths(page: Page, transcript: Transcript) -> None:
     """Every value of the session state by its path, with the turn that changed it last."""
     paths = dict(_paths(transcript.state))
-    page.section(("Session state", "bold"), *([] if paths else [("  empty", "muted")]))
+    page.section(
+        ("Session state", "bold"), *([] if paths else [_without_state(transcript.has_unknown_state)])
+    )
     changed: dict[str, int] = {}
     before = dict(_paths(transcript.session.state))
     for number, turn in enumerate(transcript.turns, 1):
@@ -147,7 +149,7 @@ def write_session(page: Page, transcript: Transcript) -> None:
     for label, value in (("user", session.user_id), ("app", session.app_name), ("id", session.session_id)):
         if value:
             page.labelled(label, [(visible(value), "")])
-    _write_state(page, "State now", transcript.state)
+    _write_state(page, "State now", None if transcript.has_unknown_state else transcript.state)
     for number, turn in enumerate(transcript.turns):
         changed = _changed(turn.state_before or {}, turn.state_after) if turn.counts else {}
         if changed:
@@ -157,8 +159,12 @@ def write_session(page: Page, transcript: Transcript) -> None:
     _write_state(page, "State at the beginning", session.state)
 
 
-def _write_state(page: Page, title: str, state: Mapping[str, object]) -> None:
-    page.section((title, "bold"), *([] if state else [("  empty", "muted")]))
+def _without_state(unknown: bool) -> tuple[str, str]:
+    return (f"  {UNKNOWN}" if unknown else "  empty", "muted")
+
+
+def _write_state(page: Page, title: str, state: Mapping[str, object] | None) -> None:
+    page.section((title, "bold"), *([] if state else [_without_state(state is None)]))
     if state:
         write_json(page, dict(state))
 
@@ -194,7 +200,7 @@ def _write_turn(page: Page, turn: ChatTurn) -> None:
     if turn.seconds is not None:
         page.labelled("took", [(show_duration(turn.seconds), "")])
     page.labelled("events", [(show_number(len(turn.events)), "")])
-    _write_state(page, "State after it", turn.state_after or {})
+    _write_state(page, "State after it", turn.state_after)
 
 
 def _write_difference(page: Page, difference: Difference, turn: int) -> None:

@@ -93,6 +93,8 @@ def _facts(page: Page, result: CaseResult, number: int) -> Iterator[str]:
             yield "calls unspecified" if narrow else "calls unspecified (scored as no calls)"
         case "not checked":
             yield "calls not checked"
+        case "unknown":
+            yield "calls unknown"
         case "context":
             yield "context" if narrow else "context turn, not scored"
         case "simulated":

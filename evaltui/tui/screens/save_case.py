@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from evaltui.text.figures import counted
+from evaltui.text.figures import UNKNOWN, counted
 from evaltui.text.lines import Line, cells, cut, pad
 from evaltui.text.syntax import value_line
 from evaltui.text.values import visible
@@ -280,7 +280,8 @@ class TurnRows(CursorLines, can_focus=True, inherit_bindings=False):
         kept = choices.final_state if is_final else choices.state
         label = "expect the final state" if is_final else "start with the state"
         head: Line = [("    ", ""), (f"{_box(kept)} {label}  ", "bold accent" if here else "")]
-        shown: Line = value_line(state, 400) if state else [("empty", "muted")]
+        unknown = self._transcript.has_unknown_state
+        shown: Line = value_line(state, 400) if state else [(UNKNOWN if unknown else "empty", "muted")]
         return cut([*head, *shown], max(cells(head), self.line_width - 1))
 
     def _state_of(self, choices: SaveChoices, *, is_final: bool) -> Any:

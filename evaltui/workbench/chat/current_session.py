@@ -128,6 +128,7 @@ class CurrentSession:
             raise
         transcript.broken = None
         self.info = live.info
+        transcript.has_unknown_state = state is None
         if transcript.agent_name is None and live.info is not None:
             self._agent.imported(live.info)
         if not past:

@@ -60,8 +60,8 @@ class LiveSession:
         """Whether the session is at the end of `past`."""
         return self._held == (transcript, [*past])
 
-    async def open(self, transcript: Transcript, past: Sequence[ChatTurn]) -> Json:
-        """Have another session, at the end of `past`; returns the state there.
+    async def open(self, transcript: Transcript, past: Sequence[ChatTurn]) -> Json | None:
+        """Have another session, at the end of `past`; returns the state there, None where it is unknown.
 
         Raises AgentBrokenError, RequestFailedError, HostLostError, and ValueError for a past that cannot be.
         """
@@ -84,8 +84,9 @@ class LiveSession:
         past: Sequence[ChatTurn],
         turn: ChatTurn,
         on_event: Callable[[Event], None],
-    ) -> Json:
-        """One turn in a session that is open at the end of `past`; the state after it.
+    ) -> Json | None:
+        """One turn in a session that is open at the end of `past`; the state after it, None where it is
+        unknown.
 
         Raises RequestFailedError, HostLostError.
         """

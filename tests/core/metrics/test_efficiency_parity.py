@@ -88,7 +88,7 @@ def test_values_are_those_of_adk(name, actual):
         [eval_case.Invocation.model_validate(each) for each in actual]
     )
 
-    ours = run_metric(metric_input(name, actual=actual, threshold=None))
+    ours = run_metric(metric_input(name, actual=actual, threshold=None, as_adk=True))
 
     assert ours.status.value == theirs.overall_eval_status.name == "INFORMATIONAL"
     assert ours.score == pytest.approx(theirs.overall_score, abs=1e-12)

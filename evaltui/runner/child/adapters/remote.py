@@ -130,7 +130,7 @@ class Server:
                     f"the response is not JSON: {excerpt(response.text)}", where
                 ) from error
 
-        return await _again(ask, may_pass, reporter)
+        return await again(ask, may_pass, reporter)
 
     async def stream(self, path: str, body: Any, reporter: Reporter) -> AsyncGenerator[Any]:
         """The JSON of each server-sent event that answers a turn.
@@ -143,7 +143,7 @@ class Server:
             return await self._begin(path, body, where)
 
         with _explaining(where):
-            response = await _again(begin, was_refused, reporter)
+            response = await again(begin, was_refused, reporter)
             try:
                 kind = response.headers.get("content-type", "").partition(";")[0]
                 if kind != "text/event-stream":
@@ -185,7 +185,7 @@ def _explaining(where: str) -> Iterator[None]:
         raise explained(error, where) from error
 
 
-async def _again(
+async def again(
     ask: Callable[[], Awaitable[T]],
     may_be_repeated: Callable[[BaseException], bool],
     reporter: Reporter | None,
