@@ -41,7 +41,7 @@ DISTRIBUTIONS = {
 }
 OF_EXTRAS = {"a2a-sdk", "google-adk", "opentelemetry-api", "protobuf"}
 # Agents bring them: they are never installed for evaltui.
-FRAMEWORKS = {"langchain-core", "langgraph", "openai", "openai-agents", "pydantic-ai"}
+FRAMEWORKS = {"langchain-core", "langgraph", "langsmith", "openai", "openai-agents", "pydantic-ai"}
 
 
 @cache

@@ -124,7 +124,7 @@ def test_json_in_a_page_is_a_config(page, tmp_path):
 
 
 # What agents of frameworks import.
-FRAMEWORKS = ("agents", "langchain_core", "langgraph", "pydantic_ai")
+FRAMEWORKS = ("agents", "langchain", "langgraph", "pydantic_ai")
 
 
 @every_page

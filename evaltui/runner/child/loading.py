@@ -220,6 +220,10 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
         from .adapters.native import NativeAdapter
 
         return NativeAdapter(found)
+    if framework == "langgraph":
+        from .adapters.langgraph import LangGraphAdapter
+
+        return LangGraphAdapter(found)
     if framework == "pydantic-ai":
         from .adapters.pydantic_ai import PydanticAIAdapter
 
@@ -239,6 +243,7 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
 _HOMES = {
     "agents.agent": "openai-agents",
     "google.adk": "adk",
+    "langgraph": "langgraph",
     "pydantic_ai": "pydantic-ai",
     f"{__package__}.native.agent": "native",
 }

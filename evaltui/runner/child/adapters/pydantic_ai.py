@@ -30,8 +30,8 @@ from .base import (
     state_after,
     step_numbers,
 )
+from .framework_deps import Deps
 from .framework_tools import cancelled_in_calls, result_of
-from .pydantic_ai_deps import Deps
 from .pydantic_ai_messages import messages_of, prompt_of
 from .pydantic_ai_runs import Turn, current_run, current_turn, watch_agents
 

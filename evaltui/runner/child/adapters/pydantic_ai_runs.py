@@ -25,9 +25,9 @@ from ....core.model.events import Json, Step
 from ....core.recordings.entry import JsonRequest, ToolCall
 from ...call_recorder import ToolOutcome
 from .base import Reporter, nested_in, removed_keys, state_delta
+from .framework_deps import Deps
 from .framework_models import ResponseFormat, ask_model
 from .framework_tools import call_tool, report_results, response_of, result_of
-from .pydantic_ai_deps import Deps
 from .pydantic_ai_messages import (
     contents_of,
     described,

@@ -1,4 +1,4 @@
-"""The dependencies of a Pydantic AI agent, which are the session state of its conversations."""
+"""What tools get besides their arguments, an object of a class of the agent's own, made of session state."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from .base import AgentLoadError, copy_state
 
 
 class Deps:
-    """What the tools of one conversation get as `ctx.deps`.
+    """The dependencies or the context of one conversation: what its framework calls them is `what`.
 
     `value` is made of the initial state: a dict as it is, a dataclass or a pydantic model by its fields,
-    others without arguments; None for an agent that has no `deps_type`. Raises AgentLoadError where it cannot
-    be made.
+    others without arguments; None for an agent whose `deps_type` is that of None. Raises AgentLoadError where
+    it cannot be made.
     """
 
-    def __init__(self, deps_type: Any, state: Json) -> None:
+    def __init__(self, deps_type: Any, state: Json, what: str = "deps") -> None:
+        self._what = what
         self._kind: Any = typing.get_origin(deps_type) or deps_type
         # Of an agent without dependencies nothing ever changes it.
         self._given = copy_state(state)
@@ -45,9 +46,9 @@ class Deps:
                 return self._kind.model_validate(state)
             return self._kind(**(self._fields(state) if dataclasses.is_dataclass(self._kind) else {}))
         except (TypeError, ValueError) as error:
-            name = self._kind.__name__
+            made = f"{self._what} of type {self._kind.__name__}"
             raise AgentLoadError(
-                f"deps of type {name} cannot be made from the session state: {error}. Give its fields "
+                f"{made} cannot be made from the session state: {error}. Give its fields "
                 "defaults, put them into the initial state, or run the agent in a function "
                 "root_agent(message, session)"
             ) from error
@@ -61,6 +62,11 @@ class Deps:
             return TypeAdapter(self._hints[name]).validate_python(value)
         except PydanticSchemaGenerationError:
             return value
+
+    @property
+    def fields(self) -> set[str]:
+        """The names of its fields, where it has such."""
+        return set(self._hints)
 
     def state(self) -> Json:
         """What of it JSON can hold."""

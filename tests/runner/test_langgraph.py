@@ -1,0 +1,341 @@
+"""Graphs of LangGraph and agents of langchain, with models that answer by rules, in their own environment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import textwrap
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from framework_hosts import Talk, recording, responds, talker
+from framework_loops import Loop, example
+
+SOURCE = '''
+    import asyncio
+    import json
+    import time
+    from dataclasses import dataclass
+    from typing import Annotated
+
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import HumanInTheLoopMiddleware
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
+    from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+    from langchain_core.tools import InjectedToolCallId, tool
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langgraph.graph import END, START, MessagesState, StateGraph
+    from langgraph.prebuilt import InjectedState
+    from langgraph.runtime import Runtime
+    from langgraph.types import Command, interrupt
+
+    CALLS = {
+        "ask": [("ask_other", {"question": "why"})],
+        "boom": [("boom", {})],
+        "wrong": [("price", {"order": "x"})],
+        "wait": [("wait", {})],
+        "remove": [("remove", {"path": "a"}), ("remove", {"path": "b"})],
+        "human": [("human", {"what": "name"})],
+        "hand over": [("to_writer", {})],
+    }
+    USAGE = {
+        "input_tokens": 100,
+        "output_tokens": 20,
+        "total_tokens": 120,
+        "input_token_details": {"cache_read": 40},
+        "output_token_details": {"reasoning": 5},
+    }
+
+    class Rules(BaseChatModel):
+        streams: bool = False
+        model: str = "rules"
+
+        @property
+        def _llm_type(self):
+            return "rules"
+
+        def bind_tools(self, tools, **settings):
+            return self.bind(tools=[convert_to_openai_tool(one) for one in tools], **settings)
+
+        def _message(self, messages):
+            last = messages[-1]
+            if isinstance(last, ToolMessage):
+                return AIMessage(f"results: {last.text}", usage_metadata=USAGE)
+            calls = CALLS.get(last.text)
+            if last.text.isdigit():
+                calls = [("price", {"order": int(last.text)})]
+            if not calls:
+                return AIMessage(f"{len(messages)} messages", usage_metadata=USAGE)
+            thought = [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "I look."}]
+            made = [{"name": n, "args": a, "id": f"{last.text}-{i}"} for i, (n, a) in enumerate(calls)]
+            return AIMessage(thought, tool_calls=made, usage_metadata=USAGE)
+
+        def _generate(self, messages, stop=None, run_manager=None, **settings):
+            return ChatResult(generations=[ChatGeneration(message=self._message(messages))])
+
+    class Streaming(Rules):
+        async def _astream(self, messages, stop=None, run_manager=None, **settings):
+            for word in ("written ", "for ", messages[-1].text):
+                yield ChatGenerationChunk(message=AIMessageChunk(word))
+
+    @dataclass
+    class Context:
+        currency: str = "EUR"
+
+    @tool
+    def price(order: int, state: Annotated[dict, InjectedState]) -> dict:
+        """The price of an order."""
+        time.sleep(0.01)
+        return {"price": order + 0.5, "before": len(state["messages"])}
+
+    @tool
+    def ask_other(question: str) -> str:
+        """Asks another agent."""
+        return other.invoke({"messages": [HumanMessage(question)]})["messages"][-1].text
+
+    @tool
+    def boom() -> str:
+        """Fails."""
+        raise KeyError("till")
+
+    @tool
+    async def wait() -> str:
+        """Waits."""
+        await asyncio.sleep(1000)
+
+    @tool
+    def remove(path: str) -> str:
+        """Removes a file."""
+        return f"removed {path}"
+
+    @tool
+    def human(what: str) -> str:
+        """Asks a person."""
+        return f"they said {interrupt(what)} and {interrupt({'again': what})}"
+
+    @tool
+    def to_writer(call_id: Annotated[str, InjectedToolCallId]) -> Command:
+        """Hands over."""
+        message = ToolMessage("handed over", tool_call_id=call_id, name="to_writer")
+        return Command(goto="writer", graph=Command.PARENT, update={"messages": [message]})
+
+    other = create_agent(Rules(), [], name="other")
+    desk = create_agent(
+        Rules(),
+        [price, ask_other, boom, wait, remove, human, to_writer],
+        system_prompt="Be short.",
+        name="desk",
+        middleware=[HumanInTheLoopMiddleware(interrupt_on={"remove": True})],
+    )
+
+    class Whole(MessagesState):
+        looked_up: Annotated[list[int], lambda old, new: old + new]
+        currency: str
+        tool: object
+
+    def start(state: Whole, runtime: Runtime[Context]) -> Command:
+        text = state["messages"][-1].text
+        found = {"looked_up": [int(text)]} if text.isdigit() else {}
+        return Command(goto="desk", update={"currency": runtime.context.currency, "tool": print, **found})
+
+    async def writer(state: Whole):
+        whole = None
+        async for chunk in Streaming().astream([HumanMessage("you")]):
+            whole = chunk if whole is None else whole + chunk
+        return {"messages": [("ai", whole.text)]}
+
+    graph = StateGraph(Whole, context_schema=Context)
+    graph.add_node(start)
+    graph.add_node("desk", desk, destinations=("writer",))
+    graph.add_node(writer)
+    graph.add_edge(START, "start")
+    root_agent = graph.compile(name="shop")
+'''
+
+
+async def talks(folder: Path) -> SimpleNamespace:
+    made = SimpleNamespace()
+    async with talker(folder, SOURCE) as shop:
+        made.info = shop.info
+        made.two = await shop.talk("7", "count", state={"looked_up": [1], "currency": "USD"})
+        made.on = await shop.talk("count", state={"looked_up": [1]}, past=made.two.past())
+        made.wrong = await shop.talk("wrong")
+        made.nested = await shop.talk("ask")
+        made.boom = await shop.talk("boom")
+        made.late = await shop.talk("wait", timeout=0.5)
+        made.handed = await shop.talk("hand over")
+        made.others = await asyncio.gather(*(shop.talk(str(n), str(n + 1)) for n in range(10, 30, 2)))
+        made.removed = await shop.talk("remove", yes, no)
+        made.human = await shop.talk("human", said("Ada"), said("Bob"))
+        messages = ("7", "human", said("Ada"), said("Bob"), "hand over")
+        made.recorded = await shop.talk(*messages, recorded=recording("record", "record"))
+        kept = json.loads(json.dumps(made.recorded.lines))
+        made.replayed = await shop.talk(*messages, recorded=recording("replay", "stub", kept))
+        made.missed = await shop.talk("8", recorded=recording("replay", "stub", kept))
+        made.refused = await shop.talk("7", state={"looked": []})
+    return made
+
+
+# The ids of a graph's own requests are new each time, so that they are not named.
+yes = responds("", "adk_request_confirmation", {"confirmed": True})
+no = responds("", "adk_request_confirmation", {"confirmed": False})
+yes["parts"] += no["parts"]
+
+
+def said(what: str) -> dict:
+    return responds("", "adk_request_input", {"result": what})
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    return asyncio.run(talks(tmp_path_factory.mktemp("langgraph")))
+
+
+def test_what_is_known_of_the_graph(made):
+    info = made.info
+    assert (info["name"], info["framework"], info["sub_agents"]) == ("shop", "langgraph", ["desk"])
+    tools = {tool["name"]: tool for tool in info["tools"]}
+    assert set(tools) == {"price", "ask_other", "boom", "wait", "remove", "human", "to_writer"}
+    assert list(tools["price"]["parameters"]["properties"]) == ["order"]
+    assert info["places"]["price"][0].endswith("bot/agent.py")
+
+
+def test_a_turn_is_told_message_by_message(made):
+    first = [event for event in made.two.events if event.turn == 0]
+    assert [event.kind for event in first] == [
+        "user",
+        "state",
+        "model_request",
+        "model_response",
+        "text",
+        "tool_call",
+        "tool_result",
+        "model_request",
+        "model_response",
+        "text",
+    ]
+    state, request, response = first[1:4]
+    assert state.data["delta"] == {"looked_up": [1, 7], "currency": "EUR"}
+    assert {event.agent for event in first[2:]} == {"desk"}
+    assert (request.data["model"], request.data["system_instruction"]) == ("rules", "Be short.")
+    assert [tool["name"] for tool in request.data["tools"]][:2] == ["price", "ask_other"]
+    assert response.usage == {
+        "prompt_token_count": 100,
+        "candidates_token_count": 15,
+        "thoughts_token_count": 5,
+        "cached_content_token_count": 40,
+        "total_token_count": 120,
+    }
+    assert first[4].content["parts"] == [{"text": "hm", "thought": True}, {"text": "I look."}]
+    assert first[4].branch == "desk"
+    assert first[6].duration >= 0.01
+    assert made.two.calls() == [("price", {"order": 7})]
+    assert made.two.results() == [{"price": 7.5, "before": 2}]
+    # What JSON cannot hold is no part of the state.
+    assert made.two.state == {"looked_up": [1, 7], "currency": "EUR"}
+
+
+def test_a_conversation_goes_on_after_its_past(made):
+    assert made.on.error is None
+    assert (made.two.texts()[-1], made.on.texts()) == ("6 messages", ["8 messages"])
+    assert made.on.state == {"looked_up": [1, 7], "currency": "EUR"}
+
+
+def test_arguments_that_a_tool_refuses_are_its_error(made):
+    assert "valid integer" in made.wrong.results()[0]["error"]
+
+
+def test_a_graph_in_a_tool_is_nested_in_its_call(made):
+    (asked,) = made.nested.of("model_request", nested=True)
+    assert (asked.agent, asked.parent) == ("other", "ask-0")
+    assert made.nested.of("text", nested=True)[0].content["parts"] == [{"text": "1 messages"}]
+    assert made.nested.results() == [{"result": "1 messages"}]
+
+
+def test_an_exception_of_a_tool_has_its_own_traceback(made):
+    error = made.boom.error
+    assert (error.type, error.where.endswith("in boom")) == ("KeyError", True)
+    assert 'raise KeyError("till")' in error.traceback
+    assert made.boom.calls() == [("boom", {})]
+
+
+def test_a_time_out_says_where_the_graph_was(made):
+    assert made.late.error.message.startswith("no response within 0.5 s")
+    assert made.late.error.where.endswith("in wait")
+
+
+def test_a_command_that_goes_to_another_node_is_a_transfer(made):
+    (transfer,) = made.handed.of("transfer")
+    assert (transfer.agent, transfer.data["to"]) == ("desk", "writer")
+    assert made.handed.of("text")[-1].agent == "writer"
+    assert made.handed.texts()[-1] == "written for you"
+
+
+def test_conversations_side_by_side_do_not_mix(made):
+    for first, talk in zip(range(10, 30, 2), made.others, strict=True):
+        assert talk.state["looked_up"] == [first, first + 1]
+        assert talk.calls() == [("price", {"order": first}), ("price", {"order": first + 1})]
+
+
+def test_calls_that_need_approval_wait_for_a_person(made):
+    names = [name for name, _ in made.removed.calls()]
+    assert names == ["remove", "remove", "adk_request_confirmation", "adk_request_confirmation"]
+    asked = made.removed.calls()[2][1]["originalFunctionCall"]
+    assert (asked["name"], asked["args"]) == ("remove", {"path": "a"})
+    rejected, removed = made.removed.results()
+    assert "User rejected" in rejected["error"]
+    assert removed == {"result": "removed a"}
+
+
+def asked_for(talk: Talk) -> list:
+    return [args for name, args in talk.calls() if name == "adk_request_input"]
+
+
+def test_an_interrupt_waits_for_its_response(made):
+    assert asked_for(made.human) == [
+        {"message": "name"},
+        {"message": "Input requested", "payload": {"again": "name"}},
+    ]
+    assert made.human.results() == [{"result": "they said Ada and Bob"}]
+
+
+def test_a_replay_asks_no_model_and_calls_no_tool(made):
+    replayed = made.replayed
+    assert replayed.error is None
+    assert replayed.texts() == made.recorded.texts()
+    assert (replayed.results(), replayed.state) == (made.recorded.results(), made.recorded.state)
+    assert asked_for(replayed) == asked_for(made.recorded)
+    assert all(event.data["replayed"] for event in replayed.of("model_request"))
+    # A tool that hands over works on the graph itself.
+    stubbed = [event.data.get("stubbed") for event in replayed.of("tool_result")]
+    assert stubbed[:2] == ["recording", "recording"]
+
+
+def test_a_request_that_was_not_recorded_is_named(made):
+    assert made.missed.error.type == "NotRecordedError"
+    assert "the model call of desk in turn 1 is not in a.jsonl" in made.missed.error.message
+
+
+def test_an_initial_state_that_the_graph_has_no_place_for_is_refused(made):
+    assert "the initial state has the key 'looked'" in made.refused.error.message
+
+
+@pytest.mark.usefixtures("fresh_hosts")
+def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
+    """With a model that answers by rules."""
+    rules = textwrap.dedent(SOURCE.partition("    class Streaming")[0])
+    source = rules + example("LangGraph").replace('"openai:gpt-5"', "Rules()")
+    loop = Loop(tmp_path, source, capsys)
+    (turn,) = loop.record("7")
+    assert turn["final_response"]["parts"] == [{"text": 'results: {"price": 12.5}'}]
+    code, printed = loop.run("--record", "auto")
+    assert (code, "1 passed" in printed, "2 live model calls" in printed) == (0, True, True), printed
+    loop.edit('return {"price": 12.5}', 'raise ValueError("no till")')
+    code, printed = loop.run("--record", "replay")
+    assert (code, "0 live model calls, 2 replayed, 1 tool call stubbed" in printed) == (0, True), printed
+    loop.edit('raise ValueError("no till")', 'return {"price": 12.5}')
+    loop.edit('"order": int(last.text)', '"order": 9')
+    code, printed = loop.run()
+    assert (code, "price: order is 9, expected 7" in printed) == (1, True), printed
