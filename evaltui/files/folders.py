@@ -164,6 +164,15 @@ def short_path(path: Path) -> str:
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) and path != home else str(path)
 
 
+def seen_from_here(path: Path) -> str:
+    """A file as seen from the current folder, if it is below."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:
+        return str(path)
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The folders directly in a folder whose names match a pattern, without hidden ones and dependencies."""
     for one in _children(folder):

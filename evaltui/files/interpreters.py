@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.files.folders import agent_folder, project_root
+from evaltui.files.folders import agent_folder, project_root, seen_from_here
 from evaltui.files.run_settings import run_settings
 from evaltui.files.settings import remember_python, remembered_python
 
@@ -58,7 +58,9 @@ def find_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
         return _checked(_given(asked, Path(), "--python"), "--python")
     settings = run_settings(agent_dir)
     if (python := settings.python) is not None and (file := settings.file) is not None:
-        return _checked(_given(python, file.parent, f"{file}: tool.evaltui.python"), file.name)
+        return _checked(
+            _given(python, file.parent, f"{seen_from_here(file)}: tool.evaltui.python"), file.name
+        )
     if asked is None and (remembered := remembered_python(agent_dir)) is not None and remembered.is_file():
         return _checked(remembered, "--python")
     for environment, reason in _environments(folder, os.environ):

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
-from evaltui.files.folders import agent_folder
+from evaltui.files.folders import agent_folder, seen_from_here
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
 PROJECT_FILE = "pyproject.toml"
@@ -148,10 +148,11 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 class SettingsError(ValueError):
-    """A table of settings that cannot be used, with every problem found; a line for each."""
+    """Settings that cannot be used, with every problem found; a line for each."""
 
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
+    def __init__(self, problems: list[Problem], others: RunSettings) -> None:
+        self.others = others
+        """The settings without those that are wrong."""
         super().__init__("\n".join(problem.located() for problem in problems))
 
 
@@ -167,8 +168,9 @@ def run_settings(agent_dir: Path, given: Mapping[str, Any] | None = None) -> Run
     # That of the table has been looked at.
     if not problems and settings.results_dir is not None and (problem := _no_folder(settings.results_dir)):
         problems = [Problem.error((), f"--results-dir: {problem}")]
+        settings = replace(settings, results_dir=None)
     if problems:
-        raise SettingsError(problems)
+        raise SettingsError(problems, settings)
     return settings
 
 
@@ -192,7 +194,9 @@ def nearest_table(folder: Path) -> tuple[RunSettings, list[Problem]]:
 
 
 def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
-    """The settings in a pyproject.toml, and what is wrong there; None without a table."""
+    """The settings in a pyproject.toml, as far as they are right, and what is wrong there; None without a
+    table."""
+    shown = seen_from_here(path)
     try:
         text = path.read_text(encoding="utf-8")
         # A broken file of somebody else is not ours to complain about.
@@ -202,26 +206,25 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     # A number of 5,000 digits is a ValueError, too.
     except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        return None, [Problem.error((), f"cannot be read: {reason}", file=str(path))]
+        return None, [Problem.error((), f"cannot be read: {reason}", file=shown)]
     tool = tables.get("tool")
     if not isinstance(tool, dict) or "evaltui" not in tool:
         return None, []
     table = tool["evaltui"]
     if not isinstance(table, dict):
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
-        return None, [Problem.error((), wrong, file=str(path), line=_line(text, ()))]
+        return None, [Problem.error((), wrong, file=shown, line=_line(text, ()))]
+    wrong_keys = dict(_problems(table, path.parent))
     problems = [
-        Problem.error((), problem, file=str(path), line=_line(text, (key,)))
-        for key, problem in _problems(table, path.parent)
+        Problem.error((), problem, file=shown, line=_line(text, (key,)))
+        for key, problem in wrong_keys.items()
     ]
-    if problems:
-        return None, problems
-    values = {SETTINGS[key].attribute: value for key, value in table.items()}
+    values = {SETTINGS[key].attribute: value for key, value in table.items() if key not in wrong_keys}
     if folder := values.get("results_dir"):
         values["results_dir"] = path.parent / _place(folder)
     if timeout := values.get("timeout"):
         values["timeout"] = float(timeout)
-    return RunSettings(**values, file=path), []
+    return RunSettings(**values, file=path), problems
 
 
 def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,6 @@ from evaltui.files.run_settings import (
     RunSettings,
     SettingsError,
     run_settings,
-    with_options,
 )
 from evaltui.runner.errors import AgentBrokenError
 
@@ -50,11 +49,13 @@ class AgentState:
         self.address = address
         """Where it is, and the Python that it runs in."""
         try:
-            settings = run_settings(address.folder, options)
-        except SettingsError:
-            settings = with_options(RunSettings(), options)
+            settings, problem = run_settings(address.folder, options), ""
+        except SettingsError as error:
+            settings, problem = error.others, str(error)
         self.settings = settings
         """The run-wide settings, as they were when they could be read last."""
+        self.settings_problem = problem
+        """Why they cannot be used, as a sentence or several; "" where they can."""
         self.info: Json | None = None
         """What the agent says of itself (AgentInfo as JSON); None before it was imported."""
         self.error: ErrorInfo | None = None
@@ -83,8 +84,8 @@ class AgentState:
         return RunStore.of(self.dir, self.settings)
 
     def read_settings(self) -> str:
-        """Reads the run-wide settings, which may have been changed; returns why they cannot be used, "" where
-        they can. Takes another Python where the project names another one."""
+        """Reads the run-wide settings, which may have changed; returns why they cannot be used, in a line,
+        "" where they can. Takes another Python where the project names another one."""
         try:
             settings = run_settings(self.dir, self._options)
             if self._names_another_python(settings):
@@ -92,8 +93,9 @@ class AgentState:
                 if "warm_hosts" in vars(self):
                     self.warm_hosts.agent = self.address
         except ValueError as error:
-            return str(error).splitlines()[0]
-        self.settings = settings
+            self.settings_problem = str(error)
+            return self.settings_problem.splitlines()[0]
+        self.settings, self.settings_problem = settings, ""
         return ""
 
     def _names_another_python(self, settings: RunSettings) -> bool:

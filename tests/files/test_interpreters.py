@@ -135,7 +135,7 @@ def test_a_project_that_says_it_wrongly(text, message, agent):
     pyproject.write_text(f"[tool.evaltui]\n{text}\n")
     with pytest.raises((InterpreterError, SettingsError)) as raised:
         find_interpreter(agent)
-    assert str(raised.value).startswith(str(pyproject))
+    assert str(raised.value).startswith("project/pyproject.toml:")
     assert message in str(raised.value)
 
 

@@ -222,7 +222,9 @@ def test_a_results_folder_must_be_able_to_be_one(agent, tmp_path, monkeypatch):
     (tmp_path / "project" / "file").write_text("")
     path = table(agent, 'results-dir = "file/inner"')
     reason = f"{path.parent / 'file'} is not a folder"
-    assert problem(agent) == f"{path}:2: tool.evaltui.results-dir: {reason}"
+    assert path.is_relative_to(tmp_path)
+    # A place is told as seen from the current folder.
+    assert problem(agent) == f"project/pyproject.toml:2: tool.evaltui.results-dir: {reason}"
     table(agent, "")
     assert problem(agent, results_dir=Path("project/file")) == f"--results-dir: {reason}"
     assert "File name too long" in problem(agent, results_dir=Path("x" * 300))

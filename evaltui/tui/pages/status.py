@@ -53,6 +53,8 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
     left: Line = [(" ", ""), (visible(name), "bold accent"), ("  ", "")]
     if workbench.agent.error is not None:
         left.append((f"! cannot be {'loaded' if url else 'imported'}", "error"))
+    elif workbench.agent.settings_problem:
+        left.append(("! settings cannot be used", "error"))
     else:
         root, framework = str(info.get("name") or ""), str(info.get("framework") or "")
         known = (name, name.rpartition("/")[2], "root_agent")

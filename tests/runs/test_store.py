@@ -1,0 +1,152 @@
+"""Where the runs of an agent are, and which of them stay."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+from evaltui.files.run_settings import run_settings
+from evaltui.runs.history import find_run, name_run
+from evaltui.runs.log import RunLog
+from evaltui.runs.store import RunStore
+
+
+@pytest.fixture
+def repository(tmp_path) -> Path:
+    root = tmp_path / "repository"
+    (root / ".git").mkdir(parents=True)
+    return root
+
+
+def agent(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "agent.py").write_text("root_agent = print\n")
+    return folder
+
+
+def log_in(store: RunStore, number: int) -> Path:
+    """An empty log of a run at this second."""
+    path = store.make() / f"20260102T000{number:03}.000Z-abcdef.jsonl"
+    path.write_text("")
+    return path
+
+
+def test_each_agent_has_its_own_folder_in_one_that_they_share(repository, tmp_path):
+    (repository / "one").mkdir()
+    (repository / "one" / "pyproject.toml").write_text("")
+    folders = [agent(repository / place) for place in ("", "one/desk", "two/desk", "results/desk")]
+    inside, outside = repository / "results", tmp_path / "results"
+    assert [RunStore(one, inside).folder for one in folders] == [
+        *(inside, inside / "one/desk", inside / "two/desk", inside / "results/desk")
+    ]
+    assert [RunStore(one, outside).folder.relative_to(outside).as_posix() for one in folders] == [
+        *("repository", "repository/one/desk", "repository/two/desk", "repository/results/desk")
+    ]
+    stores = [RunStore(one, folder) for one in folders for folder in (inside, outside, None)]
+    logs = [log_in(store, number) for number, store in enumerate(stores)]
+    assert [store.logs() for store in stores] == [[log] for log in logs]
+
+
+def test_without_a_repository_the_outermost_project_counts_or_the_name(tmp_path):
+    results = tmp_path / "results"
+    desk = agent(tmp_path / "project" / "member" / "desk")
+    assert RunStore(desk, results).folder == results / "desk"
+    (desk.parent / "pyproject.toml").write_text("")
+    assert RunStore(desk, results).folder == results / "member" / "desk"
+    (desk.parents[1] / "pyproject.toml").write_text("")
+    assert RunStore(desk, results).folder == results / "project" / "member" / "desk"
+    assert RunStore(desk / "agent.py", results).folder == RunStore(desk, results).folder
+
+
+def test_a_folder_is_the_same_however_it_is_named(repository, tmp_path, monkeypatch):
+    desk = agent(repository / "desk")
+    (tmp_path / "link").symlink_to(repository)
+    monkeypatch.chdir(repository)
+    named = (desk, Path("desk"), tmp_path / "link" / "desk", Path("../repository/desk"))
+    stores = [
+        RunStore(one, folder) for one in named for folder in (repository / "out", tmp_path / "link/out")
+    ]
+    assert {store.folder.resolve() for store in stores} == {repository / "out" / "desk"}
+
+
+def test_the_home_folder_is_no_repository(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".git").mkdir()
+    desk = agent(tmp_path / "work" / "desk")
+    assert RunStore(desk, tmp_path / "out").folder == tmp_path / "out" / "desk"
+
+
+def test_it_is_found_by_the_settings(repository):
+    desk = agent(repository / "desk")
+    assert RunStore.of(desk, run_settings(desk)).folder == desk / ".evaltui" / "runs"
+    (repository / "pyproject.toml").write_text('[tool.evaltui]\nresults-dir = "out"\n')
+    assert RunStore.of(desk, run_settings(desk)).folder == repository / "out" / "desk"
+
+
+def test_logs_names_and_numbers_in_a_folder_of_ones_own(repository):
+    store = RunStore(agent(repository / "desk"), repository / "deep" / "out")
+    assert (store.logs(), store.latest(), store.names(), store.next_number()) == ([], None, {}, 1)
+    log = RunLog.create(store, {})
+    log.close()
+    assert log.path.parent == repository / "deep" / "out" / "desk"
+    assert log.path.stat().st_mode & 0o777 == 0o600
+    assert store.next_number() == 2
+    assert name_run(store, "last", "first") == log.path.stem
+    assert find_run(store, "first") == log.path
+    # Nothing of it is elsewhere.
+    assert not (repository / "desk" / ".evaltui").exists()
+    assert not list(repository.rglob(".gitignore"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_newest_stay_and_those_with_a_name(seed, tmp_path):
+    chance = random.Random(seed)
+    count, keep = chance.randint(0, 12), chance.randint(1, 12)
+    results_dir = chance.choice([None, tmp_path / "out"])
+    store = RunStore(agent(tmp_path / "desk"), results_dir)
+    logs = [log_in(store, number) for number in range(count)]
+    named = {log for log in logs if chance.random() < 0.3}
+    for log in named:
+        store.name(log.stem, f"name of {log.stem}")
+    (tmp_path / "other").write_text("")
+    store.prune(keep)
+    assert set(store.logs()) == named | set(logs[-keep:])
+    assert store.names().keys() == {f"name of {log.stem}" for log in named}
+    store.prune(keep)
+    assert set(store.logs()) == named | set(logs[-keep:])
+
+
+def test_a_run_that_goes_on_stays(tmp_path):
+    store = RunStore(agent(tmp_path / "desk"))
+    first, second = RunLog.create(store, {}), RunLog.create(store, {})
+    for number in (1, 2):
+        log_in(store, number)
+    first.close()
+    # The ids begin with the time: those are newer than the ones of January.
+    before, *_ = store.logs()
+    assert before.name.startswith("20260102")
+    store.prune(1)
+    assert second.path in store.logs()
+    assert before not in store.logs()
+    second.close()
+
+
+def test_a_name_that_is_given_meanwhile_saves_its_run(tmp_path):
+    """Naming and deleting take turns: a run is named and stays, or is gone and cannot be named."""
+    store = RunStore(agent(tmp_path / "desk"))
+    for number in range(30):
+        log_in(store, number)
+    runs = [log.stem for log in store.logs()]
+    threads = [threading.Thread(target=store.name, args=(run, f"n{run}")) for run in runs[:8]]
+    threads.insert(4, threading.Thread(target=store.prune, args=(2,)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.prune(2)
+    left = {log.stem for log in store.logs()}
+    assert set(runs[-2:]) <= left
+    assert left - set(runs[-2:]) <= set(store.names().values())
