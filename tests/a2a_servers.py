@@ -280,9 +280,11 @@ def _broken_app(url: str) -> Any:
         else:
             sent[kind] = sent.get(kind, 0) + 1
             asked = await request.json()
-            if kind == "drop":
-                await _drop(send, asked["id"])
-                return
+            if kind in ("drop", "hang"):
+                await _begin(send, asked["id"])
+                if kind == "hang":
+                    await asyncio.sleep(3600)
+                raise ConnectionError("cut off")
             if kind == "busy" and kind not in calm:
                 calm.add(kind)
                 response = Response(status_code=429, headers={"retry-after": "0"})
@@ -295,13 +297,12 @@ def _broken_app(url: str) -> Any:
                 response = Response(body, status, headers)
         await response(scope, receive, send)
 
-    async def _drop(send: Any, request_id: str) -> None:
-        """A response that is cut off after its first event."""
+    async def _begin(send: Any, request_id: str) -> None:
+        """The first event of a response."""
         data = json.dumps({"jsonrpc": "2.0", "id": request_id, "result": {"statusUpdate": _WORKING}})
         headers = [(b"content-type", b"text/event-stream"), (b"content-length", b"100000")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": f"data: {data}\n\n".encode(), "more_body": True})
-        raise ConnectionError("cut off")
 
     return app
 

@@ -216,7 +216,7 @@ class HostPool(Generic[Item]):
             item = self._queue.popleft()
             place.in_flight.append(item)
             ran, lost = await self._attempt(place.host, item)
-            if lost and ran.error and not place.is_guilty(ran.error):
+            if lost and ran.error and not place.is_guilty(ran.error) and self._may_repeat(ran):
                 # Any of them may have brought the host down: each is tried again, alone.
                 self._suspects.append(item)
                 continue
@@ -224,6 +224,13 @@ class HostPool(Generic[Item]):
                 place.in_flight.remove(item)
                 place.served += 1
             await self._listener.done(item, ran)
+
+    def _may_repeat(self, ran: ExecutionResult) -> bool:
+        """Whether an item may be tried again that its host was lost over.
+
+        What an agent behind a network was sent it has heard, and is working on maybe.
+        """
+        return not (self._settings.agent and self._settings.agent.url and ran.events)
 
     async def _attempt(self, host: Host, item: Item) -> tuple[ExecutionResult, bool]:
         """Run one item; whether the host was lost over it is the second value."""

@@ -16,6 +16,7 @@ if find_spec("a2a") is None:
 import json
 
 from a2a_servers import A2AServers
+from host_processes import hosts
 from talking import talk, user
 
 from evaltui import EvalCase, EvalConfig, Status
@@ -253,6 +254,19 @@ async def test_a_case_expects_19_and_what_is_not_sent_is_not_evaluated(servers, 
         "tool_trajectory_avg_score": "the tool calls of turn 1 are unknown: the agent does not send them"
     }
     assert untold.turns[0].expectation == "unknown"
+
+
+async def test_what_an_agent_has_heard_is_not_sent_again_when_the_host_is_lost(servers, tmp_path):
+    run = asyncio.create_task(
+        _run(f"{servers.broken}/hang", tmp_path, [_case("one", "x"), _case("two", "x")])
+    )
+    while _get(f"{servers.broken}/sent/hang") < 2 and not run.done():
+        await asyncio.sleep(0.05)
+    for host in hosts():
+        host.kill()
+    results = await run
+    assert [one.status for one in results.values()] == [Status.ERROR] * 2
+    assert _get(f"{servers.broken}/sent/hang") == 2
 
 
 def _turn(message, response, calls):

@@ -22,7 +22,7 @@ from ....core.model.events import Json, Step
 from .a2a_card import BINDINGS, find_card
 from .a2a_steps import FAILED, Heard, TurnSteps, a2a_part
 from .base import AgentInfo, Reporter, SessionSpec, step_numbers
-from .remote import CancelledError, again, given_headers, http_client
+from .remote import UNRECORDED, CancelledError, again, given_headers, http_client
 from .remote_errors import (
     MalformedResponseError,
     RemoteError,
@@ -64,7 +64,7 @@ class A2AAdapter:
         config = ClientConfig(httpx_client=self._http, supported_protocol_bindings=[*BINDINGS])
         variables = tuple(variable for _, variable in self._headers)
         self._agent = _Agent(card.name, ClientFactory(config).create(card), f"POST {url}", variables)
-        return AgentInfo(name=card.name, framework="a2a", notes=(_NOTE,))
+        return AgentInfo(name=card.name, framework="a2a", notes=(_NOTE,), unrecorded=UNRECORDED)
 
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
