@@ -15,6 +15,7 @@ from evaltui.core.model.case_id import fingerprint
 from evaltui.files.configs import is_config
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import CONFIG_NAME, RECORDINGS, agent_folder, subfolders
+from evaltui.files.imported_files import ImportedFiles
 
 # What is larger is told by its size and time.
 _LARGE = 1_000_000
@@ -69,25 +70,36 @@ _MOST_FOLDERS = 2_000
 
 
 class AgentFiles:
-    """Code, prompts and data of an agent; not what is made from it: eval sets, configs, recordings, caches.
+    """Code, prompts and data of an agent, and the modules of its project that it imports; not what is made
+    from it: eval sets, configs, recordings, caches.
 
     Of a very large folder only the first files are known. `only_env` is for an agent behind a network: of its
     home, only `.env` has a say in what it does.
     """
 
     def __init__(self, agent_dir: Path, *, only_env: bool = False) -> None:
+        self.imported: list[Path] = []
+        """The modules outside of the agent's folder, as they were found last."""
         self._folder = agent_folder(agent_dir)
         self._only_env = only_env
         self._reader: FileReader[str] = FileReader()
+        self._imported_files = ImportedFiles(agent_dir)
+
+    def paths(self) -> list[Path]:
+        """The files that there are now, those in the agent's folder first."""
+        if self._only_env:
+            return [self._folder / ".env"]
+        inside = list(islice(_files(self._folder), _MOST_FILES))
+        self.imported = self._imported_files.outside(path for path in inside if path.suffix == ".py")
+        return [*inside, *self.imported]
 
     def contents(self, also: Iterable[Path] = ()) -> Contents:
         """What is in the files now, equal to before where nothing has changed. Reads what is new.
 
         `also` are further files, in other folders.
         """
-        own = [self._folder / ".env"] if self._only_env else islice(_files(self._folder), _MOST_FILES)
-        paths = (*own, *also)
-        return self._reader.read((self.name(path), path) for path in paths)
+        files = {self.name(path): path for path in (*self.paths(), *also)}
+        return self._reader.read(files.items())
 
     def name(self, path: Path) -> str:
         """The file as seen from the agent's folder."""
@@ -100,12 +112,12 @@ def write_times(agent_dir: Path) -> dict[str, float]:
 
     Without `.json`: that may be what the agent writes while it works.
     """
-    folder = agent_folder(agent_dir)
+    files = AgentFiles(agent_dir)
     times: dict[str, float] = {}
-    for path in islice(_files(folder), _MOST_FILES):
+    for path in files.paths():
         if path.suffix != ".json":
             with suppress(OSError):
-                times[path.relative_to(folder).as_posix()] = path.stat().st_mtime
+                times[files.name(path)] = path.stat().st_mtime
     return times
 
 

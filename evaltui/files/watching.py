@@ -122,7 +122,7 @@ class WatchedFiles:
         """Those in which something may happen that concerns us, without what is below them."""
         trees = set_folders(self._agent_dir, self._given)
         beside = (Path(path).parent for path in self._given if Path(path).is_file())
-        above = (path.parent for path in (*self.modules, *self._env_above()))
+        above = (path.parent for path in (*self.modules, *self._code.imported, *self._env_above()))
         folders: set[tuple[Path, int]] = set()
         for tree in trees:
             folders |= {found for path in folders_of(tree) if (found := _identified(path))}
@@ -134,7 +134,9 @@ class WatchedFiles:
     def _difference(self, last: _Snapshot, now: _Snapshot) -> Changed | None:
         # What was not watched before is not new.
         first_seen = {
-            name for name, path in now.also.items() if path in self.modules and name not in last.also
+            name
+            for name, path in now.also.items()
+            if path in self.modules and name not in last.also and name not in last.code
         }
         code = tuple(name for name in changed_files(last.code, now.code) if name not in first_seen)
         paths = last.sets.keys() | now.sets.keys()

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evaltui.files.watching import WatchedFiles
+from tests.files.layouts import nested_agents
 
 
 @asynccontextmanager
@@ -166,3 +167,17 @@ async def test_a_single_file_is_watched_with_what_is_beside_it(agent):
     async with watched(agent / "agent.py") as changes:
         (agent / "helper.py").write_text("")
         await code_changed(changes, "helper.py")
+
+
+async def test_modules_that_the_agent_imports_from_its_project_are_followed_at_once(tmp_path):
+    folder = nested_agents(tmp_path)
+    async with watched(folder) as changes:
+        tools = tmp_path / "src" / "my_app" / "tools.py"
+        tools.write_text("def shout(text):\n    return text\n")
+        await code_changed(changes, "../../tools.py")
+        # From now on it imports another one, too.
+        (tools.parent / "prices.py").write_text("PRICE = 1\n")
+        tools.write_text("from .prices import PRICE\ndef shout(text):\n    return text\n")
+        await code_changed(changes, "../../tools.py", "../../prices.py")
+        (tools.parent / "prices.py").write_text("PRICE = 2\n")
+        await code_changed(changes, "../../prices.py")

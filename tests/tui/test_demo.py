@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pilots import screen_text, until, until_ran
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.templates import create_demo
 from evaltui.tui.app import WorkbenchApp, open_demo, open_workbench
 from evaltui.tui.screens.chooser import ChooserApp
@@ -37,5 +38,5 @@ def test_d_opens_it_where_there_is_no_agent(tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr(ChooserApp, "run", lambda self: Opening(tmp_path, demo=True))
     monkeypatch.setattr(WorkbenchApp, "run", lambda self: shown.append(self.workbench.agent.dir.name))
-    assert open_workbench(tmp_path) == 0
+    assert open_workbench(AgentAddress(tmp_path)) == 0
     assert shown == ["order_desk"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pilots import screen_text, until
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_source import agent_facts
 from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import recent_agents, remember_agent
@@ -39,7 +40,7 @@ def test_a_package_that_can_hold_no_agent_is_asked_about(tmp_path, monkeypatch):
     (tmp_path / "helpers.py").write_text("", encoding="utf-8")
     asked: list[Path] = []
     monkeypatch.setattr(ChooserApp, "run", lambda self: asked.append(self._folder))
-    assert open_workbench(tmp_path) == 0
+    assert open_workbench(AgentAddress(tmp_path)) == 0
     assert asked == [tmp_path]
 
 
@@ -107,6 +108,15 @@ async def test_each_of_several_agents_is_shown_with_what_its_source_says(tmp_pat
         assert "1 eval set" in line
 
 
+async def test_agents_far_below_are_told_apart_in_a_small_terminal(tmp_path):
+    folder = "packages/shop/src/shop/agents"
+    app = ChooserApp(tmp_path, [f"{folder}/billing", f"{folder}/returns", "desk"])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "desk" in screen_text(app))
+        assert "…/src/shop/agents/billing" in screen_text(app)
+        assert "…/src/shop/agents/returns" in screen_text(app)
+
+
 async def test_an_agent_that_cannot_be_read_says_where(tmp_path):
     for name, text in (("broken", "x = 1\ndef root_agent(:"), ("fine", "root_agent = None")):
         (tmp_path / name).mkdir()
@@ -157,7 +167,7 @@ def test_a_created_starter_is_opened_and_remembered(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ChooserApp, "run", create)
     monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self.workbench))
-    open_workbench(tmp_path)
+    open_workbench(AgentAddress(tmp_path))
     assert opened[0].agent.dir == tmp_path
     assert opened[0].notice.text.startswith("Starter created: 3 cases")
     assert recent_agents() == [tmp_path.resolve()]
@@ -167,7 +177,7 @@ def test_a_folder_of_eval_sets_alone_is_opened_to_edit_them(tmp_path, monkeypatc
     (tmp_path / "orders.evalset.json").write_text('{"eval_set_id": "o", "eval_cases": []}', encoding="utf-8")
     opened: list[Path] = []
     monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self.workbench.agent.dir))
-    open_workbench(tmp_path)
+    open_workbench(AgentAddress(tmp_path))
     assert opened == [tmp_path]
 
 
@@ -182,5 +192,5 @@ def test_eval_sets_of_the_project_above_do_not_hide_that_there_is_no_agent(tmp_p
         asked.append(self._folder)
 
     monkeypatch.setattr(ChooserApp, "run", leave)
-    assert open_workbench(tmp_path / "new") == 0
+    assert open_workbench(AgentAddress(tmp_path / "new")) == 0
     assert asked == [tmp_path / "new"]

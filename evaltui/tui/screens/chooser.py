@@ -129,7 +129,7 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
 
     def _agent_line(self, name: str, width: int) -> Line:
         longest = min(30, max(map(len, self._agents)))
-        line: Line = [(pad(visible(name), longest), "bold")]
+        line: Line = [(pad(visible(_end_of(name, longest)), longest), "bold")]
         facts = self._facts.get(name)
         if facts is not None and facts.problem:
             line.append((f"  ! {visible(facts.problem)}", "error"))
@@ -244,6 +244,13 @@ class ChooserKeys(ActionLine):
             (one, [(f" {key_name(BY_ID[one].keys[0])}", "bold accent"), (f" {BY_ID[one].short} ", "muted")])
             for one in self._actions
         ]
+
+
+def _end_of(name: str, width: int) -> str:
+    """As much of the end of a path as `width` cells hold, in whole parts; at least the last one."""
+    parts = name.split("/")
+    ends = (name if not first else f"…/{'/'.join(parts[first:])}" for first in range(len(parts)))
+    return next((end for end in ends if len(end) <= width), f"…/{parts[-1]}")
 
 
 def _recent_choice(path: Path) -> Choice:
