@@ -16,7 +16,7 @@ import platformdirs
 import pytest
 from forked_hosts import ForkedHosts, can_fork
 
-from evaltui.runner.parent import supervisor
+from evaltui.runner.parent import host_process
 from evaltui.runner.parent.warm_hosts import WarmHosts
 from evaltui.workbench.keymap import use_keys
 
@@ -154,7 +154,7 @@ def forked_hosts(
 ) -> None:
     """Hosts need not import libraries, see `forked_hosts`; with --thorough each one is started anew."""
     if can_fork() and not thorough and "fresh_hosts" not in request.fixturenames:
-        monkeypatch.setattr(supervisor, "subprocess", host_template)
+        monkeypatch.setattr(host_process, "subprocess", host_template)
 
 
 @pytest.fixture

@@ -29,3 +29,8 @@ class AgentAddress:
     def python(self) -> Path | None:
         """The executable that the agent's hosts are started with; None for evaltui's own."""
         return None if self.url else self.interpreter.executable
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be run in its Python and what to do, as a sentence; "" where it can."""
+        return "" if self.url else self.interpreter.problem

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from evaltui.files.folders import agent_folder, project_root, seen_from_here
-from evaltui.files.run_settings import run_settings
+from evaltui.files.packages import remake_command
+from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.settings import remember_python, remembered_python
 
 OLDEST = (3, 11)
@@ -20,11 +22,14 @@ OLDEST = (3, 11)
 AUTO = "auto"
 # Seconds.
 _PATIENCE = 10.0
+_REMEDY = "Make the environment anew"
+_REMEDY_OLD = "make the environment with one, or give one with --python"
 _EXECUTABLES = ("bin/python", "bin/python3", "Scripts/python.exe")
 
 
 class InterpreterError(ValueError):
-    """No Python is where one was asked for, or it is too old; the message is a sentence."""
+    """No Python is where there should be one, or it is too old; the message is a sentence that says what to
+    do."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Interpreter:
     """Its executable, as it was found: of a virtual environment, the link in it."""
     reason: str
     """What it was found by, such as `.venv` or `--python`; "" for the one that evaltui runs in."""
+    problem: str = ""
+    """Why no agent can run in it and what to do, as a sentence; "" where one can."""
 
     @property
     def executable(self) -> Path | None:
@@ -66,16 +73,34 @@ def find_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
     for environment, reason in _environments(folder, os.environ):
         if (executable := _executable(environment)) is not None:
             return _checked(executable, reason)
+        if _is_broken(environment):
+            raise InterpreterError(
+                f"{environment}: its Python is missing (from {reason}). {_REMEDY}: {remake_command(folder)}"
+            )
     return OWN
 
 
 def choose_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
-    """As `find_interpreter`; what was asked for is remembered for the agent if its folder can be written."""
-    found = find_interpreter(agent_dir, asked)
+    """As `look_for_interpreter`; what was asked for is remembered for the agent if its folder can be written.
+
+    Raises InterpreterError for what was asked for.
+    """
+    given = None if asked in (None, AUTO) else find_interpreter(agent_dir, asked)
     if asked is not None:
         with suppress(OSError):
-            remember_python(agent_dir, None if asked == AUTO else found.path)
-    return found
+            remember_python(agent_dir, None if given is None else given.path)
+    return given or look_for_interpreter(agent_dir, asked)
+
+
+def look_for_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
+    """As `find_interpreter`; where none can be used, one with the `problem`. Settings that are wrong name
+    none: nothing is run with them."""
+    try:
+        return find_interpreter(agent_dir, asked)
+    except InterpreterError as error:
+        return Interpreter(OWN.path, "", str(error))
+    except SettingsError:
+        return OWN
 
 
 def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
@@ -95,6 +120,18 @@ def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Pa
 
 
 def _poetry(root: Path) -> Path | None:
+    files = (root / name for name in ("poetry.lock", "pyproject.toml", "poetry.toml"))
+    found = _asked_poetry(root, tuple(map(_written, files)))
+    if found is None or found.is_dir():
+        return found
+    # Removed since it was asked.
+    _asked_poetry.cache_clear()
+    return None
+
+
+@lru_cache
+def _asked_poetry(root: Path, _written: tuple[int, ...]) -> Path | None:
+    """Poetry takes a second to say where the environment of a project is."""
     if shutil.which("poetry") is None:
         return None
     try:
@@ -121,18 +158,29 @@ def _given(text: str, base: Path, place: str) -> Path:
 
 
 def _executable(environment: Path) -> Path | None:
-    return next((path for name in _EXECUTABLES if (path := environment / name).is_file()), None)
+    return next(filter(Path.is_file, _candidates(environment)), None)
+
+
+def _is_broken(environment: Path) -> bool:
+    """Whether a folder was made as an environment; what its Python was a link to may be gone."""
+    return (environment / "pyvenv.cfg").is_file() or any(map(os.path.lexists, _candidates(environment)))
+
+
+def _candidates(environment: Path) -> Iterator[Path]:
+    return (environment / name for name in _EXECUTABLES)
 
 
 def _checked(executable: Path, reason: str) -> Interpreter:
     """Raises InterpreterError for a Python that is too old, or that cannot be started."""
     path = executable.absolute()
     found = Interpreter(path, reason)
+    if not os.access(path, os.X_OK):
+        raise InterpreterError(f"{path}: not executable (from {reason}). {_REMEDY}, or give another --python")
     version = OLDEST if found.executable is None else python_version(path)
     if version < OLDEST:
         had, wanted = ".".join(map(str, version)), ".".join(map(str, OLDEST))
         raise InterpreterError(
-            f"{path}: Python {had} is too old (from {reason}). Agents need {wanted} or later"
+            f"{path}: Python {had} is too old (from {reason}). Agents need {wanted} or later: {_REMEDY_OLD}"
         )
     return found
 
@@ -145,10 +193,23 @@ def _environment(executable: Path) -> Path:
     return executable.resolve()
 
 
+def _written(path: Path) -> int:
+    """When a file was written, in nanoseconds; 0 where there is none."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def python_version(executable: Path) -> tuple[int, ...]:
     """Such as `(3, 12)`. Raises InterpreterError for a Python that cannot be started."""
     if (version := _noted_version(executable.parent.parent / "pyvenv.cfg")) is not None:
         return version
+    return _asked_version(executable, _written(executable))
+
+
+@lru_cache
+def _asked_version(executable: Path, _written: int) -> tuple[int, ...]:
     command = [str(executable), "-I", "-c", "import sys; print(*sys.version_info[:2])"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)

@@ -29,3 +29,13 @@ def install_command(folder: Path, package: str, executable: Path) -> str:
         return f"{executable} -m pip install {package}"
     # As in environments that uv has made.
     return f"uv pip install --python {executable} {package}"
+
+
+def remake_command(folder: Path) -> str:
+    """What makes the environment of the project of a folder, in a shell there."""
+    root = project_root(folder) or folder
+    if (root / "uv.lock").is_file():
+        return "uv sync"
+    if (root / "poetry.lock").is_file():
+        return "poetry install"
+    return "python3 -m venv --clear .venv"

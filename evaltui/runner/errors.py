@@ -56,6 +56,10 @@ def own_modules() -> list[str]:
     return sorted(str(Path(file).resolve()) for file in suspects if is_own_code(file))
 
 
+# The type of the error of an agent that has no Python to run in.
+NO_PYTHON = "InterpreterError"
+
+
 class PlacedError(BaseException):
     """An exception that says itself where it happened: in no line of the user's code, but at a server."""
 

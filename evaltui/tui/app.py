@@ -20,7 +20,7 @@ from textual.widgets import Input, TextArea
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import may_be_agent
-from evaltui.files.interpreters import OWN, Interpreter, choose_interpreter
+from evaltui.files.interpreters import AUTO, choose_interpreter, look_for_interpreter
 from evaltui.files.projects import agents_in
 from evaltui.files.settings import config_file, last_theme, remember_agent
 from evaltui.files.templates import create_demo
@@ -199,16 +199,19 @@ def open_workbench(
     options = options or {}
     try:
         chosen = choose_config(agent_dir, config)
-        interpreter = _interpreter(agent_dir, options.get("python"))
+        interpreter = choose_interpreter(agent_dir, asked := options.get("python"))
     except ValueError as error:
         return _refuse(str(error))
     agent = replace(agent, folder=agent_dir, interpreter=interpreter)
-    workbench = Workbench(agent, given, options, chosen.path)
+    # As it was found before, whatever the current folder is by then.
+    again = asked if asked in (None, AUTO) else str(interpreter.path)
+    find_python = partial(look_for_interpreter, agent_dir, again)
+    workbench = Workbench(agent, given, options, chosen.path, find_python=find_python)
     if chosen.note:
         workbench.say(chosen.note)
     if opening.starter:
         workbench.say(f"Starter created: 3 cases   {key_of('run')} run case   {key_of('watch')} watch")
-    if problem := workbench.agent.read_settings():
+    if problem := agent.problem or workbench.agent.read_settings():
         workbench.say(problem)
     if not is_named:
         with suppress(OSError):
@@ -219,17 +222,6 @@ def open_workbench(
         # Another agent may have another Python.
         return open_workbench(AgentAddress(app.next_agent), options=dict(options) | {"python": None})
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
-
-
-def _interpreter(agent_dir: Path, asked: str | None) -> Interpreter:
-    """Raises ValueError for what was asked for. What the project says wrongly can be mended meanwhile, and no
-    case is run before."""
-    try:
-        return choose_interpreter(agent_dir, asked)
-    except ValueError:
-        if asked is not None:
-            raise
-        return OWN
 
 
 def _choose(folder: Path) -> Opening | int:

@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
-from evaltui.files.interpreters import find_interpreter
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.run_settings import (
-    PROJECT_FILE,
-    RunSettings,
     SettingsError,
     run_settings,
 )
-from evaltui.runner.errors import AgentBrokenError
+from evaltui.runner.errors import NO_PYTHON, AgentBrokenError
 
 if TYPE_CHECKING:
-    from evaltui.core.model.outcome import ErrorInfo
     from evaltui.core.secrets import Secrets
     from evaltui.files.agent_address import AgentAddress
+    from evaltui.files.interpreters import Interpreter
     from evaltui.runner.parent.pool import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
     from evaltui.runs.store import RunStore
@@ -36,7 +34,8 @@ class AgentState:
     """One agent, and whether it can be imported.
 
     `options` are run-wide settings that go before those of the project. `changed` is called after every
-    change. While `is_running` says that cases are being run, no process is started on the side.
+    change. While `is_running` says that cases are being run, no process is started on the side. `find_python`
+    finds the Python for it, as it is now; None where it is not looked for again.
     """
 
     def __init__(
@@ -45,6 +44,7 @@ class AgentState:
         options: Mapping[str, Any],
         changed: Callable[[], None],
         is_running: Callable[[], bool],
+        find_python: Callable[[], Interpreter] | None = None,
     ) -> None:
         self.address = address
         """Where it is, and the Python that it runs in."""
@@ -68,6 +68,7 @@ class AgentState:
         self._changes: list[tuple[str, ...]] = []
         self._changed = changed
         self._is_running = is_running
+        self._find_python = find_python
         self._learning: asyncio.Task[None] | None = None
         self._loads_again = False
 
@@ -84,25 +85,14 @@ class AgentState:
         return RunStore.of(self.dir, self.settings)
 
     def read_settings(self) -> str:
-        """Reads the run-wide settings, which may have changed; returns why they cannot be used, in a line,
-        "" where they can. Takes another Python where the project names another one."""
+        """Reads the run-wide settings and finds its Python, as they are now; returns why it cannot be run, in
+        a line, "" where it can."""
         try:
-            settings = run_settings(self.dir, self._options)
-            if self._names_another_python(settings):
-                self.address = replace(self.address, interpreter=find_interpreter(self.dir))
-                if "warm_hosts" in vars(self):
-                    self.warm_hosts.agent = self.address
-        except ValueError as error:
+            self.settings, self.settings_problem = run_settings(self.dir, self._options), ""
+        except SettingsError as error:
             self.settings_problem = str(error)
             return self.settings_problem.splitlines()[0]
-        self.settings, self.settings_problem = settings, ""
-        return ""
-
-    def _names_another_python(self, settings: RunSettings) -> bool:
-        if self._options.get("python") is not None:
-            return False
-        is_known = self.address.interpreter.reason == PROJECT_FILE
-        return settings.python != self.settings.python if is_known else settings.python is not None
+        return self.look_at_python()
 
     @cached_property
     def secrets(self) -> Secrets:
@@ -137,11 +127,24 @@ class AgentState:
         """Names of the files that have changed since a version of the code."""
         return tuple(dict.fromkeys(chain.from_iterable(self._changes[max(0, version) :])))
 
+    def look_at_python(self) -> str:
+        """Finds its Python as it is now: environments are made, removed and made anew. Returns why it cannot
+        run there and what to do, as a sentence; "" where it can."""
+        if self._find_python is not None and not self.address.url:
+            self.address = replace(self.address, interpreter=self._find_python())
+        problem = self.address.problem
+        if problem:
+            self.failed(ErrorInfo(NO_PYTHON, problem))
+        elif self.error is not None and self.error.type == NO_PYTHON:
+            self.error = None
+        return problem
+
     def start_host(self) -> StartedHost:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
         from evaltui.runner.parent.pool import HostSettings
         from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
+        self.look_at_python()
         timeout = self.settings.timeout
         return self.warm_hosts.start(HostSettings(self.address, timeout, IMPORT_TIMEOUT, time.monotonic()))
 

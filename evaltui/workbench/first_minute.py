@@ -13,6 +13,7 @@ from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.files.folders import agent_folder, env_file
 from evaltui.files.interpreters import Interpreter
 from evaltui.files.packages import install_command
+from evaltui.runner.errors import NO_PYTHON
 from evaltui.text.values import nearest
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.open_sets import OpenSets
@@ -53,8 +54,8 @@ def has_few_cases(sets: OpenSets) -> bool:
 
 def error_place(agent: AgentState, error: ErrorInfo) -> SourcePlace | None:
     """Where an agent that cannot be loaded is to be mended: the failing line, else its first file; None
-    without any, and where it is behind a network."""
-    if agent.address.url:
+    without any, and where it is its Python or behind a network."""
+    if agent.address.url or error.type == NO_PYTHON:
         return None
     agent_dir = agent.dir
     if (place := frame_place(agent_dir, error.traceback)) is not None:

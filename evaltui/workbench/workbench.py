@@ -19,6 +19,7 @@ from evaltui.workbench.state import Notice
 from evaltui.workbench.watch import Watch
 
 if TYPE_CHECKING:
+    from evaltui.files.interpreters import Interpreter
     from evaltui.runs.execution import RunService
     from evaltui.workbench.chat.controller import ChatController
 
@@ -30,8 +31,9 @@ class Workbench:
 
     `given` are eval sets from elsewhere: files and folders, beside those that the agent has. A `config` is
     one for all sets, instead of their own. `options` are run-wide settings that go before those of the
-    project, by the fields of `RunSettings`. `run_service` is for tests, see `RunController`. Everything is
-    called from the event loop's thread. Observers are called after every change.
+    project, by the fields of `RunSettings`. `run_service` is for tests, see `RunController`; `find_python` as
+    in `AgentState`. Everything is called from the event loop's thread. Observers are called after every
+    change.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Workbench:
         options: Mapping[str, Any] | None = None,
         config: Path | None = None,
         run_service: RunService | None = None,
+        find_python: Callable[[], Interpreter] | None = None,
     ) -> None:
         self.notice: Notice | None = None
         """The sentence that is shown; None for none."""
@@ -51,7 +54,7 @@ class Workbench:
         self.console = Console()
         """What the agent has printed."""
         address = agent if isinstance(agent, AgentAddress) else AgentAddress(agent)
-        self.agent = AgentState(address, options or {}, notify, lambda: self.runs.is_running)
+        self.agent = AgentState(address, options or {}, notify, lambda: self.runs.is_running, find_python)
         self.retry = RetryOnSave(self.agent, lambda: self.watch.on, say)
         """Imports the agent again once it is mended."""
         self.sets = OpenSets(address.folder, given, config, notify, say)
@@ -123,7 +126,7 @@ class Workbench:
         """Looks for the eval sets, again if they were open; results of cases that still exist are kept."""
         await self.editing.look_outside()
         await self.sets.read()
-        if self.agent.error is not None or is_first_minute(self.sets):
+        if self.agent.error is not None or self.agent.address.problem or is_first_minute(self.sets):
             self.agent.load_again()
         self.outcomes.keep_only(set(self.sets.every_case()))
         self.navigation.select_nearest(self.navigation.selection)

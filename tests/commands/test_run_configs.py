@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.tui.app import WorkbenchApp, open_workbench
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow
@@ -75,17 +76,17 @@ def test_the_workbench_remembers_a_config_for_all_sets(tmp_path, monkeypatch, op
     agent = uv_package(tmp_path)
     write(tmp_path / "strict.json", criteria(m=1))
     monkeypatch.chdir(tmp_path)
-    open_workbench(agent, config="strict.json")
+    open_workbench(AgentAddress(agent), config="strict.json")
     monkeypatch.chdir(agent)
-    open_workbench(agent)
+    open_workbench(AgentAddress(agent))
     assert opened[0].sets.config == Path("strict.json")
     assert opened[1].sets.config.resolve() == tmp_path / "strict.json"
     assert opened[0].notice is None
     assert "strict.json, as last time" in opened[1].notice.text
-    open_workbench(agent, config="own")
-    open_workbench(agent)
+    open_workbench(AgentAddress(agent), config="own")
+    open_workbench(AgentAddress(agent))
     assert [one.sets.config for one in opened[2:]] == [None, None]
-    assert open_workbench(agent, config="gone.json") == 2
+    assert open_workbench(AgentAddress(agent), config="gone.json") == 2
     assert "--config gone.json: no such file" in capsys.readouterr().err
 
 

@@ -182,6 +182,55 @@ def test_one_that_is_too_old(agent):
         find_interpreter(agent)
 
 
+@pytest.mark.parametrize(
+    ("lock", "command"),
+    [
+        ("uv.lock", "uv sync"),
+        ("poetry.lock", "poetry install"),
+        ("other.lock", "python3 -m venv --clear .venv"),
+    ],
+)
+def test_an_environment_that_has_lost_its_python(lock, command, agent):
+    executable = environment(agent.parents[1] / ".venv")
+    (agent.parents[1] / lock).touch()
+    executable.unlink()
+    executable.symlink_to("/nowhere")
+    message = (
+        f"{executable.parents[1]}: its Python is missing (from .venv). Make the environment anew: {command}"
+    )
+    for left in (True, False):
+        with pytest.raises(InterpreterError) as raised:
+            find_interpreter(agent)
+        assert str(raised.value) == message
+        if left:
+            executable.unlink()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_is_called_like_an_environment_and_is_none_is_passed_over(kind, agent):
+    path = agent.parents[1] / ".venv"
+    path.write_text("bot-environment\n") if kind == "file" else path.mkdir()
+    assert find_interpreter(agent) == OWN
+
+
+def test_one_that_is_not_executable(agent):
+    executable = environment(agent.parents[1] / ".venv")
+    executable.unlink()
+    executable.write_text("")
+    with pytest.raises(InterpreterError, match=r"not executable \(from \.venv\)"):
+        find_interpreter(agent)
+
+
+def test_the_workbench_opens_whatever_was_found(agent):
+    environment(agent.parents[1] / ".venv", "3.10.4")
+    for asked in (None, "auto"):
+        found = choose_interpreter(agent, asked)
+        assert "Python 3.10 is too old" in found.problem
+        assert found.executable is None
+    with pytest.raises(InterpreterError, match="--python"):
+        choose_interpreter(agent, "nowhere")
+
+
 def test_one_that_is_none(agent, tmp_path):
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\nexit 3\n")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from fake_runs import FakeRuns
 
+from evaltui.files.interpreters import look_for_interpreter
 from evaltui.files.run_settings import SETTINGS, RunSettings
 from evaltui.runs.log_reader import read_header
 from evaltui.runs.store import RunStore
@@ -151,7 +153,8 @@ async def test_the_last_results_of_a_chosen_folder_are_shown_again(agent):
 
 
 async def test_another_python_is_taken_with_the_next_run(agent, tmp_path):
-    workbench = Workbench(agent, run_service=FakeRuns())
+    find_python = partial(look_for_interpreter, agent)
+    workbench = Workbench(agent, run_service=FakeRuns(), find_python=find_python)
     await workbench.open()
     other = tmp_path / "other" / "bin" / "python"
     other.parent.mkdir(parents=True)

@@ -59,7 +59,7 @@ class StartedHost:
 
 def start_host(settings: HostSettings) -> StartedHost:
     """Start a host before it is known what it will run: importing takes longer than everything else."""
-    host = Host(python=settings.agent.python)
+    host = Host(python=settings.agent.python, problem=settings.agent.problem)
     return StartedHost(settings, host, begin_loading(host, settings))
 
 

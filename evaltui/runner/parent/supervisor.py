@@ -6,9 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import re
-import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -21,9 +19,16 @@ from typing import Any
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.bootstrap import command, environment
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, is_own_code
+from evaltui.runner.bootstrap import environment
+from evaltui.runner.errors import (
+    NO_PYTHON,
+    AgentBrokenError,
+    HostLostError,
+    RequestFailedError,
+    is_own_code,
+)
 from evaltui.runner.orphans import MARK, kill_marked
+from evaltui.runner.parent.host_process import how_it_ended, not_started, start_guard
 from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
 
 # Seconds.
@@ -46,12 +51,14 @@ class Host:
 
     `files` are those of the user's that it has imported, as soon as it is loaded. `brought_in` is what
     another one could preload, None until this one has been closed. `preloaded` is set when that is done, or
-    when the process has ended. `who` works in it is said in messages.
+    when the process has ended. `who` works in it is said in messages. A `problem` is why `python` can run
+    nothing: the host is lost at once.
     """
 
-    def __init__(self, who: str = "the agent", python: Path | None = None) -> None:
+    def __init__(self, who: str = "the agent", python: Path | None = None, problem: str = "") -> None:
         self._who = who
-        self._python = python
+        self._python = python or Path(sys.executable)
+        self._environment = environment(python)
         self._on_console: OnConsole | None = None
         self._unheard: list[tuple[str, str]] = []
         self._mark = uuid.uuid4().hex
@@ -60,6 +67,7 @@ class Host:
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._listeners: dict[int, OnEvent] = {}
         self._recorders: dict[int, OnRecorded] = {}
+        self._problem = problem
         self._fatal: ErrorInfo | None = None
         self._last_words: list[str] = []
         self._asking_where = False
@@ -80,15 +88,10 @@ class Host:
         self._socket, theirs = socket.socketpair()
         self._socket.setblocking(False)
         self._lifeline, held = socket.socketpair()
-        self._process = subprocess.Popen(
-            command(str(self._python or sys.executable), "guard", str(theirs.fileno())),
-            stdin=held.fileno(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=(theirs.fileno(),),
-            env={**environment(self._python), MARK: self._mark},
-            start_new_session=True,
+        self._process, problem = start_guard(
+            self._python, {**self._environment, MARK: self._mark}, theirs, held, self._problem
         )
+        self._fatal = ErrorInfo(NO_PYTHON, problem) if problem else None
         theirs.close()
         held.close()
         assert self._process.stdout is not None
@@ -297,12 +300,10 @@ class Host:
                 "AgentProcessError",
                 f"{self._who} closed the channel to evaltui (closing every file descriptor does that)",
             )
-        code = -signal.SIGKILL if self._exit_code is None else self._exit_code
-        if code < 0:
-            how = f"was ended by {_signal_name(-code)}"
-        else:
-            how = f"ended itself with exit code {code} (os._exit)"
         last_words = "\n".join(self._last_words[-20:])
+        if self._exit_code is None and self._process.returncode > 0:
+            return ErrorInfo(NO_PYTHON, not_started(self._python, self._process.returncode), last_words)
+        how = how_it_ended(self._exit_code)
         return ErrorInfo("AgentProcessError", f"{self._who}'s process {how}", last_words)
 
     async def _send(self, message: Message) -> None:
@@ -384,11 +385,3 @@ class Host:
             self._unheard.append((source, text))
         else:
             self._on_console(source, text)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        # Of those for real time, only the first and the last have names.
-        return f"signal {number}"

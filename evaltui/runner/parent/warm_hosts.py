@@ -50,14 +50,15 @@ class WarmHosts:
         Its `end` does not wait until it is gone; the next one that is taken does so before it imports.
         """
         self._stop_preparing()
+        same_python, self.agent = settings.agent.python == self.agent.python, settings.agent
         ready, self._ready = self._ready, None
-        if ready is not None and not self._is_good(ready, settings):
+        if ready is not None and not (same_python and self._is_good(ready)):
             self._close(ready.host)
             ready = None
         # What is being closed may still hold what the agent needs, such as a port.
         after = [*self._closing.values()]
         if ready is None:
-            host = Host(python=settings.agent.python)
+            host = Host(python=settings.agent.python, problem=settings.agent.problem)
         else:
             host = ready.host
             after.append(ready.asked)
@@ -87,9 +88,8 @@ class WarmHosts:
         while self._closing:
             await asyncio.wait(self._closing.values())
 
-    def _is_good(self, ready: _Ready, settings: HostSettings) -> bool:
-        same = settings.agent.python == self.agent.python
-        return same and ready.host.alive and ready.surroundings == self._surroundings()
+    def _is_good(self, ready: _Ready) -> bool:
+        return ready.host.alive and ready.surroundings == self._surroundings()
 
     async def _end(self, host: Host) -> None:
         closing = self._close(host)
@@ -113,7 +113,7 @@ class WarmHosts:
     async def _prepare(self) -> None:
         while busy := (*self._closing.values(), *self._loading):
             await asyncio.wait(busy)
-        if not self._steps or self._ready is not None:
+        if not self._steps or self._ready is not None or self.agent.problem:
             return
         surroundings = self._surroundings()
         host = Host(python=self.agent.python)

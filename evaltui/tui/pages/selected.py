@@ -18,6 +18,7 @@ from evaltui.text.outcomes import NOT_RUN, RUNNING, verdict
 from evaltui.text.values import visible
 from evaltui.tui.pages.start import write_broken
 from evaltui.tui.pages.writer import Folding, Page, write_problems
+from evaltui.workbench.first_minute import error_place
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
@@ -206,12 +207,12 @@ def _write_broken_agent(page: Page, workbench: Workbench) -> None:
         return
     write_broken(page, workbench.agent, workbench.agent.error)
     page.blank()
-    is_remote = bool(workbench.agent.address.url)
-    page.row(
-        (f"  {key_of('reload' if is_remote else 'open_source')}", "bold accent"),
-        ("  Retry" if is_remote else "  Open source", ""),
-        (f"   {'' if is_remote else 'Retries on save. '}Sets stay editable.", "muted"),
-    )
+    if error_place(workbench.agent, workbench.agent.error) is None:
+        step, remark = ("reload", "Retry"), "Sets stay editable."
+    else:
+        step, remark = ("open_source", "Open source"), "Retries on save. Sets stay editable."
+    action, title = step
+    page.row((f"  {key_of(action)}", "bold accent"), (f"  {title}", ""), (f"   {remark}", "muted"))
     page.blank()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from evaltui.runner.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, WORDS, counts, glyph
@@ -51,8 +52,9 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
     info = workbench.agent.info or {}
     url = workbench.agent.address.url
     left: Line = [(" ", ""), (visible(name), "bold accent"), ("  ", "")]
-    if workbench.agent.error is not None:
-        left.append((f"! cannot be {'loaded' if url else 'imported'}", "error"))
+    if (error := workbench.agent.error) is not None:
+        cannot = f"cannot be {'loaded' if url else 'imported'}"
+        left.append((f"! {'no usable Python' if error.type == NO_PYTHON else cannot}", "error"))
     elif workbench.agent.settings_problem:
         left.append(("! settings cannot be used", "error"))
     else:

@@ -1,0 +1,144 @@
+"""The environment of an agent's project comes, goes and changes while the workbench is open."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from environments import make_environment
+
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.interpreters import look_for_interpreter
+from evaltui.runner.errors import NO_PYTHON
+from evaltui.tui.pages.status import header_ends
+from evaltui.workbench.workbench import Workbench
+
+pytestmark = pytest.mark.usefixtures("fresh_hosts")
+
+AGENT = """
+    import sys
+
+    def root_agent(message, session):
+        return sys.prefix.rpartition("/")[2]
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch, write_agent, write_set) -> Path:
+    monkeypatch.delenv("UV_PROJECT_ENVIRONMENT", raising=False)
+    (tmp_path / "pyproject.toml").touch()
+    write_set(write_agent(AGENT), one=("hello", ".venv"))
+    return tmp_path
+
+
+@pytest.fixture
+async def opened(project):
+    """Opens the workbench as `evaltui my_agent` does."""
+    made: list[Workbench] = []
+
+    async def open_it() -> Workbench:
+        find_python = partial(look_for_interpreter, project / "my_agent")
+        address = AgentAddress(project / "my_agent", interpreter=find_python())
+        workbench = Workbench(address, find_python=find_python)
+        made.append(workbench)
+        await workbench.open()
+        return workbench
+
+    yield open_it
+    for workbench in made:
+        await workbench.close()
+
+
+async def run(workbench: Workbench) -> str | None:
+    """What the agent answered; None where nothing was run."""
+    before = workbench.runs.current
+    workbench.say("")
+    workbench.runs.run_all()
+    if workbench.runs.current is before:
+        return None
+    await workbench.runs.finished()
+    (case,) = workbench.sets.every_case()
+    scored = workbench.outcomes.get(case)
+    assert scored is not None
+    return scored.shown.turns[0].response.actual
+
+
+def header(workbench: Workbench) -> str:
+    return "".join(text for text, _ in header_ends(workbench, "my_agent", 100)[0])
+
+
+async def test_the_next_run_is_in_the_environment_that_is_there_then(project, opened):
+    workbench = await opened()
+    own = Path(sys.prefix).name
+    assert await run(workbench) == own
+    assert "(.venv)" not in header(workbench)
+
+    make_environment(project)
+    (project / ".venv").rename(project / "other")
+    assert await run(workbench) == own
+    (project / ".venv").symlink_to(project / "other")
+    assert await run(workbench) == ".venv"
+    assert f"Python 3.{sys.version_info[1]} (.venv)" in header(workbench)
+
+    (project / ".venv").unlink()
+    assert await run(workbench) == own
+    assert "(.venv)" not in header(workbench)
+
+
+async def test_an_environment_without_its_python_keeps_nothing_else_from_working(project, opened):
+    make_environment(project)
+    for link in (project / ".venv" / "bin").glob("python*"):
+        link.unlink()
+    (project / ".venv" / "bin" / "python").symlink_to("/nowhere/python")
+    sentence = (
+        f"{project}/.venv: its Python is missing (from .venv). "
+        "Make the environment anew: python3 -m venv --clear .venv"
+    )
+
+    workbench = await opened()
+    assert [case.eval_id for case in workbench.sets.every_case()] == ["one"]
+    assert await run(workbench) is None
+    assert workbench.notice is not None
+    assert workbench.notice.text == sentence
+    assert workbench.agent.error is not None
+    assert (workbench.agent.error.type, workbench.agent.error.message) == (NO_PYTHON, sentence)
+    assert "! no usable Python" in header(workbench)
+
+    shutil.rmtree(project / ".venv")
+    make_environment(project)
+    assert await run(workbench) == ".venv"
+    assert workbench.agent.error is None
+
+
+@pytest.mark.parametrize(
+    ("python", "reason"),
+    [("#!/bin/sh\nexit 127\n", "exit code 127"), ("no program at all", "Exec format error")],
+)
+async def test_a_python_that_is_none_is_the_error_of_the_run(python, reason, project, opened):
+    make_environment(project)
+    executable = project / ".venv" / "bin" / "python"
+    executable.unlink()
+    executable.write_text(python)
+    executable.chmod(0o755)
+    workbench = await opened()
+    assert await run(workbench) is None or workbench.agent.error is not None
+    error = workbench.agent.error
+    assert error is not None
+    assert (error.type, error.message) == (
+        NO_PYTHON,
+        f"{executable}: cannot be started as a Python ({reason})",
+    )
+
+
+async def test_a_python_that_vanishes_after_it_was_found(project, opened):
+    make_environment(project)
+    workbench = await opened()
+    workbench.agent.look_at_python()
+    workbench.agent._find_python = None
+    shutil.rmtree(project / ".venv")
+    await run(workbench)
+    assert workbench.agent.error is not None
+    assert "cannot be started as a Python (No such file or directory)" in workbench.agent.error.message
