@@ -241,7 +241,8 @@ class _Execution:
             self._write_log(lambda log: log.close(status))
         log = self._log
         if log is not None:
-            await asyncio.to_thread(self._delete_older_runs)
+            in_use = self._selected.request.logs_in_use()
+            await asyncio.to_thread(self._delete_older_runs, in_use)
         try:
             await asyncio.to_thread(self._write_adk_results)
         except OSError as error:
@@ -281,13 +282,13 @@ class _Execution:
             self._log = None
             self._on_update(Noted(f"Run log incomplete: {error}"))
 
-    def _delete_older_runs(self) -> None:
+    def _delete_older_runs(self, in_use: Collection[Path]) -> None:
         """In a thread."""
         request = self._selected.request
         if request.settings.keep_runs is None:
             return
         try:
-            request.store.prune(request.settings.keep_runs)
+            request.store.prune(request.settings.keep_runs, in_use)
         except OSError as error:
             self._on_update(Noted(f"older runs not deleted: {error}"))
 

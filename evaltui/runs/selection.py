@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ class RunRequest:
     """The run that this one brings to its end."""
     number: int | None = None
     """Number of the run, from 1; None for the next one."""
+    logs_in_use: Callable[[], Collection[Path]] = frozenset
+    """The logs of earlier runs that are still read when this one is over: they stay."""
 
     @property
     def agent_dir(self) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,6 +39,11 @@ class RunStore:
             return own_folder(self.agent_dir) / _RUNS
         # Agents of one repository, and of several, share a folder without sharing runs.
         return self.results_dir / place_in_repository(agent_folder(self.agent_dir), self.results_dir)
+
+    @property
+    def _names_file(self) -> Path:
+        # In the folder of an agent, `.json` is its data, unless it is hidden.
+        return self.folder / (_NAMES if self.results_dir is None else f".{_NAMES}")
 
     def make(self) -> Path:
         """The folder of the logs, created if missing. Raises OSError."""
@@ -73,28 +79,28 @@ class RunStore:
     def names(self) -> dict[str, str]:
         """The names that were given to runs, with the ids of these."""
         try:
-            names = json.loads((self.folder / _NAMES).read_text(encoding="utf-8"))
+            names = json.loads(self._names_file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         return {str(name): str(run) for name, run in names.items()} if isinstance(names, dict) else {}
 
     def name(self, run: str, name: str) -> None:
         """Gives the run of an id a name, which another run that had it loses. Raises OSError."""
-        file = self.make() / _NAMES
+        self.make()
+        file = self._names_file
         # Another process may name a run meanwhile.
         with saving_in([file]):
             names = self.names() | {name: run}
             write_privately(file, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
 
-    def prune(self, keep: int) -> None:
-        """Deletes the logs before the newest `keep`, but those of runs that have a name or still go on.
-
-        Raises OSError.
+    def prune(self, keep: int, in_use: Collection[Path] = ()) -> None:
+        """Deletes the logs before the newest `keep`, but those of runs that have a name or still go on, and
+        those `in_use`. Raises OSError.
         """
-        older = self.logs()[:-keep]
+        older = [log for log in self.logs()[:-keep] if log not in in_use]
         if not older:
             return
-        with saving_in([self.folder / _NAMES]):
+        with saving_in([self._names_file]):
             named = set(self.names().values())
             for log in older:
                 if log.name.removesuffix(SUFFIX) not in named and not is_being_written(log):

@@ -200,6 +200,11 @@ class Outcomes:
         if self._latest is not None:
             yield self._latest
 
+    def logs_in_use(self) -> frozenset[Path]:
+        """The logs that results are scored again from, and the base."""
+        of_cases = frozenset(log for _, traces in self._all() for log in traces.logs())
+        return of_cases if self.base_run is None else of_cases | {self.base_run}
+
     def runs_changed(self) -> None:
         """There are other runs than before, or they have other names."""
         self._histories.outdate()

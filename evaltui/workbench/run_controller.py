@@ -297,7 +297,12 @@ class RunController:
 
         settings = self._agent.settings
         if run.resumes:
-            asked = RunRequest(self._agent.address, number=run.number, settings=settings)
+            asked = RunRequest(
+                self._agent.address,
+                number=run.number,
+                settings=settings,
+                logs_in_use=self._outcomes.logs_in_use,
+            )
             return resuming(asked, run.resumes)
         runs, pass_if = run.repeated or (None, None)
         return RunRequest(
@@ -308,6 +313,7 @@ class RunController:
             pass_if=pass_if,
             settings=settings,
             number=run.number,
+            logs_in_use=self._outcomes.logs_in_use,
         )
 
     def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:

@@ -123,6 +123,10 @@ class Traces:
         stretch, eval_set_id = logged.events or (0, 0), logged.summary.eval_set_id
         self._stretches[case] = _Stretch(run, log, stretch, logged.id, eval_set_id)
 
+    def logs(self) -> frozenset[Path]:
+        """The logs that are still read."""
+        return frozenset(stretch.log for stretch in self._stretches.values())
+
     def run_over(self) -> None:
         """What still ran was cancelled: what is known of its last whole run stays."""
         self._live.clear()
@@ -195,6 +199,8 @@ class Traces:
         try:
             found = await asyncio.to_thread(_events_of, stretch)
             self._read = case, stretch, found
+        except FileNotFoundError:
+            self._read = case, stretch, f"Run log of {stretch.run.name} was deleted; run again"
         except (OSError, ValueError) as error:
             self._read = case, stretch, f"Run log of {stretch.run.name} is unreadable: {error}"
         finally:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from evaltui.files.agent_files import files_of
 from evaltui.files.run_settings import run_settings
+from evaltui.files.workspace import open_workspace
 from evaltui.runs.history import find_run, name_run
 from evaltui.runs.log import RunLog
 from evaltui.runs.store import RunStore
@@ -99,6 +101,18 @@ def test_logs_names_and_numbers_in_a_folder_of_ones_own(repository):
     # Nothing of it is elsewhere.
     assert not (repository / "desk" / ".evaltui").exists()
     assert not list(repository.rglob(".gitignore"))
+
+
+def test_runs_in_the_folder_of_an_agent_are_no_part_of_it(repository):
+    desk = agent(repository / "desk")
+    before = files_of(desk)
+    for results in (desk, desk / "out"):
+        store = RunStore(desk, results)
+        log = RunLog.create(store, {})
+        log.close()
+        store.name(log.path.stem, "best")
+    assert before == files_of(desk)
+    assert open_workspace(desk).sets == ()
 
 
 @pytest.mark.parametrize("seed", range(20))

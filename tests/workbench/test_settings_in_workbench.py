@@ -140,6 +140,30 @@ async def test_runs_are_stored_and_found_in_the_folder_of_the_moment(agent, unti
     await workbench.close()
 
 
+async def test_the_runs_of_results_on_screen_stay(agent, write_set):
+    write_set(agent, one=("hi", "hello"), two=("hi", "hello"))
+    table(agent, "keep-runs = 1")
+    workbench = Workbench(agent)
+    await workbench.open()
+    one, two = workbench.sets.every_case()
+    store, stay = RunStore(agent), []
+    for cases in ([one, two], [two], [two], [one]):
+        workbench.runs.run_cases("some", cases)
+        await workbench.runs.finished()
+        assert all(map(workbench.outcomes.traces.events_of, (one, two)))
+        stay.append([read_header(log).number for log in store.logs()])
+    assert stay == [[1], [1, 2], [1, 3], [3, 4]]
+    workbench.outcomes.mark_base(store.logs()[0])
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert [read_header(log).number for log in store.logs()] == [3, 5]
+    store.latest().unlink()
+    workbench.outcomes.trace(one)
+    await workbench.outcomes.traces._reading
+    assert workbench.outcomes.trace(one).problem == "Run log of run 5 was deleted; run again"
+    await workbench.close()
+
+
 async def test_the_last_results_of_a_chosen_folder_are_shown_again(agent):
     table(agent, 'results-dir = "one"')
     for expected in (0, 1):

@@ -108,7 +108,7 @@ async def test_a_log_that_was_deleted_is_said(talker, until):
     workbench.runs.current.log.unlink()
     trace = await trace_of(workbench, "first", until)
     assert not trace.events
-    assert trace.problem.startswith("Run log of run 1 is unreadable")
+    assert trace.problem == "Run log of run 1 was deleted; run again"
 
 
 async def test_a_running_case_is_followed_within_bounds(write_agent, write_set, until, monkeypatch):
