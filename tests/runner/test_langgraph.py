@@ -284,6 +284,7 @@ def test_calls_that_need_approval_wait_for_a_person(made):
     assert names == ["remove", "remove", "adk_request_confirmation", "adk_request_confirmation"]
     asked = made.removed.calls()[2][1]["originalFunctionCall"]
     assert (asked["name"], asked["args"]) == ("remove", {"path": "a"})
+    assert {event.agent for event in made.removed.of("tool_result")} == {"desk"}
     rejected, removed = made.removed.results()
     assert "User rejected" in rejected["error"]
     assert removed == {"result": "removed a"}

@@ -36,7 +36,7 @@ from .framework_deps import Deps
 from .framework_tools import cancelled_in_calls
 from .langgraph_calls import current_calls, watch_calls
 from .langgraph_messages import message_of, messages_of
-from .langgraph_turn import MESSAGES, Turn, state_json
+from .langgraph_turn import MESSAGES, Told, Turn, state_json
 from .langgraph_waiting import Waiting
 
 
@@ -142,7 +142,7 @@ class LangGraphSession:
             }
         }
         self._waiting = Waiting()
-        self._seen: dict[int, Any] = {}
+        self._told = Told()
 
     async def send(self, content: Json) -> None:
         """Raises what the graph raises."""
@@ -152,7 +152,7 @@ class LangGraphSession:
             # The graph goes on when each request has its response.
             return
         before = await self._values()
-        turn = Turn(self._reporter, self._step_numbers, self._graph.get_name(), before, self._seen)
+        turn = Turn(self._reporter, self._step_numbers, self._graph.get_name(), before, self._told)
         tokens = current_calls.set(turn.calls), nested_in.set(None)
         try:
             with recording(self._reporter), cancelled_in_calls(), _without_traces():

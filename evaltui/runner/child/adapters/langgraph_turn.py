@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import convert_to_messages
@@ -33,29 +34,29 @@ def state_json(values: Any) -> Json:
     return state
 
 
-class Turn:
-    """One message to the graph called `name`, and what came of it so far.
+@dataclass(frozen=True)
+class Told:
+    """What was told of a conversation in its earlier turns."""
 
-    `before` is the state that it began with. `seen` are the messages of the conversation that are no news, by
-    what tells objects apart: a graph hands the same ones on and on.
-    """
+    seen: dict[int, Any] = field(default_factory=dict)
+    """The messages that are no news, by what tells objects apart: a graph hands the same ones on and on."""
+    callers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The agent that made a call, and its branch, by the call's id."""
+
+
+class Turn:
+    """One message to the graph called `name`, and what came of it so far. `before` is the state that it
+    began with."""
 
     def __init__(
-        self,
-        reporter: Reporter,
-        step_numbers: Iterator[int],
-        name: str,
-        before: Json,
-        seen: dict[int, Any],
+        self, reporter: Reporter, step_numbers: Iterator[int], name: str, before: Json, told: Told
     ) -> None:
         self.calls = Calls(self._on_result)
         self._reporter = reporter
         self._step_numbers = step_numbers
         self._state = state_json(before)
         self._structured = before.get(_STRUCTURED)
-        self._seen = seen
-        # The agent that made a call, and its branch, by the call's id.
-        self._callers: dict[str, tuple[str, str]] = {}
+        self._seen, self._callers = told.seen, told.callers
         # Who has spoken last.
         self._speaker = name
         self._said = ""
@@ -64,7 +65,7 @@ class Turn:
 
     def ignore(self, messages: Sequence[Any]) -> None:
         """These are no news."""
-        self._seen |= {id(message): message for message in messages}
+        self._seen.update((id(message), message) for message in messages)
 
     def on_update(self, place: Sequence[str], chunk: Json) -> None:
         """What a node did; `place` are the nodes around it, such as `("researcher:1f0…",)`."""
@@ -115,7 +116,7 @@ class Turn:
             # What a node says in the name of the user is its own.
             content = content | {"role": "model"}
             calls = [part["function_call"] for part in content["parts"] if "function_call" in part]
-            self._callers |= {call["id"]: (agent, branch) for call in calls}
+            self._callers.update((call["id"], (agent, branch)) for call in calls)
             if nested_in.get() is None:
                 self._speaker, self._said = agent, message.text
         self._step(

@@ -13,6 +13,8 @@ from ....core.conversation.waiting import CONFIRMATION, INPUT
 from ....core.model.events import Json
 from .framework_tools import result_of
 
+_OWN_WORDS = "Tool execution requires approval"
+
 
 @dataclass(frozen=True)
 class _Request:
@@ -88,7 +90,9 @@ def _requests(interrupt: Any) -> list[_Request]:
     requests = []
     for number, action in enumerate(actions):
         original = {"id": "", "name": action["name"], "args": action.get("args") or {}}
-        confirmation = {"hint": action.get("description") or "", "confirmed": False}
+        hint = str(action.get("description") or "")
+        # LangChain's own words say what the call itself says.
+        confirmation = {"hint": "" if hint.startswith(_OWN_WORDS) else hint, "confirmed": False}
         args = {"originalFunctionCall": original, "toolConfirmation": confirmation}
         call = _call(f"{interrupt.id}-{number}", CONFIRMATION, args)
         requests.append(_Request(interrupt.id, call, action))
