@@ -113,8 +113,8 @@ async def test_agents_far_below_are_told_apart_in_a_small_terminal(tmp_path):
     app = ChooserApp(tmp_path, [f"{folder}/billing", f"{folder}/returns", "desk"])
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "desk" in screen_text(app))
-        assert "…/src/shop/agents/billing" in screen_text(app)
-        assert "…/src/shop/agents/returns" in screen_text(app)
+        assert "…/shop/src/shop/agents/billing" in screen_text(app)
+        assert "…/shop/src/shop/agents/returns" in screen_text(app)
 
 
 async def test_an_agent_that_cannot_be_read_says_where(tmp_path):

@@ -135,11 +135,13 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
             line.append((f"  ! {visible(facts.problem)}", "error"))
         elif facts is not None:
             sets = counted(facts.sets, "eval set") if facts.sets else "no eval sets"
+            frameworks = max(len(one.framework) for one in self._facts.values())
+            models = max(len(one.model) for one in self._facts.values())
             line += [
                 ("  ", ""),
-                (pad(facts.framework, 14), "muted"),
-                (pad(visible(facts.model), 24), "muted"),
-                (f" {sets}", "muted"),
+                (pad(facts.framework, frameworks), "muted"),
+                (pad(f"  {visible(facts.model)}", min(24, models) + 2) if models else "", "muted"),
+                (f"  {sets}", "muted"),
             ]
         return both_ends(line, self._outcomes.get(name, []), width)
 
