@@ -11,18 +11,35 @@ if TYPE_CHECKING:
     from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
     from evaltui.core.metrics.scoring import score_case
     from evaltui.core.model.config import BaseCriterion, EvalConfig, EvalMetric
-    from evaltui.core.model.eval_set import ConversationScenario, EvalCase, EvalSet, Invocation, RubricScore
-    from evaltui.core.model.outcome import CaseResult, MetricResult, RunResult, Status
+    from evaltui.core.model.eval_set import (
+        AgentDetails,
+        AppDetails,
+        ConversationScenario,
+        EvalCase,
+        EvalSet,
+        IntermediateData,
+        Invocation,
+        InvocationEvent,
+        InvocationEvents,
+        Rubric,
+        RubricContent,
+        RubricScore,
+        SessionInput,
+    )
+    from evaltui.core.model.outcome import CaseResult, CasesFailedError, MetricResult, RunResult, Status
     from evaltui.core.model.problems import EvalSetError
     from evaltui.files.eval_sets import load_eval_set
     from evaltui.runner.child.native.agent import Agent, ToolContext
     from evaltui.runner.child.native.scripted import Rule, ScriptedModel
-    from evaltui.runner.evaluation import evaluate
+    from evaltui.runner.evaluation import evaluate, evaluate_sync
 
 _HOMES = {
     "Agent": ".runner.child.native.agent",
+    "AgentDetails": ".core.model.eval_set",
+    "AppDetails": ".core.model.eval_set",
     "BaseCriterion": ".core.model.config",
     "CaseResult": ".core.model.outcome",
+    "CasesFailedError": ".core.model.outcome",
     "ConversationScenario": ".core.model.eval_set",
     "EvalCase": ".core.model.eval_set",
     "EvalConfig": ".core.model.config",
@@ -31,16 +48,23 @@ _HOMES = {
     "EvalSetError": ".core.model.problems",
     "EvalStatus": ".core.metrics.custom",
     "EvaluationResult": ".core.metrics.custom",
+    "IntermediateData": ".core.model.eval_set",
     "Invocation": ".core.model.eval_set",
+    "InvocationEvent": ".core.model.eval_set",
+    "InvocationEvents": ".core.model.eval_set",
     "MetricResult": ".core.model.outcome",
     "PerInvocationResult": ".core.metrics.custom",
+    "Rubric": ".core.model.eval_set",
+    "RubricContent": ".core.model.eval_set",
     "RubricScore": ".core.model.eval_set",
     "Rule": ".runner.child.native.scripted",
     "RunResult": ".core.model.outcome",
     "ScriptedModel": ".runner.child.native.scripted",
+    "SessionInput": ".core.model.eval_set",
     "Status": ".core.model.outcome",
     "ToolContext": ".runner.child.native.agent",
     "evaluate": ".runner.evaluation",
+    "evaluate_sync": ".runner.evaluation",
     "invocations_from_events": ".core.conversation.invocations",
     "load_eval_set": ".files.eval_sets",
     "score_case": ".core.metrics.scoring",
@@ -48,8 +72,11 @@ _HOMES = {
 
 __all__ = [
     "Agent",
+    "AgentDetails",
+    "AppDetails",
     "BaseCriterion",
     "CaseResult",
+    "CasesFailedError",
     "ConversationScenario",
     "EvalCase",
     "EvalConfig",
@@ -58,16 +85,23 @@ __all__ = [
     "EvalSetError",
     "EvalStatus",
     "EvaluationResult",
+    "IntermediateData",
     "Invocation",
+    "InvocationEvent",
+    "InvocationEvents",
     "MetricResult",
     "PerInvocationResult",
+    "Rubric",
+    "RubricContent",
     "RubricScore",
     "Rule",
     "RunResult",
     "ScriptedModel",
+    "SessionInput",
     "Status",
     "ToolContext",
     "evaluate",
+    "evaluate_sync",
     "invocations_from_events",
     "load_eval_set",
     "score_case",

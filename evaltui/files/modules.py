@@ -47,7 +47,9 @@ def find_module(name: str, python: Path | None, here: Path = Path()) -> Path:
     parts = name.partition(":")[0].split(".")
     roots = list(_roots(here))
     executable = python or Path(sys.executable)
-    installed = _installed_roots(executable)
+    # Of this process what it has been told since it began, too.
+    told = map(Path, sys.path) if python is None else ()
+    installed = [*told, *_installed_roots(executable)]
     found = _found_in(roots, parts) or _found_in(installed, parts)
     found = found or _found_in_mappings(executable, parts) or _asked_for(executable, parts)
     if found is not None:

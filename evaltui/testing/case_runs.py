@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import io
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr
 from dataclasses import dataclass
@@ -119,6 +120,10 @@ class CaseRuns:
         options = self._options(first.agent_dir)
         if first.config is not None:
             options.config = first.config
+        settings = settings_of(options)
+        if options.python is None and settings.python is None:
+            # What is tested is what is installed beside pytest, as in tox.
+            options.python = sys.executable
         agent = agent_of(options)
         sets = FileSets(first.agent_dir, options.config)
         asked: dict[Path, list[str] | None] = {}
@@ -132,7 +137,7 @@ class CaseRuns:
             runs=options.runs,
             pass_if=options.pass_if,
             adk_verdicts=options.adk_verdicts,
-            settings=settings_of(options),
+            settings=settings,
         )
         run = BackgroundRun(request, sets, self._start_host(agent), keeps_log=not self._is_worker)
         self.runs.append(run)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.text.figures import show_scores
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Invocation
+
+
+# Cases that the short form of a run names.
+_MOST_SHOWN = 3
 
 
 class Status(StrEnum):
@@ -261,7 +266,7 @@ class RepeatResult:
     """What ended the conversation of a simulated user; "" for other cases, and where it came to no end."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CaseResult:
     """A case over all its repeats."""
 
@@ -291,8 +296,34 @@ class CaseResult:
     def passed_repeats(self) -> int:
         return sum(repeat.status is Status.PASSED for repeat in self.repeats)
 
+    @property
+    def passed(self) -> bool:
+        """Whether it passed, a flaky one by its policy."""
+        return self.status is Status.PASSED or (self.status is Status.FLAKY and self.policy_met)
 
-@dataclass(frozen=True)
+    def metric(self, name: str) -> MetricResult:
+        """What a metric says of it. Raises KeyError for one that was not asked for."""
+        found = {one.name: one for one in self.metrics}
+        if name not in found:
+            raise KeyError(f"{self.eval_id} has no metric {name}; it has {', '.join(found) or 'none'}")
+        return found[name]
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._in_words()}>"
+
+    def _in_words(self) -> str:
+        return "; ".join((f"{self.eval_id} {self.status}", *self._against()))
+
+    def _against(self) -> Iterator[str]:
+        """What speaks against it, in a few words each."""
+        if self.error is not None:
+            yield str(self.error)
+        for one in self.metrics:
+            if one.status not in (Status.PASSED, Status.INFORMATIONAL):
+                yield f"{one.name} {show_scores(one.score, one.threshold, one.lower_is_better)}"
+
+
+@dataclass(frozen=True, repr=False)
 class RunResult:
     """A whole run."""
 
@@ -300,3 +331,66 @@ class RunResult:
     """In the order in which they were selected."""
     status: Status
     """The worst of theirs."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every case passed, flaky ones by their policy; False where there is none."""
+        return bool(self.cases) and all(case.passed for case in self.cases)
+
+    def case(self, eval_id: str, eval_set_id: str | None = None) -> CaseResult:
+        """The result of a case; `eval_set_id` tells cases of one id in several sets apart.
+
+        Raises KeyError where there is no such case, or several.
+        """
+        found = [one for one in self.cases if one.eval_id == eval_id]
+        if eval_set_id is not None:
+            found = [one for one in found if one.eval_set_id == eval_set_id]
+        if len(found) != 1:
+            sets = ", ".join(one.eval_set_id for one in found)
+            known = ", ".join(one.eval_id for one in self.cases)
+            raise KeyError(f"{eval_id} is a case of {sets}" if found else f"no case {eval_id}, only {known}")
+        return found[0]
+
+    def raise_if_failed(self) -> None:
+        """Raises CasesFailedError unless every case passed."""
+        if not self.passed:
+            raise CasesFailedError(self)
+
+    def to_pandas(self) -> Any:
+        """A data frame, a row per metric of each repeat of a case. Raises ImportError without pandas."""
+        from importlib import import_module
+
+        rows = [
+            {
+                "eval_set_id": case.eval_set_id,
+                "eval_id": case.eval_id,
+                "case_status": str(case.status),
+                "repeat": number,
+                "seconds": repeat.seconds,
+                "metric": metric.name,
+                "score": metric.score,
+                "threshold": metric.threshold,
+                "status": str(metric.status),
+                "reason": metric.reason,
+            }
+            for case in self.cases
+            for number, repeat in enumerate(case.repeats)
+            for metric in repeat.metrics
+        ]
+        return import_module("pandas").DataFrame(rows)
+
+    def __repr__(self) -> str:
+        bad = [case for case in self.cases if not case.passed]
+        count = f"{len(self.cases) - len(bad)} of {len(self.cases)} passed"
+        shown = [case._in_words() for case in bad[:_MOST_SHOWN]]
+        more = [f"{len(bad) - len(shown)} more"] if len(bad) > len(shown) else []
+        return f"<{type(self).__name__} {self.status}: {' | '.join((count, *shown, *more))}>"
+
+
+class CasesFailedError(AssertionError):
+    """Cases of a run did not pass; the message has a line for each."""
+
+    def __init__(self, result: RunResult) -> None:
+        lines = [case._in_words() for case in result.cases if not case.passed] or ["no case was run"]
+        super().__init__("\n".join(lines))
+        self.result = result
