@@ -8,31 +8,41 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from agents import Agent, RunConfig, Runner, RunState
+from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState
 from agents.models import get_default_model
 from agents.tracing.processors import default_exporter
 
 from ....core.conversation.waiting import CONFIRMATION
 from ....core.model.events import Json, Step
+from ...errors import message_of
 from .base import (
     AgentInfo,
     AgentLoadError,
     AgentSession,
     Reporter,
     SessionSpec,
+    ToolInfo,
     call_of,
     nested_in,
     recording,
     source_places,
     state_after,
 )
+from .framework_deps import Deps
 from .framework_tools import cancelled_in_calls
-from .openai_agents_context import RunContext, context_type
 from .openai_agents_items import arguments_of, input_message, past_items, with_results
 from .openai_agents_log import ConversationLog, current_log
 from .openai_agents_models import RecordedProvider, model_name, watch_models
 from .openai_agents_runs import RunWatch, watch_runs
-from .openai_agents_tools import agents_below, describe_tools, functions_of, report_error, watch_tool
+from .openai_agents_tools import (
+    agents_below,
+    context_type,
+    describe_tools,
+    functions_of,
+    report_error,
+    tool_info,
+    watch_tool,
+)
 
 
 class OpenAIAgentsAdapter:
@@ -53,6 +63,7 @@ class OpenAIAgentsAdapter:
         for one in self._agents.values():
             for tool in one.tools:
                 watch_tool(tool)
+        self._servers: Any = None
         # Of all conversations, so that they share connections.
         self._provider = RecordedProvider()
         self._config = RunConfig(model_provider=self._provider, tool_error_formatter=report_error)
@@ -61,24 +72,54 @@ class OpenAIAgentsAdapter:
         _keep_traces_here()
 
     async def open(self) -> AgentInfo:
+        """Connects the MCP servers that are not, as long as the host lives."""
+        notes = await self._connect()
+        declared = [*describe_tools(self._root), *await self._tools_of_servers(notes)]
         model = self._root.model
         return AgentInfo(
             name=self._root.name,
             framework="openai-agents",
             model=model_name(get_default_model() if model is None else model),
-            tools=tuple(describe_tools(self._root)),
+            tools=tuple(declared),
             sub_agents=tuple(one.name for one in agents_below(self._root)),
+            notes=tuple(notes),
             places=self._places,
         )
+
+    async def _connect(self) -> list[str]:
+        """What could not be connected, a sentence each: runs that need such a server fail."""
+        servers = [server for one in self._agents.values() for server in one.mcp_servers]
+        waiting = [server for server in servers if getattr(server, "session", None) is None]
+        if not waiting:
+            return []
+        from agents.mcp import MCPServerManager
+
+        self._servers = MCPServerManager(waiting)
+        await self._servers.__aenter__()
+        errors = self._servers.errors.items()
+        return [f"MCP server {one.name} could not be connected: {message_of(error)}" for one, error in errors]
+
+    async def _tools_of_servers(self, notes: list[str]) -> list[ToolInfo]:
+        if not self._root.mcp_servers or notes:
+            return []
+        try:
+            tools = await self._root.get_mcp_tools(RunContextWrapper(None))
+        except Exception as error:
+            # Each run asks for them again, and its case shows it.
+            notes.append(f"tools of MCP servers are not known: {type(error).__name__}: {message_of(error)}")
+            return []
+        return [tool_info(tool) for tool in tools]
 
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> AgentSession:
-        """Raises ValueError where the session state makes no context for the agent."""
-        context = RunContext(self._context_type, state_after(spec.state, past))
+        """Raises AgentLoadError where the session state makes no context for the agent."""
+        context = Deps(self._context_type, state_after(spec.state, past), "context")
         return OpenAIAgentsSession(self._root, self._agents, self._config, context, reporter, past)
 
     async def close(self) -> None:
+        if self._servers is not None:
+            await self._servers.__aexit__(None, None, None)
         await self._provider.aclose()
 
 
@@ -97,7 +138,7 @@ class OpenAIAgentsSession:
         root: Agent[Any],
         agents: dict[str, Agent[Any]],
         config: RunConfig,
-        context: RunContext,
+        context: Deps,
         reporter: Reporter,
         past: Sequence[Step],
     ) -> None:
@@ -134,8 +175,7 @@ class OpenAIAgentsSession:
             self._state, self._stored = result.to_state() if result.interruptions else None, None
             self._report_end(result)
 
-    async def state(self) -> Json | None:
-        """None where the agent's context does not tell."""
+    async def state(self) -> Json:
         return self._context.state()
 
     async def close(self) -> None: ...

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ....core.model.events import Json, Step
 from .base import Reporter, call_of, nested_in, removed_keys, state_delta, step_numbers
+from .framework_deps import Deps
 from .framework_tools import report_results, response_of
-from .openai_agents_context import RunContext
 from .openai_agents_items import Group
 
 
@@ -29,7 +29,7 @@ class ConversationLog:
     known by its model's id within the call that it is nested in; its event has an id that no other has.
     """
 
-    def __init__(self, reporter: Reporter, context: RunContext, past: Sequence[Step]) -> None:
+    def __init__(self, reporter: Reporter, context: Deps, past: Sequence[Step]) -> None:
         self.context = context
         self.seconds: MutableMapping[str, float] = {}
         self.recorded: dict[str, tuple[Any, Json]] = {}
@@ -38,7 +38,7 @@ class ConversationLog:
         """Whether the last that the conversation's own agents did was to say something."""
         self._reporter = reporter
         self._numbers = step_numbers(past)
-        self._state = context.state() or {}
+        self._state = context.state()
         self._event_ids: set[str] = set()
         self._open: dict[tuple[str | None, str], OpenCall] = {}
         self._results: dict[tuple[str | None, str], Json] = {}
@@ -72,7 +72,7 @@ class ConversationLog:
 
     def _state_now(self) -> Json:
         # What happens inside a call does to the state is part of what that call does.
-        return (self.context.state() or {}) if nested_in.get() is None else self._state
+        return self.context.state() if nested_in.get() is None else self._state
 
     def report_late_changes(self, agent: str) -> None:
         """Instructions that are functions may change the state, too."""

@@ -77,12 +77,12 @@ def _wrap(model: type[Any]) -> None:
 def _watched(get_response: Callable[..., Awaitable[ModelResponse]]) -> Callable[..., Any]:
     @functools.wraps(get_response)
     async def watched(self: Model, *args: Any, **kwargs: Any) -> ModelResponse:
-        asked = inspect.signature(Model.get_response).bind(self, *args, **kwargs).arguments
-        if _is_same_request(self, asked["input"]):
+        asked = _arguments(Model.get_response, self, *args, **kwargs)
+        if _is_same_request(self, asked.get("input")):
             return await get_response(self, *args, **kwargs)
 
         async def ask() -> ModelResponse:
-            with _request(self, asked["input"]):
+            with _request(self, asked.get("input")):
                 return await get_response(self, *args, **kwargs)
 
         return await _asked(model_name(self), asked, ask)
@@ -104,8 +104,8 @@ class _UnfinishedStreamError(Exception):
 def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
     @functools.wraps(stream_response)
     async def watched(self: Model, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        asked = inspect.signature(Model.stream_response).bind(self, *args, **kwargs).arguments
-        if _is_same_request(self, asked["input"]):
+        asked = _arguments(Model.stream_response, self, *args, **kwargs)
+        if _is_same_request(self, asked.get("input")):
             async for event in stream_response(self, *args, **kwargs):
                 yield event
             return
@@ -113,7 +113,7 @@ def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Calla
         events: list[Any] = []
 
         async def ask() -> ModelResponse:
-            with _request(self, asked["input"]):
+            with _request(self, asked.get("input")):
                 events.extend([event async for event in stream_response(self, *args, **kwargs)])
             return _streamed(events)
 
@@ -130,9 +130,17 @@ def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Calla
     return watched
 
 
+def _arguments(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Arguments by name; `{}` where a model has others than the SDK's interface: nobody can tell them."""
+    try:
+        return inspect.signature(method).bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        return {}
+
+
 def _is_same_request(model: Model, given: object) -> bool:
     outer = _running.get()
-    return outer is not None and (outer[0] is model or outer[1] is given)
+    return outer is not None and (outer[0] is model or (given is not None and outer[1] is given))
 
 
 @contextmanager

@@ -6,9 +6,16 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
-from agents import FunctionTool, Handoff, ItemHelpers, ToolErrorFormatterArgs, handoff
+from agents import (
+    FunctionTool,
+    Handoff,
+    ItemHelpers,
+    RunContextWrapper,
+    ToolErrorFormatterArgs,
+    handoff,
+)
 from agents.tool_context import ToolContext
 
 from ....core.model.events import Json
@@ -66,10 +73,10 @@ async def _call(
     log: ConversationLog, context: ToolContext[Any], arguments: str, invoke: Callable[[], Awaitable[Any]]
 ) -> Any:
     tool, event_id = _tool_of(context), log.event_id(context.tool_call_id)
-    before = log.context.state() or {}
+    before = log.context.state()
 
     def write(*, result: Any = None, error: Exception | None = None) -> ToolOutcome:
-        after = log.context.state() or {}
+        after = log.context.state()
         removed = removed_keys(before, after)
         changed = {key: one for key, one in state_delta(before, after).items() if key not in removed}
         if error is not None:
@@ -108,7 +115,7 @@ def _shown(context: ToolContext[Any], result: Any) -> Json:
 
 
 def _read(log: ConversationLog, event_id: str, recorded: ToolCall) -> Any:
-    log.context.change(recorded.state, recorded.removed)
+    log.context.apply(recorded.state, recorded.removed)
     given = recorded.actions.get(_SHOWN, result_of(recorded.result))
     log.recorded[event_id] = given, recorded.result
     return given
@@ -137,11 +144,14 @@ def functions_of(agents: Iterable[Any]) -> dict[str, Any]:
     return found
 
 
+def tool_info(tool: Any) -> ToolInfo:
+    schema = tool.params_json_schema if isinstance(tool, FunctionTool) else None
+    return ToolInfo(str(tool.name), getattr(tool, "description", None) or "", schema)
+
+
 def describe_tools(agent: Any) -> Iterator[ToolInfo]:
     """The tools of an agent and its hand-offs, as they are declared to its model."""
-    for tool in agent.tools:
-        schema = tool.params_json_schema if isinstance(tool, FunctionTool) else None
-        yield ToolInfo(str(tool.name), getattr(tool, "description", None) or "", schema)
+    yield from map(tool_info, agent.tools)
     for one in agent.handoffs:
         made = one if isinstance(one, Handoff) else handoff(one)
         yield ToolInfo(made.tool_name, made.tool_description, made.input_json_schema)
@@ -166,3 +176,24 @@ def _target(one: Any) -> Any:
         return one
     held = getattr(one, "_agent_ref", None)
     return None if held is None else held()
+
+
+def context_type(agent: Any, functions: Iterable[Any]) -> Any:
+    """The T of `Agent[T](…)`, else that of the `RunContextWrapper[T]` which a tool takes; dict where neither
+    names a class."""
+    declared = get_args(getattr(agent, "__orig_class__", None))
+    for kind in (*declared, *(kind for function in functions for kind in _taken(function))):
+        if isinstance(get_origin(kind) or kind, type) and kind is not object:
+            return kind
+    return dict
+
+
+def _taken(function: Any) -> list[Any]:
+    first = next(iter(inspect.signature(function).parameters), None)
+    try:
+        hints = get_type_hints(function)
+    except Exception:
+        # Names that are imported for type checkers only.
+        return []
+    hint = hints.get(first) if first else None
+    return list(get_args(hint)) if get_origin(hint) in (RunContextWrapper, ToolContext) else []

@@ -1,0 +1,93 @@
+"""The object that an agent's tools get besides their arguments, made of session state and written as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import pytest
+from pydantic import BaseModel
+
+from evaltui.runner.child.adapters.base import AgentLoadError
+from evaltui.runner.child.adapters.framework_deps import Deps
+
+
+class Order(BaseModel):
+    id: int
+
+
+@dataclass
+class Desk:
+    user: str
+    orders: list[Order] = field(default_factory=list)
+    client: object = field(default_factory=object)
+    seen: int = field(default=0, init=False)
+
+
+class Model(BaseModel):
+    user: str = "Ada"
+    orders: list[Order] = []
+
+
+class Open(BaseModel, extra="allow"):
+    user: str = "Ada"
+
+
+class Typed(TypedDict):
+    user: str
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.user = "Ada"
+        self.client = object()
+
+
+@pytest.mark.parametrize("kind", [dict, Typed, dict[str, int], object])
+def test_a_dict_is_the_state_itself(kind):
+    given = {"user": "Bob", "orders": [1]}
+    deps = Deps(kind, given)
+    deps.value["orders"].append(2)
+    assert deps.state() == {"user": "Bob", "orders": [1, 2]}
+    assert given["orders"] == [1]
+
+
+def test_a_dataclass_has_the_state_as_its_fields():
+    deps = Deps(Desk, {"user": "Bob", "orders": [{"id": 7}], "seen": 3})
+    assert (deps.value.orders, deps.value.seen) == ([Order(id=7)], 3)
+    deps.value.orders.append(Order(id=8))
+    # The client is nothing that JSON can hold.
+    assert deps.state() == {"user": "Bob", "orders": [{"id": 7}, {"id": 8}], "seen": 3}
+
+
+def test_a_model_has_the_state_as_its_fields():
+    deps = Deps(Model, {"orders": [{"id": 7}]})
+    deps.apply({"orders": []}, ())
+    assert deps.state() == {"user": "Ada", "orders": []}
+    assert Deps(Open, {"more": 1}).state() == {"user": "Ada", "more": 1}
+
+
+def test_any_other_class_has_the_state_as_its_attributes():
+    deps = Deps(Plain, {"user": "Bob"})
+    deps.value.n = 1
+    assert deps.state() == {"user": "Bob", "n": 1}
+
+
+@pytest.mark.parametrize("kind", [Desk, Model, Plain])
+def test_a_key_that_has_no_place_is_refused(kind):
+    with pytest.raises(AgentLoadError, match=f"'age', which is no field of context of type {kind.__name__}"):
+        Deps(kind, {"user": "Bob", "age": 3}, "context")
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(AgentLoadError, match=r"deps of type Desk .*'user'"):
+        Deps(Desk, {})
+
+
+def test_a_call_that_is_not_made_changes_what_it_changed():
+    deps = Deps(Desk, {"user": "Bob"})
+    deps.apply({"orders": [{"id": 1}]}, ())
+    assert deps.value.orders == [Order(id=1)]
+    held = Deps(dict, {"user": "Bob", "old": 1})
+    held.apply({"new": 2}, ("old",))
+    assert held.state() == {"user": "Bob", "new": 2}
