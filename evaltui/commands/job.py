@@ -298,6 +298,7 @@ class Job:
             record=plan.record,
             calls=self._calls,
             checks=plan.checks,
+            settings=self._request.settings,
         )
 
     def _comparison(

@@ -268,7 +268,7 @@ def _no_folder(folder: Path) -> str:
     """Why logs cannot be kept in a folder, as far as that shows before a run; "" where they can."""
     for one in (folder, *folder.parents):
         try:
-            if one.exists():
+            if one.exists() or one.is_symlink():
                 return "" if one.is_dir() else f"{one} is not a folder"
         except OSError as error:
             return f"{cut(str(one), MAX_VALUE)}: {error.strerror or error}"

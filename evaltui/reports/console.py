@@ -9,6 +9,7 @@ from rich.cells import cell_len
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
 from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
 from evaltui.runs.sets import SetInfo
@@ -34,6 +35,7 @@ def render_console(report: RunReport, *, color: bool, width: int) -> str:
 
 
 def _report(report: RunReport, width: int) -> Iterator[Line]:
+    yield from _settings_line(report.settings, width)
     for info, cases in report.by_set():
         yield cut(_set_header(info, cases, report), width)
         yield _config_line(info)
@@ -46,6 +48,22 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     yield from _sum(report, width)
+
+
+# Other lines of the report show these.
+_SHOWN_ELSEWHERE = ("parallel", "record", "results-dir")
+
+
+def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
+    """The values that are not the defaults, where the project has settings."""
+    defaults = RunSettings().to_json()
+    chosen = [
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in settings.to_json().items()
+        if value != defaults[name] and name not in _SHOWN_ELSEWHERE
+    ]
+    if settings.file is not None and chosen:
+        yield from wrap([("settings  ", "muted"), (visible(", ".join(chosen)), "muted")], width)
 
 
 def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Line:

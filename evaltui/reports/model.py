@@ -11,6 +11,7 @@ from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import CaseResult, RunResult, Status
 from evaltui.core.trace.model_calls import CallCounts
+from evaltui.files.run_settings import RunSettings
 from evaltui.runs.sets import SetInfo
 
 
@@ -33,6 +34,8 @@ class RunReport:
     record: RecordMode = DEFAULT_MODE
     calls: CallCounts = field(default_factory=CallCounts)
     checks: tuple[MetricCheck, ...] = ()
+    settings: RunSettings = field(default_factory=RunSettings)
+    """The run-wide settings."""
 
     @property
     def uses_recordings(self) -> bool:

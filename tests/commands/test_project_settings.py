@@ -113,6 +113,7 @@ def test_an_option_goes_before_the_table(repository, capsys):
     assert call("run", "agents/desk", "--parallel", "3") == 3
     shown = capsys.readouterr().out
     assert "no response within 0.2 s" in shown
+    assert shown.splitlines()[0] == "settings  timeout 0.2, tools live"
     assert "3 at once" in shown
     header = read_header(RunStore(repository / "agents/desk").latest())
     assert (header.data["settings"]["parallel"], header.data["tools"]) == (3, "live")

@@ -227,6 +227,11 @@ def test_a_results_folder_must_be_able_to_be_one(agent, tmp_path, monkeypatch):
     assert problem(agent) == f"project/pyproject.toml:2: tool.evaltui.results-dir: {reason}"
     table(agent, "")
     assert problem(agent, results_dir=Path("project/file")) == f"--results-dir: {reason}"
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
+    for name in ("loop", "broken"):
+        reason = f"{tmp_path / name} is not a folder"
+        assert problem(agent, results_dir=Path(name, "x")) == f"--results-dir: {reason}"
     assert "File name too long" in problem(agent, results_dir=Path("x" * 300))
     home = run_settings(agent, {"results_dir": Path("~/x")}).results_dir
     assert home == Path.home() / "x"
