@@ -169,6 +169,8 @@ async def talks(folder: Path) -> SimpleNamespace:
         made.others = await asyncio.gather(*(shop.talk(str(n), str(n + 1)) for n in range(10, 30, 2)))
         made.removed = await shop.talk("remove", yes, no)
         made.human = await shop.talk("human", said("Ada"), said("Bob"))
+        asked = await shop.talk("human")
+        made.stuck = await shop.talk(said("Ada"), past=asked.past())
         messages = ("7", "human", said("Ada"), said("Bob"), "hand over")
         made.recorded = await shop.talk(*messages, recorded=recording("record", "record"))
         kept = json.loads(json.dumps(made.recorded.lines))
@@ -300,6 +302,10 @@ def test_an_interrupt_waits_for_its_response(made):
         {"message": "Input requested", "payload": {"again": "name"}},
     ]
     assert made.human.results() == [{"result": "they said Ada and Bob"}]
+
+
+def test_a_past_where_the_graph_waits_is_refused(made):
+    assert "a graph cannot continue from a past where it waits" in made.stuck.error.message
 
 
 def test_a_replay_asks_no_model_and_calls_no_tool(made):

@@ -54,6 +54,8 @@ def import_agent(agent_dir: Path, module: str = "") -> Any:
 _PACKAGES = {
     "agents": "openai-agents",
     "google": "google-adk",
+    "langchain": "langchain",
+    "langchain_core": "langchain-core",
     "langgraph": "langgraph",
     "pydantic_ai": "pydantic-ai",
 }

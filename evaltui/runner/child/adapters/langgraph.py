@@ -145,8 +145,15 @@ class LangGraphSession:
         self._told = Told()
 
     async def send(self, content: Json) -> None:
-        """Raises what the graph raises."""
-        asked = self._waiting.answered(responses_in(content))
+        """Raises what the graph raises, and ValueError for a response to what it did not ask here."""
+        responses = responses_in(content)
+        if unknown := [one for one in responses if str(one.get("id")) not in self._waiting.pending]:
+            call = unknown[0].get("name")
+            raise ValueError(
+                f"a graph cannot continue from a past where it waits for a response to {call}: its "
+                "checkpoint is not part of the past. Send its turns again"
+            )
+        asked = self._waiting.answered(responses)
         message = message_of(content)
         if asked is None and message is None:
             # The graph goes on when each request has its response.

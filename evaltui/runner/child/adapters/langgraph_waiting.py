@@ -62,9 +62,8 @@ class Waiting:
 
     def answered(self, responses: Sequence[Json]) -> Answered | None:
         """What to go on with; None where nothing was asked, or something has no response yet."""
-        new = [one for one in responses if str(one.get("id")) in self.pending]
-        self.answers |= {str(one["id"]): one.get("response") or {} for one in new}
-        if not new or self.answers.keys() < self.pending.keys():
+        self.answers |= {str(one["id"]): one.get("response") or {} for one in responses}
+        if not responses or self.answers.keys() < self.pending.keys():
             return None
         values: dict[str, Any] = {}
         for call_id, request in self.pending.items():

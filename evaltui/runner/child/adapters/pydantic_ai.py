@@ -126,12 +126,15 @@ class PydanticAISession:
         self._answers = DeferredToolResults()
 
     async def send(self, content: Json) -> None:
-        """Raises what the agent raises; but for the state, the turn is then forgotten."""
+        """Raises what the agent raises, and ValueError for a further response to a call; but for the state,
+        the turn is then forgotten."""
         waiting = dict(self._waiting)
         answers = copy.deepcopy(self._answers)
         for response in responses_in(content):
-            if (asked := waiting.pop(str(response.get("id")), None)) is not None:
-                _answer(answers, asked, response.get("response") or {})
+            asked = waiting.pop(str(response.get("id")), None)
+            if asked is None:
+                raise ValueError(f"a call of {response.get('name')} takes one response, and has it")
+            _answer(answers, asked, response.get("response") or {})
         prompt = prompt_of(content)
         if waiting and prompt is None:
             # The agent goes on when each of them has its response.
