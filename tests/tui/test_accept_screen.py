@@ -48,6 +48,22 @@ async def ran(app, pilot, path, case="dark"):
     await until_ran(pilot, lambda: app.workbench.runs.current.over)
 
 
+async def test_in_the_case_accept_says_why_not_or_asks_how_much(house):
+    app = WorkbenchApp(Workbench(house.parent))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.sets.listed)
+        app.workbench.navigation.select(Selection(house.name, "wrong"))
+        await pilot.press("2", "a")
+        await until(pilot, lambda: "Not run   r  Run case" in screen_text(app))
+        await ran(app, pilot, house, "wrong")
+        await pilot.press("a")
+        await until(pilot, is_shown(app, "Whole case"))
+        await until(pilot, is_shown(app, "✓ wrong  would pass"))
+        await pilot.press("enter")
+        await until(pilot, lambda: "It is dark." not in screen_text(app) and OFF in screen_text(app))
+        assert app.workbench.editing.undo_label == "accept wrong"
+
+
 def is_shown(app, text):
     return lambda: isinstance(app.screen, AcceptScreen) and text in screen_text(app)
 

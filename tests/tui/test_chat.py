@@ -296,6 +296,19 @@ async def test_a_conversation_continues_a_case_before_the_turn_that_failed(desk)
         assert "3 Result" in screen_text(app)
 
 
+async def test_from_a_case_a_chat_can_begin_anew(desk):
+    app = WorkbenchApp(Workbench(desk))
+    async with app.run_test(size=NARROW) as pilot:
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+        await pilot.press("c")
+        await until(pilot, lambda: "Start a new chat" in screen_text(app))
+        while not any(row.startswith("● Start a new chat") for row in marked(app)):
+            await pilot.press("down")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.focused, MessageField))
+        assert app.workbench.chat.transcript.turns == []
+
+
 async def test_every_turn_of_a_case_is_said_again(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
@@ -304,7 +317,9 @@ async def test_every_turn_of_a_case_is_said_again(desk):
         await until(pilot, lambda: "the end   after 2 turns" in screen_text(app))
         await pilot.press("left", "left")
         await until(pilot, lambda: " turn 1 of 2   hello" in screen_text(app))
-        await pilot.press("down", "enter")
+        while not any(row.startswith("● Replay the whole case") for row in marked(app)):
+            await pilot.press("down")
+        await pilot.press("enter")
         await until(pilot, lambda: "You said: bye" in screen_text(app))
         await until(pilot, lambda: stages(app) == [TurnStage.DONE] * 2)
 

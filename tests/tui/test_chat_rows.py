@@ -10,7 +10,7 @@ from textual._xterm_parser import XTermParser
 from evaltui.core.model.outcome import ErrorInfo, StateDiff
 from evaltui.text.lines import cells, draw
 from evaltui.tui.exchange import Attached
-from evaltui.tui.pages.chat import ONE_LINE, who_width, write_row
+from evaltui.tui.pages.chat import ONE_LINE, full_line, who_width, write_row
 from evaltui.tui.panes.chat.draft import MessageDraft
 from evaltui.tui.textual_private import know_alt_enter
 from evaltui.workbench.chat.conversation import ChatTurn
@@ -45,6 +45,17 @@ rows = st.builds(
 def shown(row, width=70, column=10, before=None, *, unfolded=False):
     lines = write_row(row, width, column, before, unfolded=unfolded)
     return [draw(line, color=False) for line in lines]
+
+
+def test_a_line_that_is_cut_has_all_of_its_text():
+    call = Row("call", 0, text="find", args={"query": "word " * 40, "deep": {"a": [1, 2]}})
+    assert shown(call)[0].rstrip().endswith("…")
+    assert full_line(call, 0) == f'→ find  query "{"word " * 40}"  deep {{"a": [1, 2]}}'
+    assert full_line(call, 1) == ""
+    state = Row("state", 0, changes=(StateDiff("plan", {"x": "y" * 90}, "z" * 90),))
+    assert "…" in shown(state)[0]
+    assert full_line(state, 0) == f'Δ plan  {{"x": "{"y" * 90}"}} → "{"z" * 90}"'
+    assert full_line(Row("text", 0, text="word " * 90), 0) == ""
 
 
 @given(rows, st.integers(24, 200), st.one_of(st.none(), rows), st.booleans())

@@ -161,3 +161,13 @@ def test_what_changed_between_two_runs():
     other = (replace(SETS[0], config={"criteria": {}}), replace(SETS[1], config=None))
     assert changed_between(replace(LAST, sets=other), LAST) == ("config",)
     assert changed_between(replace(BASE, files={}), LAST) == ()
+
+
+@pytest.mark.parametrize(
+    ("counts", "mark"),
+    [({"PASSED": 14, "ERROR": 2}, "!"), ({"PASSED": 16}, "✓"), ({"PASSED": 13, "ERROR": 2}, "–")],
+)
+def test_a_run_that_was_ended_after_its_last_case_has_a_verdict(counts, mark):
+    ended = replace(CUT, counts=Counter(counts))
+    line = draw(run_line(ended, Columns.fitting(120, [ended]), NOW), color=False)
+    assert line.startswith(mark)

@@ -173,7 +173,7 @@ async def test_the_base_is_marked_and_the_sides_are_swapped(coin):
         await until(pilot, lambda: not isinstance(app.screen, RunsScreen | ComparisonScreen))
 
 
-async def test_what_did_not_change_is_folded(coin):
+async def test_what_did_not_change_is_open_where_there_is_nothing_else(coin):
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot, coin, "good")
@@ -184,11 +184,13 @@ async def test_what_did_not_change_is_folded(coin):
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and app.screen.rows.current)
         await until(pilot, lambda: app.screen._runs.row(app.screen.rows.current))
         await pilot.press("equals_sign")
-        await until(pilot, shows(app, "▸ Unchanged  1", ComparisonScreen))
-        assert "    good " not in screen_text(app)
-        await pilot.press("enter")
-        await until(pilot, shows(app, "▾ Unchanged  1"))
-        assert "    good " in screen_text(app)
+        await until(pilot, shows(app, "▾ Unchanged  1", ComparisonScreen))
+        assert "good      ✓ → ✓" in screen_text(app)
+        # What both runs did in it fills the lower half.
+        await until(pilot, shows(app, "Turn 1"))
+        await pilot.press("space")
+        await until(pilot, shows(app, "▸ Unchanged  1"))
+        assert "good      ✓ → ✓" not in screen_text(app)
 
 
 async def test_without_a_run_it_is_said(coin):

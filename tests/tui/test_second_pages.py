@@ -1,5 +1,8 @@
 """The second pages of the palette: a run or an agent is previewed while it is chosen."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
@@ -94,8 +97,9 @@ async def test_an_agent_is_previewed_without_being_imported(write_agent, tmp_pat
     write_cases(other, "second", {"c": [turn("hi", "hello")]})
     (other / "third.evalset.json").write_text("{")
     (other / ".venv" / "bin").mkdir(parents=True)
-    (other / ".venv" / "bin" / "python").touch()
-    (other / ".venv" / "pyvenv.cfg").write_text("version = 3.12.4\n")
+    python = Path(sys.executable).resolve()
+    (other / ".venv" / "bin" / "python").symlink_to(python)
+    (other / ".venv" / "pyvenv.cfg").write_text(f"home = {python.parent}\n")
     broken = write_agent("def root_agent(:\n", name="broken")
     (broken / ".evaltui" / "runs").mkdir(parents=True)
     for one in (broken, other):
@@ -109,7 +113,7 @@ async def test_an_agent_is_previewed_without_being_imported(write_agent, tmp_pat
         text = "\n".join(previewed(app))
         assert previewed(app)[0] == "other"
         assert "agent       function" in text
-        assert "python      Python 3.12 (.venv)" in text
+        assert f"python      Python 3.{sys.version_info.minor} (.venv)" in text
         assert "last run    No runs yet" in text
         if size[0] == 160:
             assert any(line.startswith("first") and line.endswith("2 cases") for line in previewed(app))

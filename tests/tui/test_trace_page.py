@@ -12,7 +12,7 @@ from evaltui.text.lines import draw
 from evaltui.tui.pages.chat import write_row
 from evaltui.tui.pages.chat_inspector import write_inspected
 from evaltui.tui.pages.span import write_expected, write_head, write_request
-from evaltui.tui.pages.trace import Scale, axis_line, span_line, write_time_spent
+from evaltui.tui.pages.trace import Scale, axis_line, cut_text, span_line, write_time_spent
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.chat.rows import Row
@@ -108,6 +108,29 @@ def test_the_axis_and_the_bars_have_one_scale(tree):
     model = draw(span_line(span(tree, "model"), scale, 100, folded=False), color=False)
     assert "gemini → set_temperature" in model
     assert "612 → 38" in model
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_a_span_without_an_end_may_still_end_while_its_case_runs_and_is_unknown_later(width):
+    tree = SpanTree()
+    tree.add(EVENTS[:3])
+    asked = next(one for one in tree.spans if one.is_open)
+    scale = Scale.of(tree.spans, tree.turns)
+    rows = [
+        draw(span_line(asked, scale, width, folded=False, is_live=is_live), color=False)
+        for is_live in (True, False)
+    ]
+    assert [row.rstrip()[-1] for row in rows] == ["…", "—"]
+    assert written(write_head, asked, 1)[0].rstrip().endswith("—")
+
+
+def test_a_row_that_is_cut_has_all_of_its_text(tree):
+    call = span(tree, "tool")
+    scale = Scale.of(tree.spans, tree.turns)
+    assert cut_text(call, scale, 200) == ""
+    full = cut_text(call, scale, 30)
+    assert full.startswith('tool  set_temperature  degrees "19"')
+    assert full not in draw(span_line(call, scale, 30, folded=False), color=False)
 
 
 def test_the_time_of_the_turns_is_shared_out(tree):

@@ -113,7 +113,7 @@ RULES = {
         {"duplicate_case", "duplicate_field", "open_demo", "discard_and_leave"},
     ),
     "s": ("runs the set; of few choices, its letter", {"run_set", "save_and_leave", "create_starter"}),
-    "a": ("accepts", {"accept", "accept_cases"}),
+    "a": ("accepts", {"accept", "accept_cases", "accept_in_case"}),
     "r": ("runs", {"run", "resume_run"}),
     "t": ("goes to the trace and back", {"go_to_trace", "show_event", "back_to_result"}),
     "n": ("goes to the next difference", {"next_difference", "next_clash", "go_to_failing"}),

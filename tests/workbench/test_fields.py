@@ -252,7 +252,7 @@ def test_the_kinds_of_expectation_go_round_and_say_what_is_lost(bench):
     bench.do(toggle_context(bench.source, 1))
     assert bench.rows["turn", 1].shown == "context turn, not scored"
     bench.do(toggle_context(bench.source, 1))
-    assert bench.rows["turn", 1].shown == "unspecified"
+    assert bench.rows["turn", 1].shown == "calls unspecified"
 
 
 def test_everything_else_can_be_added_and_is_gone_again(bench):

@@ -12,7 +12,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad, wrap
 from evaltui.text.lines import cut as cut_line
 from evaltui.text.markdown import markdown
-from evaltui.text.syntax import arguments_line, change_lines, code, value_line
+from evaltui.text.syntax import arguments_line, change_lines, code, colored, value_line
 from evaltui.text.values import cut, visible, visible_block, visible_lines
 from evaltui.tui.pages.writer import Page, write_error
 from evaltui.workbench.chat.conversation import Transcript
@@ -171,6 +171,18 @@ REQUESTED = {
     "credential": "Credential requested",
     "long-running": "Response awaited",
 }
+
+
+def full_line(row: Row, number: int) -> str:
+    """All of a line that is cut to its room, a call or a change of the state; "" for one that wraps."""
+    line: Line = []
+    if row.kind == "call" and number == 0:
+        line = [("→ ", ""), (visible(row.text), ""), *arguments_line(row.args, _LONGEST_TEXT)]
+    elif row.kind == "state" and number < min(len(row.changes), _MOST_CHANGES):
+        change = row.changes[number]
+        before, after = change_lines(change.expected, change.actual, _LONGEST_TEXT)
+        line = [("Δ ", ""), (visible(change.path), ""), ("  ", ""), *before, (" → ", ""), *after]
+    return "".join(text for text, _ in colored(line))
 
 
 def _request(row: Row, room: int) -> Iterator[Line]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import Status, worst_status
 from evaltui.runs.listing import RunRow
 from evaltui.text.figures import (
     UNKNOWN,
@@ -172,7 +172,11 @@ def _mark(row: RunRow) -> Span:
         return glyph("ERROR")
     if row.ending == "going on":
         return glyph(RUNNING)
-    return ("–", "warning") if row.status is None else glyph(row.status)
+    status = row.status
+    if status is None and sum(row.counts.values()) == row.selected:
+        # It was ended before it could say so, and yet every case has its result.
+        status = worst_status(Status(one) for one, number in row.counts.items() if number)
+    return ("–", "warning") if status is None else glyph(status)
 
 
 def _lasted(row: RunRow, now: datetime) -> str:

@@ -11,7 +11,7 @@ from evaltui.core.trace.graph import AgentUse, Graph
 from evaltui.core.trace.model_calls import STAND_IN
 from evaltui.core.trace.spans import Request, Span
 from evaltui.files.agent_source import SourcePlace, source_lines
-from evaltui.text.figures import counted, show_duration, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.syntax import arguments_line, code
 from evaltui.text.values import visible, visible_block
@@ -33,7 +33,7 @@ def write_head(page: Page, span: Span, call: int) -> None:
     if turn and call:
         turn = f"call {call} of {turn}"
     left += [(f"  {turn}", "muted")] if turn and span.kind != "turn" else []
-    page.ends(left, [(show_duration(span.seconds), "muted")])
+    page.ends(left, [(UNKNOWN if span.is_open else show_duration(span.seconds), "muted")])
     facts = _facts(span)
     if facts:
         page.blank()

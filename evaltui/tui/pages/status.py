@@ -90,7 +90,8 @@ def status_line(workbench: Workbench, width: int) -> Line:
     # Only a conversation needs it.
     from evaltui.core.conversation.responding import asker_of, expected_call
 
-    call = expected_call(waiting)
+    asks = workbench.chat.transcript.asks if workbench.chat.transcript is not None else ""
+    call = next((one for one in waiting if one.id == asks), None) or expected_call(waiting)
     if call is None:
         return run_line(workbench, width)
     waits: Line = [

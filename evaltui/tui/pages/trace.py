@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.trace.spans import Span
 from evaltui.core.trace.time_spent import TimeSpent
-from evaltui.text.figures import counted, show_duration, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, both_ends, cells, pad
 from evaltui.text.lines import Span as Text
 from evaltui.text.lines import cut as cut_line
@@ -36,6 +36,8 @@ _MOST_INDENT = 6
 _LEAST_RESPONSE = 16
 # What does not fit in a row anyway need not be made into text.
 _LONGEST = 300
+# Cells that no row has.
+_UNCUT = 10_000
 _MARKS: Mapping[str, Text] = {
     "changed": ("≠", "error"),
     "moved": ("↕", "error"),
@@ -83,12 +85,29 @@ def axis_line(scale: Scale, width: int) -> Line:
     return both_ends([], [*right, (f"{'time':>{_DURATION + 2}}", "faint")], width, least=0)
 
 
-def span_line(span: Span, scale: Scale, width: int, *, folded: bool, op: str = "", status: str = "") -> Line:
-    """A span as a row. `op` says how a call differs, `status` what came of a turn."""
-    right = _right(span, scale, width)
+def span_line(
+    span: Span,
+    scale: Scale,
+    width: int,
+    *,
+    folded: bool,
+    op: str = "",
+    status: str = "",
+    is_live: bool = False,
+) -> Line:
+    """A span as a row. `op` says how a call differs, `status` what came of a turn, `is_live` whether what is
+    not over may still end."""
+    right = _right(span, scale, width, "…" if is_live else UNKNOWN)
     room = width - cells(right) - 1
     left = cut_line([*_gutter(span, folded, op), *_left(span, status, room - _GUTTER)], room)
     return [*left, (" " * (width - cells(left) - cells(right)), ""), *right]
+
+
+def cut_text(span: Span, scale: Scale, width: int, status: str = "") -> str:
+    """What its row says where that is cut there; "" where all of it is seen."""
+    room = width - cells(_right(span, scale, width, UNKNOWN)) - 1 - _GUTTER
+    full = _left(span, status, _UNCUT)
+    return "".join(text for text, _ in full).strip() if cells(full) > room else ""
 
 
 def _gutter(span: Span, folded: bool, op: str) -> Line:
@@ -184,12 +203,13 @@ def _bar_cells(width: int) -> int:
     return 0 if width < WITH_BARS else width * 3 // 10
 
 
-def _right(span: Span, scale: Scale, width: int) -> Line:
+def _right(span: Span, scale: Scale, width: int, unknown: str) -> Line:
+    """Tokens, bar and time; `unknown` stands for the time of what has no end."""
     timed = span.kind in _SPAN_ROLES or span.kind == "turn"
     tokens = tokens_of(span.usage) if span.kind == "model" else ""
     if span.kind == "agent" and span.tokens:
         tokens = show_number(span.tokens)
-    shown = "…" if span.is_open else show_duration(span.seconds) if timed else ""
+    shown = unknown if span.is_open else show_duration(span.seconds) if timed else ""
     took: Line = [("  ", ""), (f"{shown:>{_DURATION}}", "bold" if span.seconds >= _LONG else "muted")]
     room = _bar_cells(width)
     if not room:

@@ -187,7 +187,8 @@ class ChatFromScreen(FormScreen):
             lambda: chat.play(case),
             self._refused or (None if self._turns else "No turns"),
         )
-        return [*recorded, again, play] if turn else [start, play]
+        anew = Way("Start a new chat", "empty session, nothing sent", lambda: chat.new())
+        return [*recorded, again, play, anew] if turn else [start, play, anew]
 
     @on(ChoiceList.OptionSelected)
     def action_form_take(self) -> None:
@@ -196,15 +197,8 @@ class ChatFromScreen(FormScreen):
             way.begin()
             self.dismiss(True)
 
-    def action_form_down(self) -> None:
-        self.choices.action_line_down()
-
-    action_form_next = action_form_down
-
-    def action_form_up(self) -> None:
-        self.choices.action_line_up()
-
-    action_form_previous = action_form_up
+    def step_field(self, step: int) -> None:
+        (self.choices.action_line_down if step > 0 else self.choices.action_line_up)()
 
     def fields(self) -> list[Widget]:
         return [self.choices]

@@ -267,6 +267,9 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
 
     def show(self, compared: Compared | None) -> None:
         changes = compared.comparison.cases if compared else ()
+        if changes and all(change.kind in FOLDED_AT_FIRST for change in changes):
+            # There is nothing else to see.
+            self._folded = set()
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)
         self._tells_tokens = compared is not None and compared.comparison.tokens is not None
         self._write()

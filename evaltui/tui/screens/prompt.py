@@ -271,7 +271,65 @@ def moves() -> list[BindingType]:
     return [one for one in bindings(Scope.DETAILS) if isinstance(one, Binding) and one.id in shared]
 
 
-class FormScreen(DialogScreen[bool], inherit_bindings=False):
+class FormKeys:
+    """What the keys of a form do, whether it is a screen or part of a pane."""
+
+    @abstractmethod
+    def step_field(self, step: int) -> None:
+        """Goes to the next field (1) or the previous one (-1)."""
+
+    @abstractmethod
+    def choose(self, step: int) -> None:
+        """Chooses the next (1) or the previous (-1) on the line that has the focus."""
+
+    @abstractmethod
+    def leave_form(self) -> None:
+        """Closes the form without a change."""
+
+    @abstractmethod
+    async def take_form(self) -> None:
+        """Confirms what is in the form."""
+
+    def step_row(self, step: int) -> None:
+        """Goes one row down (1) or up (-1): without a list, to another field."""
+        self.step_field(step)
+
+    def action_form_leave(self) -> None:
+        self.leave_form()
+
+    action_leave_field = action_form_leave
+
+    async def action_save_field(self) -> None:
+        await self.take_form()
+
+    action_end_field = action_end_text = action_save_field
+
+    def action_form_next(self) -> None:
+        self.step_field(1)
+
+    action_next_field = action_next_choice = action_form_next
+
+    def action_form_previous(self) -> None:
+        self.step_field(-1)
+
+    action_previous_field = action_previous_choice = action_form_previous
+
+    def action_form_down(self) -> None:
+        self.step_row(1)
+
+    def action_form_up(self) -> None:
+        self.step_row(-1)
+
+    def action_form_left(self) -> None:
+        self.choose(-1)
+
+    def action_form_right(self) -> None:
+        self.choose(1)
+
+    action_form_toggle = action_form_right
+
+
+class FormScreen(FormKeys, DialogScreen[bool], inherit_bindings=False):
     """Several fields, lists and choices; leaving it returns False."""
 
     BINDINGS = bindings(Scope.FORM)
@@ -281,42 +339,19 @@ class FormScreen(DialogScreen[bool], inherit_bindings=False):
         """What the focus goes to, one after the other."""
 
     def choose(self, step: int) -> None:
-        """Chooses the next (1) or the previous (-1) on the line that has the focus."""
         if isinstance(self.focused, ChoiceLine):
             self.focused.step(step)
 
-    def action_form_leave(self) -> None:
+    def leave_form(self) -> None:
         self.dismiss(False)
 
-    action_leave_field = action_form_leave
-
-    async def action_save_field(self) -> None:
+    async def take_form(self) -> None:
         await self.run_action("form_take")
 
-    action_end_field = action_end_text = action_save_field
-
-    def action_form_next(self) -> None:
-        self._step(1)
-
-    action_next_field = action_form_down = action_next_choice = action_form_next
-
-    def action_form_previous(self) -> None:
-        self._step(-1)
-
-    action_previous_field = action_form_up = action_previous_choice = action_form_previous
-
-    def _step(self, step: int) -> None:
+    def step_field(self, step: int) -> None:
         fields = [*self.fields()]
         at = fields.index(self.focused) if self.focused in fields else 0
         self.set_focus(fields[(at + step) % len(fields)])
-
-    def action_form_left(self) -> None:
-        self.choose(-1)
-
-    def action_form_right(self) -> None:
-        self.choose(1)
-
-    action_form_toggle = action_form_right
 
 
 class FormLabel(OneLine):

@@ -211,11 +211,8 @@ class RelaxScreen(FormScreen):
         """What the keys up and down move in: the effect while it has the focus, else the rules."""
         return self.focused if isinstance(self.focused, PageLines) else self.choices
 
-    def action_form_down(self) -> None:
-        self._moved_in().action_line_down()
-
-    def action_form_up(self) -> None:
-        self._moved_in().action_line_up()
+    def step_row(self, step: int) -> None:
+        (self._moved_in().action_line_down if step > 0 else self._moved_in().action_line_up)()
 
     def choose(self, step: int) -> None:
         line = self.focused

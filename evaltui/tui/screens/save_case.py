@@ -154,19 +154,12 @@ class SaveCaseScreen(FormScreen):
         elif self._workbench.notice is not None:
             self.query_one(QuestionNote).show(self._workbench.notice.text)
 
-    def action_form_down(self) -> None:
+    def step_row(self, step: int) -> None:
         rows = self.query_one(TurnRows)
-        if rows.has_focus:
-            rows.action_line_down()
+        if rows.has_focus and (step > 0 or rows.cursor):
+            (rows.action_line_down if step > 0 else rows.action_line_up)()
         else:
-            self.action_form_next()
-
-    def action_form_up(self) -> None:
-        rows = self.query_one(TurnRows)
-        if rows.has_focus and rows.cursor:
-            rows.action_line_up()
-        else:
-            self.action_form_previous()
+            self.step_field(step)
 
     def action_form_toggle(self) -> None:
         rows = self.query_one(TurnRows)

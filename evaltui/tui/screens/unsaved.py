@@ -156,15 +156,8 @@ class RecoveryScreen(FormScreen):
     def fields(self) -> list[RecoveryRows]:
         return [self.rows]
 
-    def action_form_down(self) -> None:
-        self.rows.action_line_down()
-
-    action_form_next = action_form_down
-
-    def action_form_up(self) -> None:
-        self.rows.action_line_up()
-
-    action_form_previous = action_form_up
+    def step_field(self, step: int) -> None:
+        (self.rows.action_line_down if step > 0 else self.rows.action_line_up)()
 
     def choose(self, step: int) -> None:
         self._recovery.step(self.rows.current, step)

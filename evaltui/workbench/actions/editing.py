@@ -146,6 +146,15 @@ ACCEPTING: tuple[Action, ...] = (
         rank=4,
     ),
     action(
+        "accept_in_case",
+        "Accept…",
+        "Take what the agent did in this turn or case as expected; previews the change",
+        "a",
+        where=(Scope.CASE,),
+        refusal=lambda workbench: refuses_in_result(workbench.editing),
+        footer="accept",
+    ),
+    action(
         "relax",
         "Relax…",
         "Add a rule that lets this argument differ; previews the effect",

@@ -190,8 +190,8 @@ _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
 EXPECTATION_TEXTS: dict[ExpectationKind, str] = {
     "calls": "exactly these calls",
     "none": "no calls expected",
-    "unspecified": "unspecified",
-    "unchecked": "not checked",
+    "unspecified": "calls unspecified",
+    "unchecked": "calls not checked",
 }
 CONTEXT_TEXT = "context turn, not scored"
 _MEANINGS: dict[ExpectationKind, str] = {

@@ -118,6 +118,8 @@ class Transcript:
     turns: list[ChatTurn] = field(default_factory=list)
     opened_state: Json | None = None
     """The session state before the first turn, once there is one."""
+    asks: str = ""
+    """Id of the call whose response is being typed; "" for none."""
     has_unknown_state: bool = False
     """Whether the agent keeps its session state to itself."""
     proposal: Json | None = None

@@ -28,6 +28,7 @@ from evaltui.tui.panes.case.field_editor import FieldEditor
 from evaltui.tui.panes.case.navigation import CaseRows
 from evaltui.tui.screens.details import RawScreen
 from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.case_rows.turn_source import ADD_ROW
 from evaltui.workbench.case_rows.turns import attach, next_expectation, toggle_context
@@ -271,6 +272,12 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
     def _move_row(self, step: int) -> None:
         why_not = "Select a turn or call to move"
         self._perform(lambda row: row.move(step) if row.move else None, why_not)
+
+    def action_accept_in_case(self) -> None:
+        # The first frame does not wait for what is seen only now.
+        from evaltui.tui.screens.accept import AcceptScreen
+
+        self.app.push_screen(AcceptScreen(self._workbench, choices_in_result(self._workbench.editing)))
 
     def action_next_kind(self) -> None:
         row = self.ready_row()

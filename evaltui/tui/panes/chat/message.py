@@ -16,7 +16,7 @@ from evaltui.core.model.events import Json
 from evaltui.text.figures import counted, show_duration, show_number, some_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ask
+from evaltui.tui.action_screen import ActionScreen, ask
 from evaltui.tui.exchange import (
     ATTACH_HINT,
     ATTACH_TITLE,
@@ -189,6 +189,7 @@ class ChatMessage(Vertical):
             return
         waiting = self._waiting
         call, fields, typed = self._asked(waiting)
+        self._tell_which(self._draft.target(waiting))
         if call is None:
             self._show_field(self._draft.target(waiting))
             return
@@ -206,6 +207,14 @@ class ChatMessage(Vertical):
         if not self._form.display or self._line.display or self._takes_focus:
             self._form.display = True
             self.call_after_refresh(self._hide_field)
+
+    def _tell_which(self, call: WaitingCall | None) -> None:
+        """So that the status line names the call that the form is about."""
+        transcript, asks = self._workbench.chat.transcript, call.id if call is not None else ""
+        if transcript is not None and transcript.asks != asks:
+            transcript.asks = asks
+            if isinstance(self.screen, ActionScreen):
+                self.screen.draw_soon()
 
     def _asked(
         self, waiting: Sequence[WaitingCall]

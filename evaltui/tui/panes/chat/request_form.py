@@ -21,7 +21,7 @@ from evaltui.text.values import cut, visible_block
 from evaltui.tui.action_screen import KeysInOrder, bindings
 from evaltui.tui.pages.chat import REQUESTED
 from evaltui.tui.pane import PaneForm
-from evaltui.tui.screens.prompt import DialogKeys, Hint, QuestionNote
+from evaltui.tui.screens.prompt import DialogKeys, FormKeys, Hint, QuestionNote
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
 from evaltui.tui.widgets.fields import FieldLine
 from evaltui.tui.widgets.lines import DrawnLine, content
@@ -33,7 +33,7 @@ _MOST_LABEL, _MOST_TAKES = 16, 34
 _SWITCH = "respond_to_next"
 
 
-class RequestForm(PaneForm):
+class RequestForm(FormKeys, PaneForm):
     """Begins with what is `typed`. `respond` sends a response to the call, `later` leaves the form."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -158,37 +158,18 @@ class RequestForm(PaneForm):
             return
         self._respond(response)
 
-    action_save_field = action_end_field = action_form_take
+    async def take_form(self) -> None:
+        self.action_form_take()
 
-    def action_form_leave(self) -> None:
+    def leave_form(self) -> None:
         self._later()
 
-    action_leave_field = action_form_leave
-
-    def action_form_next(self) -> None:
-        self._step(1)
-
-    action_next_field = action_form_down = action_next_choice = action_form_next
-
-    def action_form_previous(self) -> None:
-        self._step(-1)
-
-    action_previous_field = action_form_up = action_previous_choice = action_form_previous
-
-    def _step(self, step: int) -> None:
+    def step_field(self, step: int) -> None:
         given = self._focused
         at = self._inputs.index(given) if given is not None else 0
         self.screen.set_focus(self._inputs[(at + step) % len(self._inputs)])
 
-    def action_form_left(self) -> None:
-        self._choose(-1)
-
-    def action_form_right(self) -> None:
-        self._choose(1)
-
-    action_form_toggle = action_form_right
-
-    def _choose(self, step: int) -> None:
+    def choose(self, step: int) -> None:
         if isinstance(given := self._focused, ChoiceLine):
             given.step(step)
 

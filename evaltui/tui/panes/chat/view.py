@@ -17,6 +17,7 @@ from evaltui.tui.action_screen import bindings
 from evaltui.tui.inspector import Inspected, Inspector, InspectorTab, Room
 from evaltui.tui.pages.chat import (
     ONE_LINE,
+    full_line,
     who_width,
     write_nothing_said,
     write_row,
@@ -202,6 +203,13 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             return self._empty
         row, before = rows[number], rows[number - 1] if number else None
         return write_row(row, self.line_width - 2, self._column, before, unfolded=self._is_unfolded(row))
+
+    def full_text(self, number: int) -> str:
+        if not self._rows.rows or not any("…" in text for text, _ in self.line(number)):
+            return ""
+        at = self.number_at(number)
+        above = sum(not line for line in self._block(at)[:1])
+        return full_line(self._rows.rows[at], number - self.top_of(at) - above)
 
     def line(self, number: int) -> Line:
         return super().line(number) if self._rows.rows else [(" ", ""), *self._empty[number]]

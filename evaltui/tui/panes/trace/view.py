@@ -24,6 +24,7 @@ from evaltui.tui.pages.trace import (
     WITH_BARS,
     Scale,
     axis_line,
+    cut_text,
     span_line,
     write_last_runs,
     write_time_spent,
@@ -217,7 +218,16 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         is_folded = span.number in self._outline.folded and not self._outline.search
         op, status = self._op(span), self._status(span)
         width = self.line_width - 2
-        return [marker, *span_line(span, self._scale, width, folded=is_folded, op=op, status=status)]
+        is_live = self._trace is not None and self._trace.live
+        drawn = span_line(span, self._scale, width, folded=is_folded, op=op, status=status, is_live=is_live)
+        return [marker, *drawn]
+
+    def full_text(self, number: int) -> str:
+        rows = self._outline.rows
+        if number >= len(rows) or rows[number] == GAP:
+            return super().full_text(number)
+        span = self._outline.span(number)
+        return cut_text(span, self._scale, self.line_width - 2, self._status(span))
 
     def _draw_axis(self, width: int) -> Line:
         return [(" ", ""), *axis_line(self._scale, self.line_width - 2)]
