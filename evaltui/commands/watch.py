@@ -6,11 +6,13 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 from evaltui.commands.output import UsageError, agent_of, settings_of, width, write_lines, write_stderr
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.files.interpreters import look_for_interpreter
 from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.runner.parent.interrupts import INTERRUPTED
@@ -50,7 +52,9 @@ async def watch(options: argparse.Namespace) -> int:
         raise UsageError(f"{options.config} does not exist")
     # Wrong ones are told of before anything begins.
     settings_of(options)
-    workbench = Workbench(agent_of(options), given, vars(options), options.config)
+    agent = agent_of(options)
+    find_python = partial(look_for_interpreter, agent.folder, options.python)
+    workbench = Workbench(agent, given, vars(options), options.config, find_python=find_python)
     if options.runs is not None:
         workbench.watch.repeated = Repeated(options.runs, options.pass_if or "all")
     try:

@@ -52,11 +52,11 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
     info = workbench.agent.info or {}
     url = workbench.agent.address.url
     left: Line = [(" ", ""), (visible(name), "bold accent"), ("  ", "")]
-    if (error := workbench.agent.error) is not None:
+    if workbench.agent.settings_problem:
+        left.append(("! settings cannot be used", "error"))
+    elif (error := workbench.agent.error) is not None:
         cannot = f"cannot be {'loaded' if url else 'imported'}"
         left.append((f"! {'no usable Python' if error.type == NO_PYTHON else cannot}", "error"))
-    elif workbench.agent.settings_problem:
-        left.append(("! settings cannot be used", "error"))
     else:
         root, framework = str(info.get("name") or ""), str(info.get("framework") or "")
         known = (name, name.rpartition("/")[2], "root_agent")
