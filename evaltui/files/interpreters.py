@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from evaltui.files.folders import agent_folder, project_root, seen_from_here
-from evaltui.files.packages import remake_command
+from evaltui.files.packages import remake_command, uv_root
 from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.settings import remember_python, remembered_python
 
@@ -107,7 +107,7 @@ def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Pa
     """The environments that an agent may belong to, and what says so; the nearest first."""
     root = project_root(folder)
     if root is not None and (name := environ.get("UV_PROJECT_ENVIRONMENT")):
-        yield root / name, "UV_PROJECT_ENVIRONMENT"
+        yield uv_root(root) / name, "UV_PROJECT_ENVIRONMENT"
     for one in (folder, *folder.parents):
         yield one / ".venv", ".venv"
     if root is not None and (root / "poetry.lock").is_file() and (found := _poetry(root)) is not None:

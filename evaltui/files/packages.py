@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from .folders import project_root
 
@@ -21,8 +23,9 @@ def site_packages(executable: Path) -> list[Path]:
 def install_command(folder: Path, package: str, executable: Path) -> str:
     """What installs a package for the agent in a folder, in a shell."""
     root = project_root(folder) or folder
-    if (root / "uv.lock").is_file():
-        return f"uv add {package}"
+    workspace = uv_root(root)
+    if (workspace / "uv.lock").is_file():
+        return f"uv add {package}" if workspace == root else f"uv add --package {_name_of(root)} {package}"
     if (root / "poetry.lock").is_file():
         return f"poetry add {package}"
     if any((one / "pip").is_dir() for one in site_packages(executable)):
@@ -34,8 +37,30 @@ def install_command(folder: Path, package: str, executable: Path) -> str:
 def remake_command(folder: Path) -> str:
     """What makes the environment of the project of a folder, in a shell there."""
     root = project_root(folder) or folder
-    if (root / "uv.lock").is_file():
-        return "uv sync"
+    if (uv_root(root) / "uv.lock").is_file():
+        return "uv sync" if uv_root(root) == root else "uv sync --all-packages"
     if (root / "poetry.lock").is_file():
         return "poetry install"
     return "python3 -m venv --clear .venv"
+
+
+def uv_root(project: Path) -> Path:
+    """Where uv keeps the lock file and the environment of a project: the root of its workspace, itself if it
+    is in none."""
+    return next((one for one in project.parents if "workspace" in _table(one, "tool", "uv")), project)
+
+
+def _name_of(project: Path) -> str:
+    name = _table(project, "project").get("name")
+    return name if isinstance(name, str) else project.name
+
+
+def _table(folder: Path, *names: str) -> dict[str, Any]:
+    """A table of a folder's pyproject.toml; an empty one where that does not have it, or cannot be read."""
+    try:
+        table: Any = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    for name in names:
+        table = table.get(name) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}

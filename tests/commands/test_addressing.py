@@ -36,7 +36,6 @@ def ran(capsys) -> str:
         ["greets", "-m", "my_app.agents.desk.agent"],
         ["-m", "my_app.agents.desk.agent:root_agent"],
         [".", "--agent", "desk"],
-        ["src", "--agent", "agents/desk", "greets"],
         [".", "--agent", "my_app.agents.desk"],
     ],
 )
@@ -129,6 +128,24 @@ def test_a_name_that_several_have_is_refused(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == (
         "evaltui run: --agent: desk may be a/desk or b/desk. Give more of the path\n"
     )
+
+
+def test_agents_of_one_name_are_not_mixed_up(tmp_path, monkeypatch, capsys):
+    text = "from agent.words import WORD\n\ndef root_agent(message, session):\n    return WORD\n"
+    for project in ("a", "b"):
+        folder = tmp_path / project / "src" / "agent"
+        write(tmp_path / project / "pyproject.toml")
+        write(folder / "__init__.py")
+        write(folder / "agent.py", text)
+        write(folder / "words.py", f"WORD = 'from {project}'\n")
+        write(folder / f"{project}.evalset.json", eval_set(project, f"from {project}"))
+    monkeypatch.chdir(tmp_path)
+    for project in ("a", "b"):
+        assert call("run", ".", "--agent", f"{project}/src/agent") == 0
+        assert ran(capsys) == project
+    monkeypatch.chdir(tmp_path / "b")
+    assert call("run", "-m", "agent") == 0
+    assert ran(capsys) == "b"
 
 
 def test_of_one_agent_the_name_is_that_of_a_sub_agent(tmp_path, capsys):

@@ -263,3 +263,34 @@ def test_what_installs_a_package(lock, has_pip, command, agent, tmp_path):
     if lock:
         (agent.parents[1] / lock).touch()
     assert install_command(agent, "yarl", executable) == command.format(python=executable)
+
+
+@pytest.fixture
+def member(agent, tmp_path):
+    """The folder of an agent in a member of a uv workspace, and the root of that."""
+    root = tmp_path / "workspace"
+    folder = root / "packages" / "till" / "src" / "till"
+    folder.mkdir(parents=True)
+    (root / "pyproject.toml").write_text('[tool.uv.workspace]\nmembers = ["packages/*"]\n')
+    (root / "uv.lock").touch()
+    (root / "packages" / "till" / "pyproject.toml").write_text('[project]\nname = "the-till"\n')
+    return folder, root
+
+
+def test_a_member_of_a_workspace_has_its_environment_or_that_of_all(member, monkeypatch):
+    folder, root = member
+    of_all = environment(root / ".venv")
+    assert find_interpreter(folder).path == of_all
+    own = environment(root / "packages" / "till" / ".venv")
+    assert find_interpreter(folder).path == own
+    elsewhere = environment(root / "envs" / "py")
+    monkeypatch.setenv("UV_PROJECT_ENVIRONMENT", "envs/py")
+    assert find_interpreter(folder).path == elsewhere
+
+
+def test_a_package_is_added_to_the_member_that_needs_it(member):
+    folder, root = member
+    python = environment(root / ".venv")
+    assert install_command(folder, "yarl", python) == "uv add --package the-till yarl"
+    (root / "packages" / "till" / "pyproject.toml").write_text("[broken")
+    assert install_command(folder, "yarl", python) == "uv add --package till yarl"
