@@ -234,6 +234,7 @@ _WORKING = {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WOR
 # Status, headers and body of the answer to a message, by the first part of the path.
 _ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {
     "401": (401, {}, b""),
+    "later": (401, {}, b""),
     "429": (429, {"retry-after": "3600"}, b""),
     "503": (503, {"content-type": "text/plain"}, b"no more room"),
     "html": (200, {"content-type": "text/html"}, b"<html>Welcome</html>"),
@@ -285,7 +286,12 @@ def _broken_app(url: str) -> Any:
                 if kind == "hang":
                     await asyncio.sleep(3600)
                 raise ConnectionError("cut off")
-            if kind == "busy" and kind not in calm:
+            if kind == "later" and sent[kind] != 2:
+                said = asked["params"]["message"].get("contextId", "new")
+                reply = {"messageId": said, "contextId": "c", "role": "ROLE_AGENT", "parts": [{"text": said}]}
+                data = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"message": reply}})
+                response = Response(f"data: {data}\n\n", headers=_SSE)
+            elif kind == "busy" and kind not in calm:
                 calm.add(kind)
                 response = Response(status_code=429, headers={"retry-after": "0"})
             elif kind in ("busy", "secret"):

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from evaltui.core.model.events import Event
+from evaltui.core.model.events import CALLS, Event
 from evaltui.core.model.outcome import Call, CallDiff, ResponseDiff, TurnResult
 from evaltui.core.trace.spans import SpanTree, request_of
 from evaltui.core.trace.time_spent import time_spent
@@ -140,6 +140,16 @@ def test_the_time_of_the_turns_is_shared_out(tree):
     lines = written(write_time_spent, spent, 650)
     assert [line.split()[0] for line in lines] == ["Where", "model", "tool", "agent", "waiting"]
     assert "2 calls" in lines[1]
+
+
+def test_calls_that_an_agent_keeps_to_itself_took_no_time_that_is_known():
+    tree = SpanTree()
+    user = {"role": "user", "parts": [{"text": "hello"}]}
+    kept = Event("state", turn=0, t=2.0, data={"delta": {}, "untold": [CALLS]})
+    tree.add([Event("user", user, turn=0), kept])
+    lines = written(write_time_spent, time_spent(tree.spans), 0, tree.unknown)
+    assert [line.split()[:2] for line in lines[1:3]] == [["model", "—"], ["tool", "—"]]
+    assert all(line.endswith("calls —") for line in lines[1:3])
 
 
 def test_a_request_begins_with_what_is_new(tree):

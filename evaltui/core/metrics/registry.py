@@ -195,11 +195,11 @@ def unknown_calls(given: MetricInput) -> str:
     info = METRICS.get(given.metric.metric_name)
     if info is None or not info.reads_calls or given.metric.custom_function_path is not None:
         return ""
-    without = left_out(given, checks_calls=True)
+    scored = set(range(len(given.actual))) - left_out(given).keys()
+    # A case made of a conversation with such an agent has all its turns marked: it does not say why.
+    checked = scored - left_out(given, checks_calls=True).keys() or scored
     unknown = [
-        str(number + 1)
-        for number, turn in enumerate(given.actual)
-        if turn.intermediate_data is None and number not in without
+        str(number + 1) for number in sorted(checked) if given.actual[number].intermediate_data is None
     ]
     if not unknown:
         return ""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from ..model.events import Event, Json
+from ..model.events import CALLS, Event, Json
 
 SpanKind = Literal["turn", "agent", "model", "tool", "text", "transfer", "state", "error", "console"]
 SPAN_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
@@ -86,11 +86,12 @@ class SpanTree:
         # By agent span: the text that is being streamed.
         self._streamed: dict[int, int] = {}
         self._calls: dict[int | None, int] = {}
-        self._has_models = False
+        self._has_models = self._keeps_calls = False
         self._asked = self._told = 0
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
+            self._keeps_calls = self._keeps_calls or CALLS in event.data.get("untold", ())
             # Without a change it only carries what the agent framework keeps for itself.
             if event.kind != "state" or event.data.get("delta"):
                 self._add(event)
@@ -104,6 +105,14 @@ class SpanTree:
     def tokens(self) -> int:
         """Of all model calls; where a framework reports no model calls, those that its steps tell of."""
         return self._asked if self._has_models else self._told
+
+    @property
+    def unknown(self) -> frozenset[SpanKind]:
+        """The kinds of spans that there were maybe, of which nothing was told."""
+        kinds: list[SpanKind] = ["tool"] if self._keeps_calls else []
+        if not self._has_models and (self._told or self._keeps_calls):
+            kinds.append("model")
+        return frozenset(kinds)
 
     def call(self, turn: int, number: int) -> Span | None:
         """The span of a scored call of a turn, both counted from 0."""

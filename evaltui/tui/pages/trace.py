@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.core.model.events import Event, Json, describe_response
-from evaltui.core.trace.spans import Span
+from evaltui.core.trace.spans import Span, SpanKind
 from evaltui.core.trace.time_spent import TimeSpent
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, both_ends, cells, pad
@@ -268,8 +268,10 @@ _MOST_PLOT = 8
 _MOST_RUNS = 40
 
 
-def write_time_spent(page: Page, spent: TimeSpent, tokens: int) -> None:
-    """A bar for each of model, tool, agent and, where there was any, waiting."""
+def write_time_spent(
+    page: Page, spent: TimeSpent, tokens: int, unknown: Collection[SpanKind] = frozenset()
+) -> None:
+    """A bar for each of model, tool, agent and, where there was any, waiting; none for what is `unknown`."""
     page.section(("Where the time went", "bold"))
     facts: list[tuple[str, float, str]] = [
         ("model", spent.model, counted(spent.model_calls, "call")),
@@ -281,8 +283,10 @@ def write_time_spent(page: Page, spent: TimeSpent, tokens: int) -> None:
     room = max(8, page.width * 3 // 10)
     for kind, seconds, what in facts:
         share = seconds / spent.whole if spent.whole else 0.0
+        is_unknown = kind in unknown
+        what = f"calls {UNKNOWN}" if is_unknown else what
         left: Line = [("   ", ""), (pad(kind, 9), _SPAN_ROLES.get(kind, "muted"))]
-        left += [(f"{show_duration(seconds):>{_DURATION}}", "bold"), ("  ", "")]
+        left += [(f"{UNKNOWN if is_unknown else show_duration(seconds):>{_DURATION}}", "bold"), ("  ", "")]
         left += [*bar(share, room, _SPAN_ROLES.get(kind, "muted")), (f"  {what}", "muted")]
         page.ends(left, [(counted(tokens, "token"), "muted")] if kind == "model" and tokens else [])
 

@@ -314,7 +314,7 @@ def _cell(turn: TurnChoice, name: str) -> str:
         return ""
     field = _FIELDS[name]
     if name == "calls" and not turn.has_calls:
-        return f"{_box(turn.calls)} none"
+        return f"{_box(turn.calls)} none" if turn.knows_calls else UNKNOWN
     return _box(getattr(turn, field)) if getattr(turn, f"has_{field}") else "–"
 
 
@@ -322,5 +322,7 @@ def _toggled(turn: TurnChoice, column: str) -> TurnChoice:
     if column == "mode":
         return replace(turn, mode=_MODES[(_MODES.index(turn.mode) + 1) % len(_MODES)])
     field = _FIELDS[column]
+    if field == "calls" and not turn.knows_calls:
+        return turn
     changed: dict[str, Any] = {field: not getattr(turn, field)}
     return replace(turn, **changed)

@@ -46,6 +46,7 @@ class TurnChoice:
     """What becomes of a turn; `index` is its place in the transcript, `text` what the user says.
 
     `calls`, `results`, `intermediate` and `answer` are what becomes an expectation, where the turn `has_` it.
+    Calls that are not known (`knows_calls`) become none.
     """
 
     index: int
@@ -54,6 +55,7 @@ class TurnChoice:
     has_results: bool = False
     has_intermediate: bool = False
     has_answer: bool = False
+    knows_calls: bool = True
     mode: TurnMode = "scored"
     calls: bool = True
     results: bool = True
@@ -87,8 +89,8 @@ def proposed(editing: Editing, transcript: Transcript) -> SaveChoices:
         "", [TurnDraft(transcript.turns[index].events) for index in kept], app_name="", user_id="", state={}
     )
     turns = tuple(
-        _choice(index, transcript.turns[index].shown, turn)
-        for index, turn in zip(kept, drafted.case["conversation"], strict=True)
+        _choice(index, transcript.turns[index].shown, turn, knows_calls=number not in drafted.marks)
+        for number, (index, turn) in enumerate(zip(kept, drafted.case["conversation"], strict=True))
     )
     target = next(iter(targets(editing)), None)
     eval_set = editing.sets.by_path(target)
@@ -169,7 +171,7 @@ def _never_passes(path: Path, draft: CaseDraft) -> str:
     return never_passes(EvalCase.model_validate(draft.case), config, context)
 
 
-def _choice(index: int, text: str, drafted: Json) -> TurnChoice:
+def _choice(index: int, text: str, drafted: Json, *, knows_calls: bool) -> TurnChoice:
     events = drafted.get("intermediate_data", {}).get("invocation_events", ())
     parts = [part for event in events for part in event["content"]["parts"]]
     return TurnChoice(
@@ -181,6 +183,8 @@ def _choice(index: int, text: str, drafted: Json) -> TurnChoice:
             part.keys().isdisjoint(("function_call", "function_response")) for part in parts
         ),
         has_answer="final_response" in drafted,
+        knows_calls=knows_calls,
+        calls=knows_calls,
     )
 
 

@@ -92,7 +92,9 @@ async def test_a_conversation_is_one_context_and_each_case_has_its_own(servers):
         assert texts(other) == ["message 1", "message 2"]
         past = past_of_turns(first.turns)
         assert texts(await talk(adapter, ["four"], past=past)) == ["message 4"]
-        with pytest.raises(ValueError, match="keeps its conversation itself"):
+        with pytest.raises(
+            ValueError, match="cannot continue from here: an A2A agent keeps its conversation itself"
+        ):
             await talk(adapter, ["again"], past=past_of_turns(first.turns[:1]))
 
 
@@ -184,6 +186,15 @@ async def test_what_goes_wrong_on_the_way_is_said_and_nothing_is_sent_twice(serv
     assert says in str(raised.value)
     assert raised.value.where == f"POST {servers.broken}/{kind}"
     assert _get(f"{servers.broken}/sent/{kind}") == 1
+
+
+async def test_a_conversation_goes_on_after_a_message_that_was_not_taken(servers):
+    async with Opened(f"{servers.broken}/later") as adapter:
+        first = await talk(adapter, ["one"])
+        past = past_of_turns(first.turns)
+        with pytest.raises(RemoteError, match="401"):
+            await talk(adapter, ["two"], past=past)
+        assert texts(await talk(adapter, ["two"], past=past)) == ["c"]
 
 
 async def test_a_message_that_was_refused_for_the_moment_is_sent_again(servers):

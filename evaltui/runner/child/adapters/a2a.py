@@ -24,8 +24,10 @@ from .a2a_steps import FAILED, Heard, TurnSteps, a2a_part
 from .base import AgentInfo, Reporter, SessionSpec, step_numbers
 from .remote import UNRECORDED, CancelledError, again, given_headers, http_client
 from .remote_errors import (
+    HttpStatusError,
     MalformedResponseError,
     RemoteError,
+    UnreachableError,
     excerpt,
     explained,
     may_pass,
@@ -118,8 +120,8 @@ class _Agent:
         known_turns, heard = self._conversations.get(str(place.get("context_id")), (0, Heard()))
         if known_turns != turns:
             raise ValueError(
-                "an A2A agent keeps its conversation itself, so it cannot continue from here. Send the turns "
-                "again (replay), or start a new conversation"
+                "cannot continue from here: an A2A agent keeps its conversation itself. Replay it, or start "
+                "a new one"
             )
         return place, heard
 
@@ -229,6 +231,10 @@ class A2ASession:
             if turn.task_id and turn.state == "working":
                 await self._agent.cancel(turn.task_id)
             raise
+        except RemoteError as error:
+            if not _may_be_heard(error):
+                self._agent.goes_on(self._context_id, self._turns, self._heard)
+            raise
         finally:
             self._report(turn.end())
         if turn.state in FAILED:
@@ -275,3 +281,10 @@ class A2ASession:
         """Unknown: A2A has no session state."""
 
     async def close(self) -> None: ...
+
+
+def _may_be_heard(error: RemoteError) -> bool:
+    """Whether the agent may have got the message that this is the error of."""
+    if isinstance(error, HttpStatusError):
+        return error.status >= 500
+    return not isinstance(error, UnreachableError)

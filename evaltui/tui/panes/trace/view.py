@@ -251,7 +251,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def _write_summary(self, page: Page) -> None:
         tree = self._outline.tree
         page.lines.append([])
-        write_time_spent(page, time_spent(tree.spans), tree.tokens)
+        write_time_spent(page, time_spent(tree.spans), tree.tokens, tree.unknown)
         room = self._summary.size.height - len(page.lines) - 2
         if (past := self._past()) is not None and room >= PLOT_ROWS - 2:
             write_last_runs(page, past, room)
