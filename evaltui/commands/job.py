@@ -298,8 +298,17 @@ class Job:
             record=plan.record,
             calls=self._calls,
             checks=plan.checks,
+            python=self._python(),
             settings=self._request.settings,
         )
+
+    def _python(self) -> str:
+        """`3.12.1 from .venv  /shop/.venv/bin/python, google-adk 2.13.0`; "" for evaltui's own."""
+        interpreter, executable = self.agent.interpreter, self.agent.python
+        if executable is None:
+            return ""
+        found = f"{self._agent.get('python', '')} from {interpreter.reason}  {executable}".lstrip()
+        return ", ".join(filter(None, [found, self._agent.get("version", "")]))
 
     def _comparison(
         self, selected: SelectedRun, executed: ExecutedRun, result: RunResult

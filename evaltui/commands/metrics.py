@@ -19,6 +19,7 @@ from evaltui.files.run_settings import SettingsError
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
 from evaltui.runner.parent.metric_host import checked, facts_of
+from evaltui.runner.parent.python_check import check_python, python_lines
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import did_you_mean, visible
 
@@ -54,7 +55,7 @@ def metrics(options: argparse.Namespace) -> int:
 
     checks = checked(RunPlan(agent, tuple(sets))).checks
     table = _table(facts_of(agent_dir, python=agent.python), cells)
-    write_lines([*_metrics_of_sets(place, checks, cells), *table])
+    write_lines([*_python(agent), *_metrics_of_sets(place, checks, cells), *table])
     return 0
 
 
@@ -70,6 +71,14 @@ def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, lis
         return next(above, place.parent), [sets.open(place).plan()]
     require_one_agent(options)
     return place, [sets.open(eval_set.path).plan() for eval_set in open_workspace(place).sets]
+
+
+def _python(agent: AgentAddress) -> Iterator[Line]:
+    """The Python of an agent that is imported, and what is missing there."""
+    if agent.url:
+        return
+    yield from python_lines(check_python(agent))
+    yield []
 
 
 def _metrics_of_sets(place: Path, checks: Sequence[MetricCheck], cells: int) -> Iterator[Line]:

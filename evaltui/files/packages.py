@@ -8,6 +8,18 @@ from typing import Any
 
 from .folders import project_root
 
+# Of packages that are not called like their modules.
+_PACKAGES = {
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "google": "google-adk",
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
 _LIBRARIES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")
 
 
@@ -18,6 +30,14 @@ def site_packages(executable: Path) -> list[Path]:
         environment = executable.resolve().parent.parent
     folders = (*_LIBRARIES, "Lib/site-packages")
     return sorted(one for name in folders for one in environment.glob(name) if one.is_dir())
+
+
+def package_of(module: str) -> str:
+    """The package that most probably has a module: `google-adk` for `google.adk.agents`."""
+    if module.startswith("google.") and not module.startswith("google.adk"):
+        return "-".join(module.split(".")[:2])
+    top = module.split(".")[0]
+    return _PACKAGES.get(top, top)
 
 
 def install_command(folder: Path, package: str, executable: Path) -> str:

@@ -35,6 +35,8 @@ def render_console(report: RunReport, *, color: bool, width: int) -> str:
 
 
 def _report(report: RunReport, width: int) -> Iterator[Line]:
+    if report.python:
+        yield from wrap([("python  ", "muted"), (visible(report.python), "muted")], width)
     yield from _settings_line(report.settings, width)
     for info, cases in report.by_set():
         yield cut(_set_header(info, cases, report), width)

@@ -34,6 +34,8 @@ class RunReport:
     record: RecordMode = DEFAULT_MODE
     calls: CallCounts = field(default_factory=CallCounts)
     checks: tuple[MetricCheck, ...] = ()
+    python: str = ""
+    """The agent's Python, why it is the one, and its framework there; "" for evaltui's own."""
     settings: RunSettings = field(default_factory=RunSettings)
     """The run-wide settings."""
 

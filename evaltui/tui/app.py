@@ -120,11 +120,19 @@ class WorkbenchApp(KeysInOrder[int]):
             if isinstance(screen, MainScreen):
                 await screen.offer_unsaved()
         await self.workbench.runs.warm_up()
+        self.run_worker(self._check_python(), group="python")
         self.run_worker(self.workbench.outcomes.restore(), group="restore")
         if not gc.isenabled():
             # The command line has put it off until here.
             gc.freeze()
             gc.enable()
+
+    async def _check_python(self) -> None:
+        agent = self.workbench.agent
+        await agent.check_python()
+        check = agent.python_check
+        if check is not None and check.install and agent.error is None:
+            self.workbench.say(f"{visible(check.problem)}   {key_of('preflight')} shows what installs it")
 
     def _select_set(self, name: str) -> bool:
         if self.workbench.sets.workspace is None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from evaltui.files.agent_address import AgentAddress
     from evaltui.files.interpreters import Interpreter
     from evaltui.runner.parent.pool import StartedHost
+    from evaltui.runner.parent.python_check import PythonCheck
     from evaltui.runner.parent.warm_hosts import WarmHosts
     from evaltui.runs.store import RunStore
 
@@ -64,6 +65,8 @@ class AgentState:
         """Seconds that the last import took; None before the first, and for imports of a run."""
         self.code_version = 0
         """How often the agent's files have changed since the workbench was opened."""
+        self.python_check: PythonCheck | None = None
+        """Whether its Python has what it needs; None before that is known, and behind a network."""
         self._options = options
         self._changes: list[tuple[str, ...]] = []
         self._changed = changed
@@ -165,6 +168,14 @@ class AgentState:
         elif not self._is_running():
             self._learning = asyncio.create_task(self._learn_tools())
 
+    async def check_python(self) -> None:
+        """Finds out whether its Python has what it needs."""
+        if not self.address.url:
+            from evaltui.runner.parent.python_check import check_python
+
+            self.python_check = await asyncio.to_thread(check_python, self.address)
+            self._changed()
+
     async def _learn_tools(self) -> None:
         began = time.monotonic()
         started = self.start_host()
@@ -174,6 +185,8 @@ class AgentState:
             self.imported(info)
         except AgentBrokenError as broken:
             self.failed(broken.error)
+            # Something may have been installed or removed.
+            await self.check_python()
         finally:
             await started.end()
         if self._loads_again:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.files.folders import agent_folder, env_file
 from evaltui.files.interpreters import Interpreter
-from evaltui.files.packages import install_command
+from evaltui.files.packages import install_command, package_of
 from evaltui.runner.errors import NO_PYTHON
 from evaltui.text.values import nearest
 from evaltui.workbench.agent_state import AgentState
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 _FEW = 3
 _KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
-# Of packages that are not called like their modules.
-_PACKAGES = {
-    "attr": "attrs",
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "dateutil": "python-dateutil",
-    "dotenv": "python-dotenv",
-    "google": "google-adk",
-    "PIL": "pillow",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-}
 
 
 def is_first_minute(sets: OpenSets) -> bool:
@@ -105,15 +93,8 @@ def missing_package(agent_dir: Path, error: ErrorInfo, interpreter: Interpreter)
     meant = nearest(module.split(".")[-1], own) or ""
     if meant or top == folder.name:
         return Missing(module, "", meant)
-    package = _package(module)
+    package = package_of(module)
     return Missing(module, install_command(folder, package, interpreter.path), "")
-
-
-def _package(module: str) -> str:
-    if module.startswith("google.") and not module.startswith("google.adk"):
-        return "-".join(module.split(".")[:2])
-    top = module.split(".")[0]
-    return _PACKAGES.get(top, top)
 
 
 class RetryOnSave:

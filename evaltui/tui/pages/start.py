@@ -10,6 +10,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import root_place, source_lines
 from evaltui.files.interpreters import Interpreter
 from evaltui.files.workspace import Workspace
+from evaltui.runner.parent.python_check import python_lines
 from evaltui.text.figures import counted, plural, some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
@@ -63,6 +64,9 @@ def write_start(page: Page, workbench: Workbench) -> list[Choice]:
         return _write_broken_start(page, agent, agent.error)
     if agent.info is None:
         page.row(("◐ ", "accent"), ("Loading agent…", "bold"))
+        if agent.python_check is not None:
+            page.blank()
+            page.lines += python_lines(agent.python_check)
         return []
     _write_ready(page, agent, agent.info)
     _write_empty_sets(page, workbench.sets)
@@ -99,6 +103,8 @@ def _write_ready(page: Page, agent: AgentState, info: Json) -> None:
         page.labelled("home", [(visible(str(agent.dir.absolute())), ""), what])
     else:
         page.labelled("Python", _python(agent.address.interpreter, str(info.get("python", ""))))
+        if agent.python_check is not None and agent.python_check.adk:
+            page.labelled("google-adk", [(agent.python_check.adk, "")])
     if (key := api_key(agent.dir, model)) is not None:
         variable, where = key
         missing: Line = [("! GOOGLE_API_KEY is not set", "warning"), ("  Set it in .env", "muted")]
@@ -185,7 +191,10 @@ def write_broken(page: Page, agent: AgentState, error: ErrorInfo) -> None:
     message = f"{named}{at_server}{error.message.strip()}"
     page.block([(visible(message.partition("\n")[0]), "error")], 2)
     if missing is not None:
-        _write_missing(page, missing.command, missing.meant)
+        # All that is missing, where more than this is.
+        check = agent.python_check
+        command = check.install if missing.command and check and check.install else missing.command
+        _write_missing(page, command, missing.meant)
     if place is not None:
         _write_source(page, source_lines(place), place.line)
 

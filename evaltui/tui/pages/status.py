@@ -64,16 +64,18 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
         facts.append(str(info.get("model") or ""))
         if not url:
             recordings = f"recordings {workbench.agent.settings.record}"
-            facts += [recordings, _python(workbench) if info else ""]
+            facts += [recordings, _python(workbench)]
         left += _fitting([visible(fact) for fact in facts if fact], width - cells(left) - cells(right) - 2)
     return left, right
 
 
 def _python(workbench: Workbench) -> str:
-    """`Python 3.12 (.venv)`: where the agent runs, and how that was found; "" before the agent is loaded."""
-    version = str((workbench.agent.info or {}).get("python", "")).split(".")[:2]
+    """`Python 3.12 (.venv)`: where the agent runs, and how that was found; "" before it is known."""
+    check = workbench.agent.python_check
+    known = str((workbench.agent.info or {}).get("python") or (check.version if check else ""))
     reason = workbench.agent.address.interpreter.reason
-    return f"Python {'.'.join(version)}{f' ({visible(reason)})' if reason else ''}" if version[0] else ""
+    version = ".".join(known.split(".")[:2])
+    return f"Python {version}{f' ({visible(reason)})' if reason else ''}" if version else ""
 
 
 def _fitting(facts: list[str], room: int) -> Line:

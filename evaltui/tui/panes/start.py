@@ -38,7 +38,13 @@ class StartView(PagePane, can_focus=True, inherit_bindings=False):
 
     def shown_state(self) -> object:
         agent, workspace = self._workbench.agent, self._workbench.sets.workspace
-        return agent.info, agent.error, self._workbench.has_chatted, workspace and workspace.skipped
+        return (
+            agent.info,
+            agent.error,
+            agent.python_check,
+            self._workbench.has_chatted,
+            workspace and workspace.skipped,
+        )
 
     def mark(self) -> Span | None:
         return ("!", "error") if self._workbench.agent.error is not None else None

@@ -230,16 +230,24 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             workbench.say(f"{wanted.case.eval_id} is no longer in an eval set")
 
     def action_preflight(self) -> None:
-        if (run := self.workbench.runs.current) is not None:
-            from evaltui.core.metrics.preflight import check_lines
-            from evaltui.tui.screens.details import DetailsScreen
+        from evaltui.core.metrics.preflight import check_lines
+        from evaltui.runner.parent.python_check import python_lines
+        from evaltui.tui.screens.details import DetailsScreen
 
-            title: Line = [("Metrics", "bold"), (f" ─ run {run.number}: {visible(run.title)}", "")]
+        run, check = self.workbench.runs.current, self.workbench.agent.python_check
+        title: Line = [("Python", "bold")]
+        if run is not None and run.checks:
+            title = [("Metrics", "bold"), (f" ─ run {run.number}: {visible(run.title)}", "")]
 
-            def write(page: Page) -> None:
+        def write(page: Page) -> None:
+            if check is not None:
+                page.lines += python_lines(check)
+            if check is not None and run is not None and run.checks:
+                page.blank()
+            if run is not None and run.checks:
                 page.lines += check_lines(run.checks, page.width, every=True)
 
-            self.app.push_screen(DetailsScreen(title, write))
+        self.app.push_screen(DetailsScreen(title, write))
 
     def action_run_repeatedly(self) -> None:
         from evaltui.tui.screens.prompt import RepeatScreen

@@ -68,9 +68,9 @@ def _nothing_fails(workbench: Workbench) -> str | None:
 
 def _no_checks(workbench: Workbench) -> str | None:
     run = workbench.runs.current
-    if run is None:
-        return "Nothing run yet"
-    return None if run.checks else "No metrics in this run"
+    if workbench.agent.python_check is not None or (run is not None and run.checks):
+        return None
+    return "Nothing run yet" if run is None else "No metrics in this run"
 
 
 def _still_running(workbench: Workbench) -> str | None:
@@ -175,7 +175,7 @@ RUNNING = (
     action(
         "preflight",
         "Check metric requirements",
-        "Show which metrics of the last run are available here, and why others are not",
+        "Show the agent's Python, packages missing there, and which metrics of the last run are available",
         "exclamation_mark",
         refusal=_no_checks,
         footer="metrics",

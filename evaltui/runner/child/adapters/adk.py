@@ -20,6 +20,7 @@ from google.adk.runners import Runner
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
+from google.adk.version import __version__
 from google.adk.workflow import BaseNode
 from google.genai import types
 from opentelemetry import _logs, metrics, trace
@@ -97,6 +98,7 @@ class AdkAdapter:
         return AgentInfo(
             name=self._root.name,
             framework="adk",
+            version=f"google-adk {__version__}",
             model=model_name(self._root),
             tools=self._toolsets.describe_tools(self._root),
             sub_agents=tuple(agent.name for agent in agents_below(self._root)),

@@ -43,6 +43,8 @@ class AgentInfo:
 
     name: str
     framework: str
+    version: str = ""
+    """Of the framework, with its package: `google-adk 2.13.0`; "" where it is none."""
     model: str = ""
     tools: tuple[ToolInfo, ...] = ()
     sub_agents: tuple[str, ...] = ()

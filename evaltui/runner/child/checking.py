@@ -1,0 +1,122 @@
+"""What an agent needs of its Python, told without importing it: `bootstrap.py checking AGENT MODULE`.
+
+Prints a line of JSON, see `parent/python_check.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...files.folders import env_file, loads_env_file
+from ..errors import is_own_code
+from .own_modules import use_own_modules
+
+# Of one agent.
+_MOST_FILES = 500
+# Of `evaltui`, what stands on libraries, and on which.
+_NATIVE = {"Agent", "ScriptedModel", "ToolContext", "Rule"}
+_NATIVE_NEEDS = ("google.genai", "pydantic")
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]).resolve()
+    reads_env = loads_env_file() and env_file(folder) is not None
+    # Nothing of the agent's is set here: only what is installed counts.
+    os.environ["ADK_DISABLE_LOAD_DOTENV"] = "1"
+    use_own_modules(folder, sys.argv[2].partition(":")[0])
+    names = dict.fromkeys(_imports(folder))
+    if reads_env:
+        names["dotenv"] = None
+    missing = [name for name in names if _find(name) is None]
+    try:
+        adk = metadata.version("google-adk")
+    except metadata.PackageNotFoundError:
+        adk = ""
+    told = {
+        "version": sys.version.split()[0],
+        "adk": adk,
+        "uses_adk": any(f"{name}.".startswith("google.adk.") for name in names),
+        "missing": missing,
+    }
+    sys.stdout.write(f"{json.dumps(told)}\n")
+
+
+def _imports(agent: Path) -> Iterator[str]:
+    """The modules that the agent's files import whatever happens: not in a `try`, an `if` or a function."""
+    if (agent / "root_agent.yaml").is_file():
+        yield "google.adk"
+    files = [agent] if agent.is_file() else [agent / "__init__.py", agent / "agent.py"]
+    waiting = [file for file in files if file.is_file()]
+    seen = set(waiting)
+    while waiting and len(seen) < _MOST_FILES:
+        file = waiting.pop(0)
+        for name, own in _imported_by(file, agent):
+            if name:
+                yield name
+            found = own if own is not None else _own_file(name)
+            if found is not None and found not in seen:
+                seen.add(found)
+                waiting.append(found)
+
+
+def _imported_by(file: Path, agent: Path) -> Iterator[tuple[str, Path | None]]:
+    """What a file imports: a module by its full name, or "" with the file of one that is beside it."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        # Importing it says what is wrong.
+        return
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module or "", None
+            yield from (("", _own_file(f"{node.module}.{alias.name}")) for alias in node.names)
+            if node.module == "evaltui" and not _NATIVE.isdisjoint(alias.name for alias in node.names):
+                yield from ((name, None) for name in _NATIVE_NEEDS)
+        elif isinstance(node, ast.ImportFrom):
+            above = file.parents[node.level - 1] if node.level <= len(file.parents) else agent
+            base = above.joinpath(*(node.module or "").split("."))
+            for place in (base, *(base / alias.name for alias in node.names)):
+                for one in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+                    if one.is_file():
+                        yield "", one
+
+
+def _own_file(name: str) -> Path | None:
+    spec = _find(name)
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    return Path(spec.origin) if is_own_code(spec.origin) else None
+
+
+def _find(name: str) -> ModuleSpec | None:
+    """The module, or the package above it that decides itself what is in it; nothing is imported."""
+    found: ModuleSpec | None = None
+    full = ""
+    for part in name.split("."):
+        full = f"{full}.{part}" if full else part
+        try:
+            spec = find_spec(part) if found is None else _inside(full, found)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None:
+            # A part of a namespace is there or is not; what a package has, only the package knows.
+            is_namespace = found is None or (found.origin is None and found.submodule_search_locations)
+            return None if is_namespace else found
+        found = spec
+        if found.origin is not None and not is_own_code(found.origin):
+            return found
+    return found
+
+
+def _inside(full: str, package: ModuleSpec) -> ModuleSpec | None:
+    return PathFinder.find_spec(full, list(package.submodule_search_locations or ()))
