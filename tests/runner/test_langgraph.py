@@ -272,7 +272,7 @@ def test_a_command_that_goes_to_another_node_is_a_transfer(made):
     (transfer,) = made.handed.of("transfer")
     assert (transfer.agent, transfer.data["to"]) == ("desk", "writer")
     assert made.handed.of("text")[-1].agent == "writer"
-    assert made.handed.texts()[-1] == "written for you"
+    assert made.handed.texts() == ["I look.", "written for you"]
 
 
 def test_conversations_side_by_side_do_not_mix(made):

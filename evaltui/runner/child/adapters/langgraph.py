@@ -12,7 +12,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
-from langgraph.types import Command
 from langsmith.run_helpers import tracing_context
 
 from ....core.conversation.waiting import responses_in
@@ -188,8 +187,7 @@ class LangGraphSession:
             stream_mode=["updates", "values"],
             subgraphs=True,
         )
-        if not isinstance(given, Command) and given is not None:
-            turn.ignore(given[MESSAGES])
+        turn.begin(given)
         async for place, mode, chunk in stream:
             if mode == "updates":
                 turn.on_update(place, chunk)

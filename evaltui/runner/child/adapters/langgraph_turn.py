@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import convert_to_messages
+from langchain_core.messages import BaseMessage, convert_to_messages
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from ....core.model.events import Json, Step
@@ -61,11 +61,20 @@ class Turn:
         self._speaker = name
         self._said = ""
         self._answer: Any = None
+        self._is_input = False
+        # The nodes, from the outermost in, that added what is no message yet.
+        self._adder: list[str] = []
         self.ignore(before.get(MESSAGES) or [])
 
     def ignore(self, messages: Sequence[Any]) -> None:
         """These are no news."""
         self._seen.update((id(message), message) for message in messages)
+
+    def begin(self, given: Any) -> None:
+        """What the graph is given: where that is an input, its first state repeats it."""
+        if isinstance(given, dict):
+            self._is_input = True
+            self.ignore(given[MESSAGES])
 
     def on_update(self, place: Sequence[str], chunk: Json) -> None:
         """What a node did; `place` are the nodes around it, such as `("researcher:1f0…",)`."""
@@ -84,16 +93,21 @@ class Turn:
 
     def _on_messages(self, messages: Any, nodes: list[str], call: str | None) -> None:
         given = messages if isinstance(messages, list) else [messages]
-        known = {message.id for message in self._seen.values() if getattr(message, "id", None)}
+        if not all(isinstance(one, BaseMessage) for one in given):
+            # The graph makes messages of what else a node may give: its state has them then.
+            self._adder = nodes
+            return
+        self._report_news(given, nodes, call)
+
+    def _report_news(self, messages: Sequence[Any], nodes: list[str], call: str | None) -> None:
+        known = {one.id for one in self._seen.values() if getattr(one, "id", None)}
         news = [
-            one
-            for one in convert_to_messages([one for one in given if one is not None])
-            if id(one) not in self._seen and not (one.id and one.id in known)
+            one for one in messages if id(one) not in self._seen and getattr(one, "id", None) not in known
         ]
         self.ignore(news)
         token = nested_in.set(call or nested_in.get())
         try:
-            for message in news:
+            for message in convert_to_messages(news):
                 self._report(message, nodes)
         finally:
             nested_in.reset(token)
@@ -135,8 +149,12 @@ class Turn:
             removed = removed_keys(before, self._state)
             self._step(self._speaker, None, state=delta, removed=removed)
         if isinstance(values, dict):
+            messages = values.get(MESSAGES) or []
+            if self._is_input:
+                self.ignore(messages)
             # Added in a way that no update tells of.
-            self._on_messages(values.get(MESSAGES) or [], [self._speaker], None)
+            self._report_news(messages, self._adder or [self._speaker], None)
+            self._is_input, self._adder = False, []
             self._answer = values.get(_STRUCTURED)
 
     def end(self) -> None:
