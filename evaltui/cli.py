@@ -94,7 +94,7 @@ def _record(options: argparse.Namespace) -> int:
 def _lint(options: argparse.Namespace) -> int:
     from evaltui.commands.eval_sets import lint
 
-    return lint(options.paths)
+    return lint(options.paths, options.format)
 
 
 def _migrate(options: argparse.Namespace) -> int:

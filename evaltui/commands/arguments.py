@@ -234,6 +234,13 @@ def lint_parser() -> Parser:
         epilog="Exit codes: 0 no errors, 1 errors, 2 usage error.",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="File or folder")
+    parser.add_argument(
+        "--format",
+        choices=("console", "json", "sarif", "github"),
+        default="console",
+        help="Form of the output: for people, as JSON, as SARIF 2.1.0, or as annotations of GitHub Actions "
+        "(default: console)",
+    )
     return parser
 
 

@@ -16,11 +16,12 @@ from evaltui.files.lint import format_problem
 from evaltui.files.lint import lint as find_problems
 from evaltui.files.saving import ChangedOutsideError, save
 from evaltui.files.templates import StarterKind, TemplateError, create_starter, remark_of
+from evaltui.reports.lint_report import LintFormat, render_problems
 from evaltui.text.figures import counted
 
 
-def lint(paths: Sequence[Path]) -> int:
-    """Print a line per problem; 1 where one of them is an error."""
+def lint(paths: Sequence[Path], form: LintFormat) -> int:
+    """Print the problems; 1 where one of them is an error."""
     for path in paths:
         if not path.exists():
             return complain("lint", f"{path} does not exist")
@@ -28,8 +29,7 @@ def lint(paths: Sequence[Path]) -> int:
     # An id may hold what the terminal's encoding lacks.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    for problem in problems:
-        print(format_problem(problem))
+    print(render_problems(problems, form), end="")
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     warnings = len(problems) - errors
     print(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}", file=sys.stderr)

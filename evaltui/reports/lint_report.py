@@ -1,0 +1,108 @@
+"""What `evaltui lint` found, for people, editors and CI."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+from evaltui.core.model.problems import Problem, Severity, format_path
+from evaltui.files.lint import format_problem
+
+LintFormat = Literal["console", "json", "sarif", "github"]
+VERSION = 1
+"""Of the JSON form."""
+
+_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_HOME = "https://pypi.org/project/evaltui/"
+
+
+def render_problems(problems: Sequence[Problem], form: LintFormat) -> str:
+    """The problems in a form, each line ended."""
+    return _FORMS[form](problems)
+
+
+def _console(problems: Sequence[Problem]) -> str:
+    return "".join(f"{format_problem(one)}\n" for one in problems)
+
+
+def _json(problems: Sequence[Problem]) -> str:
+    found = [
+        {
+            "severity": one.severity.value,
+            "file": one.file,
+            "line": one.line,
+            "path": format_path(one.path),
+            "message": one.message,
+        }
+        for one in problems
+    ]
+    return _written({"version": VERSION, "problems": found})
+
+
+def _sarif(problems: Sequence[Problem]) -> str:
+    """SARIF 2.1.0, which code scanning services take; a rule for each severity."""
+    rules = [
+        {"id": severity.value, "shortDescription": {"text": f"{severity.value.capitalize()} of an eval set"}}
+        for severity in Severity
+    ]
+    driver = {"name": "evaltui", "informationUri": _HOME, "rules": rules}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [*map(_result, problems)],
+    }
+    return _written({"$schema": _SARIF, "version": "2.1.0", "runs": [run]})
+
+
+def _result(problem: Problem) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": problem.severity.value,
+        "level": problem.severity.value,
+        "message": {"text": problem.sentence},
+    }
+    if problem.file is not None:
+        place: dict[str, Any] = {"artifactLocation": {"uri": quote(_from_here(problem.file))}}
+        if problem.line is not None:
+            place["region"] = {"startLine": problem.line}
+        result["locations"] = [{"physicalLocation": place}]
+    return result
+
+
+def _github(problems: Sequence[Problem]) -> str:
+    """Workflow commands of GitHub Actions, which shows each beside its line."""
+    return "".join(f"{_command(one)}\n" for one in problems)
+
+
+def _command(problem: Problem) -> str:
+    places = {"file": problem.file and _from_here(problem.file), "line": problem.line}
+    given = ",".join(f"{name}={_property(str(value))}" for name, value in places.items() if value is not None)
+    return f"::{problem.severity.value}{' ' if given else ''}{given}::{_escaped(problem.sentence)}"
+
+
+def _from_here(file: str) -> str:
+    """The path in the current folder, which is the checkout where such services run."""
+    path = Path(file)
+    return (path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path).as_posix()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _written(data: Any) -> str:
+    return f"{json.dumps(data, indent=2)}\n"
+
+
+_FORMS: Mapping[LintFormat, Callable[[Sequence[Problem]], str]] = {
+    "console": _console,
+    "json": _json,
+    "sarif": _sarif,
+    "github": _github,
+}

@@ -1,0 +1,65 @@
+"""Problems as editors and CI services read them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaltui.core.model.problems import Problem, Severity
+from evaltui.reports.lint_report import render_problems
+from tests.commands.command_line import call
+
+PROBLEM = Problem(
+    Severity.ERROR, ("eval_cases", 1, "eval_id"), "duplicate id 'a'", 39, "sets/a b.evalset.json"
+)
+
+
+def test_github_shows_it_beside_its_line():
+    line = "::error file=sets/a b.evalset.json,line=39::eval_cases[1].eval_id: duplicate id 'a'\n"
+    assert render_problems([PROBLEM], "github") == line
+
+
+def unescaped(text):
+    for code in ("%3A", "%2C", "%0A", "%0D", "%25"):
+        text = text.replace(code, chr(int(code[1:], 16)))
+    return text
+
+
+@given(st.text(min_size=1).filter(lambda name: Path(name).as_posix() == name), st.text())
+def test_nothing_in_a_problem_ends_its_command_early(file, message):
+    problem = Problem(Severity.WARNING, (), message, 7, file)
+    text = render_problems([problem], "github")
+    assert text.endswith("\n")
+    assert "\n" not in text[:-1]
+    assert "\r" not in text
+    head, _, body = text[len("::warning file=") : -1].partition("::")
+    name, _, line = head.partition(",line=")
+    assert (unescaped(name), line, unescaped(body)) == (file, "7", message)
+
+
+def test_sarif_has_a_result_per_problem():
+    nowhere = Problem(Severity.WARNING, (), "no eval sets")
+    run = json.loads(render_problems([PROBLEM, nowhere], "sarif"))["runs"][0]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    first, second = run["results"]
+    assert {first["ruleId"], second["ruleId"]} <= rules
+    assert first["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "sets/a%20b.evalset.json"},
+        "region": {"startLine": 39},
+    }
+    assert "locations" not in second
+
+
+@pytest.mark.parametrize("form", ["console", "json", "sarif", "github"])
+def test_the_command_writes_each_form_and_says_if_there_are_errors(form, tmp_path, capsys):
+    turn = {"user_content": {"parts": [{"text": "hi"}]}, "final_response": {"parts": [{"text": "ho"}]}}
+    good = {"eval_set_id": "s", "eval_cases": [{"eval_id": "a", "conversation": [turn]}]}
+    for text, code in ((json.dumps(good), 0), ("{", 1)):
+        (tmp_path / "a.evalset.json").write_text(text)
+        assert call("lint", tmp_path / "a.evalset.json", "--format", form) == code
+        out = capsys.readouterr().out
+        assert ("a.evalset.json" in out) is (code == 1)
+        if form in ("json", "sarif"):
+            json.loads(out)
