@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..model.eval_set import AgentDetails, AppDetails, Invocation
-from ..model.events import CALLS, SIMULATED_USER, Event, Json, Kind, Step
+from ..model.events import CALLS, MODEL_CALLS, SIMULATED_USER, Event, Json, Kind, Step
 from ..trace.spans import instruction_text
 from .adk_steps import step_from_adk
 from .plain_models import invocation_model
@@ -137,7 +137,8 @@ def _recorded_event(step: Step, final: Step | None) -> Json:
 
 
 def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
-    """Seconds per turn: in all, awaiting a model, and in tools while no model was awaited."""
+    """Seconds per turn: in all, awaiting a model, and in tools while no model was awaited; the last two only
+    where model calls are seen."""
     by_turn: dict[int, list[Event]] = {}
     for event in events:
         if event.turn is not None:
@@ -148,11 +149,9 @@ def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
         either = _busy(group, "model_response", "tool_result")
         total = max(event.t for event in group) - min(event.t for event in group)
         if total > 0:
-            spent[turn] = {
-                "duration": round(total, 3),
-                "model_duration": round(model, 3),
-                "tool_duration": round(either - model, 3),
-            }
+            spent[turn] = {"duration": round(total, 3)}
+        if total > 0 and not any(MODEL_CALLS in event.data.get("untold", ()) for event in group):
+            spent[turn] |= {"model_duration": round(model, 3), "tool_duration": round(either - model, 3)}
     return spent
 
 

@@ -20,6 +20,8 @@ _LONGEST_RESPONSE = 400
 
 CALLS = "tool calls"
 """In `Step.untold`: the agent does not send the tool calls of its turns."""
+MODEL_CALLS = "model calls"
+"""In `data["untold"]` of a user's message: nobody sees the model calls of the turn where they happen."""
 
 # The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
 # that ends the conversation is a console line of this author with `data["stopped"]`, `signal` or `limit`.

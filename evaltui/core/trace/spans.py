@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from ..model.events import CALLS, Event, Json
+from ..model.events import CALLS, MODEL_CALLS, Event, Json
 
 SpanKind = Literal["turn", "agent", "model", "tool", "text", "transfer", "state", "error", "console"]
 SPAN_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
@@ -86,12 +86,14 @@ class SpanTree:
         # By agent span: the text that is being streamed.
         self._streamed: dict[int, int] = {}
         self._calls: dict[int | None, int] = {}
-        self._has_models = self._keeps_calls = False
+        self._has_models = self._keeps_calls = self._hides_models = False
         self._asked = self._told = 0
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
-            self._keeps_calls = self._keeps_calls or CALLS in event.data.get("untold", ())
+            untold = event.data.get("untold", ())
+            self._keeps_calls = self._keeps_calls or CALLS in untold
+            self._hides_models = self._hides_models or MODEL_CALLS in untold
             # Without a change it only carries what the agent framework keeps for itself.
             if event.kind != "state" or event.data.get("delta"):
                 self._add(event)
@@ -110,7 +112,7 @@ class SpanTree:
     def unknown(self) -> frozenset[SpanKind]:
         """The kinds of spans that there were maybe, of which nothing was told."""
         kinds: list[SpanKind] = ["tool"] if self._keeps_calls else []
-        if not self._has_models and (self._told or self._keeps_calls):
+        if not self._has_models and (self._told or self._keeps_calls or self._hides_models):
             kinds.append("model")
         return frozenset(kinds)
 

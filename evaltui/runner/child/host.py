@@ -276,7 +276,7 @@ class _Host:
             if waiting is not None:
                 waiting.on_event(event)
 
-        reporter = Reporter(on_event)
+        reporter = Reporter(on_event, sees_calls=not self._unrecorded)
         recorder = self._call_recorder(request)
         with recording_calls(recorder):
             session = await self._adapter.new_session(SessionSpec(**request["session"]), reporter)
@@ -319,7 +319,7 @@ class _Host:
             if waiting is not None:
                 waiting.on_event(event)
 
-        reporter = Reporter(on_event)
+        reporter = Reporter(on_event, sees_calls=not self._unrecorded)
         session = await self._adapter.new_session(SessionSpec(**request["session"]), reporter, past)
         state = await session.state()
         self._chats[request["id"]] = _Chat(session, reporter, line, waiting)

@@ -187,7 +187,8 @@ class AdkApiSession:
         ending: set[asyncio.Task[None]],
     ) -> None:
         self._server = server
-        self._app, self._user_id = app, spec.user_id or DEFAULT_USER_ID
+        # What the server keeps for a user must not reach another case.
+        self._app, self._user_id = app, spec.user_id or f"{DEFAULT_USER_ID}_{uuid.uuid4().hex[:8]}"
         self._is_named = bool(spec.session_id)
         self._id = spec.session_id or str(uuid.uuid4())
         self._reporter = reporter

@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from ....core.conversation.waiting import CallPlace, NotWaitingError, WaitingCalls
-from ....core.model.events import Event, Json, Kind, Step, is_made_id, split
+from ....core.model.events import MODEL_CALLS, Event, Json, Kind, Step, is_made_id, split
 from ....core.model.problems import JsonPath, format_path
 
 DEFAULT_APP_NAME = "evaltui"
@@ -83,11 +83,13 @@ class Reporter:
     """Takes what an adapter reports of one conversation and hands it on as events.
 
     The adapter gives steps and single events; ids, turn and order are filled in here. The host fills in
-    case, repeat, sequence and time.
+    case, repeat, sequence and time. Without `sees_calls`, the model calls of the agent are not seen where
+    they happen, which the user's messages then say.
     """
 
-    def __init__(self, sink: Callable[[Event], None]) -> None:
+    def __init__(self, sink: Callable[[Event], None], *, sees_calls: bool = True) -> None:
         self._sink = sink
+        self._sees_calls = sees_calls
         self.turn: int | None = None
 
     def event(
@@ -105,13 +107,16 @@ class Reporter:
     ) -> str:
         """Report one thing, nested in the tool call that this task works for, if any; returns its id."""
         inside = nested_in.get()
+        marks: Json = {"nested": True} if inside else {}
+        if kind == "user" and not self._sees_calls:
+            marks["untold"] = [MODEL_CALLS]
         event_id = id or f"{_RANDOM.getrandbits(48):012x}"
         self._sink(
             Event(
                 kind,
                 content,
                 agent=agent,
-                data=(data or {}) | ({"nested": True} if inside else {}),
+                data=(data or {}) | marks,
                 usage=usage,
                 branch=branch,
                 duration=duration,
