@@ -61,7 +61,7 @@ def _list(store: RunStore, cells: int) -> Iterator[Line]:
     for path in logs[:_SHOWN]:
         yield from _lines(read_row(path, names.get(run_id(path), ())), cells)
     if not logs and not of_adk:
-        yield [(f"no runs of {visible(str(store.agent_dir))} yet", "")]
+        yield [(f"no runs of {visible(store.title)} yet", "")]
     if len(logs) > _SHOWN:
         yield [(f"and {len(logs) - _SHOWN} older ones in {visible(str(logs[0].parent))}", "muted")]
     # google-adk does not keep as much of them.

@@ -40,7 +40,7 @@ def find_run(store: RunStore, ref: str) -> Path:
     if ref == "last":
         last = store.latest()
         if last is None:
-            raise SelectionError(f"no runs of {store.agent_dir} yet")
+            raise SelectionError(f"no runs of {store.title} yet")
         return last
     agent_dir, names = store.agent_dir, store.names()
     known = {run_id(path): path for path in [*adk_results(agent_dir), *store.logs()]}

@@ -135,7 +135,9 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
 def _header(request: RunRequest, sets: SetSource) -> dict[str, Any]:
     files = {"config": sets.config, "initial_session": sets.initial_session}
     header: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items() if path}
-    header["settings"] = request.settings.to_json() | {"python": str(request.agent.interpreter.path)}
+    # The process of an agent behind a network is somebody else's.
+    python = None if request.agent.url else str(request.agent.interpreter.path)
+    header["settings"] = request.settings.to_json() | {"python": python}
     if request.number is not None:
         header["number"] = request.number
     return header | ({"resumed": request.resumes.id} if request.resumes else {})
@@ -173,7 +175,7 @@ def _passed(store: RunStore) -> frozenset[CaseId]:
     """The cases that passed in the newest run. Raises SelectionError where it cannot be read."""
     last = store.latest()
     if last is None:
-        raise SelectionError(f"--failed: no runs of {store.agent_dir} yet")
+        raise SelectionError(f"--failed: no runs of {store.title} yet")
     try:
         run = read_run(last)
     except (OSError, ValueError) as error:

@@ -11,7 +11,13 @@ from functools import cached_property
 from pathlib import Path
 
 from evaltui.files.atomic import saving_in, write_privately
-from evaltui.files.folders import agent_folder, make_own_folder, own_folder, place_in_repository
+from evaltui.files.folders import (
+    agent_folder,
+    make_own_folder,
+    own_folder,
+    place_in_repository,
+    seen_from_here,
+)
 from evaltui.files.run_settings import RunSettings
 
 SUFFIX = ".jsonl"
@@ -44,6 +50,12 @@ class RunStore:
     def _names_file(self) -> Path:
         # In the folder of an agent, `.json` is its data, unless it is hidden.
         return self.folder / (_NAMES if self.results_dir is None else f".{_NAMES}")
+
+    @property
+    def title(self) -> str:
+        """`agents/desk`, `agents/desk in out/agents/desk`: of what runs are looked for, and where."""
+        place = f" in {seen_from_here(self.folder)}" if self.results_dir is not None else ""
+        return f"{self.agent_dir}{place}"
 
     def make(self) -> Path:
         """The folder of the logs, created if missing. Raises OSError."""

@@ -11,6 +11,9 @@ import threading
 
 import pytest
 
+from evaltui.runs.log_reader import read_header
+from evaltui.runs.store import RunStore
+
 AGENT = "def root_agent(message, session):\n    return {!r}\n"
 PATIENCE = 30
 
@@ -112,6 +115,25 @@ def test_the_cases_that_are_named_are_run_after_every_save(agent, start):
     said = watch.until("1 failed")
     assert "✗ refuses" in said
     assert "agrees" not in said
+    assert watch.interrupt() == 130
+
+
+def test_it_runs_with_the_settings_of_the_moment(agent, start):
+    project = agent.parent / "pyproject.toml"
+    project.write_text('[tool.evaltui]\nresults-dir = "out"\n')
+    options = ("--parallel", "3", "--workers", "1", "--timeout", "30", "--keep-runs", "1")
+    watch = start("my_agent", *options, folder=agent.parent)
+    watch.until("1 passed, 1 failed")
+    settings = read_header(RunStore(agent, agent.parent / "out").latest()).data["settings"]
+    assert [settings[name] for name in ("parallel", "workers", "timeout", "keep-runs")] == [3, 1, 30.0, 1]
+    project.write_text("[tool.evaltui]\ntimeout = 0\n")
+    (agent / "agent.py").write_text(AGENT.format("yes"))
+    watch.until("note  pyproject.toml:2: tool.evaltui.timeout is 0. Give a number of seconds above 0")
+    watch.until("2 stale")
+    project.write_text('[tool.evaltui]\nresults-dir = "other"\n')
+    (agent / "agent.py").write_text(AGENT.format("yes") + "# again\n")
+    watch.until("after the save")
+    assert read_header(RunStore(agent, agent.parent / "other").latest()).number
     assert watch.interrupt() == 130
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from evaltui.files.agent_files import files_of
 from evaltui.files.run_settings import run_settings
-from evaltui.files.workspace import open_workspace
+from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runs.history import find_run, name_run
 from evaltui.runs.log import RunLog
 from evaltui.runs.store import RunStore
@@ -79,6 +79,15 @@ def test_the_home_folder_is_no_repository(tmp_path, monkeypatch):
     (tmp_path / ".git").mkdir()
     desk = agent(tmp_path / "work" / "desk")
     assert RunStore(desk, tmp_path / "out").folder == tmp_path / "out" / "desk"
+
+
+def test_its_title_says_where_runs_are_looked_for(repository, monkeypatch):
+    agent(repository / "desk")
+    monkeypatch.chdir(repository)
+    with pytest.raises(SelectionError, match=r"^no runs of desk yet$"):
+        find_run(RunStore(Path("desk")), "last")
+    with pytest.raises(SelectionError, match=r"^no runs of desk in out/desk yet$"):
+        find_run(RunStore(Path("desk"), repository / "out"), "last")
 
 
 def test_it_is_found_by_the_settings(repository):
