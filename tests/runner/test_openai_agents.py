@@ -49,6 +49,7 @@ async def talks(folder: Path) -> SimpleNamespace:
         unknown = [{**step, "framework": None} for step in made.asked.past()]
         made.unknown = await desk.talk(confirms(made.asked), past=unknown)
         made.image = await desk.talk({"role": "user", "parts": [{"text": "see"}, IMAGE]})
+        made.traces = await desk.talk("traces")
         made.late = await desk.talk("wait", timeout=0.5)
         made.others = await asyncio.gather(
             *(desk.talk(f"order {n}", "both", state={"n": n}) for n in range(8))
@@ -72,7 +73,8 @@ def test_what_is_known_of_the_agent(made):
     assert (info["name"], info["framework"], info["model"]) == ("desk", "openai-agents", "scripted")
     assert set(info["sub_agents"]) == {"refunds", "bulk", "receipts", "translator"}
     tools = {tool["name"]: tool for tool in info["tools"]}
-    assert {"find_order", "translate", "transfer_to_refunds"} < tools.keys()
+    # Those of agents that take over, too.
+    assert {"find_order", "translate", "transfer_to_refunds", "pay_back"} < tools.keys()
     assert tools["find_order"]["description"] == "Finds an order."
     assert tools["find_order"]["parameters"]["properties"]["order_id"]["type"] == "integer"
     assert info["places"]["find_order"][0].endswith("bot/agent.py")
@@ -234,6 +236,10 @@ def test_a_response_that_no_run_waits_for_is_refused(made):
 
 def test_an_image_reaches_the_model(made):
     assert made.image.texts() == ["You said 'see input_image'."]
+
+
+def test_traces_go_to_processors_of_the_user_alone(made):
+    assert made.traces.results() == [{"result": "[] True"}]
 
 
 def test_a_time_out_says_where_the_agent_was(made):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 from itertools import count
 
 from agents import (
@@ -12,7 +13,10 @@ from agents import (
     ModelResponse,
     RunContextWrapper,
     Runner,
+    TracingProcessor,
     Usage,
+    add_trace_processor,
+    flush_traces,
     function_tool,
     input_guardrail,
 )
@@ -111,6 +115,45 @@ async def wait() -> str:
     return "waited"
 
 
+class Kept(TracingProcessor):
+    """A processor of the user's own."""
+
+    def __init__(self):
+        self.spans = []
+
+    def on_span_end(self, span):
+        self.spans.append(span.span_data.type)
+
+    def on_trace_start(self, trace): ...
+    def on_trace_end(self, trace): ...
+    def on_span_start(self, span): ...
+    def shutdown(self): ...
+    def force_flush(self): ...
+
+
+kept = Kept()
+add_trace_processor(kept)
+
+
+@function_tool
+def send_traces() -> str:
+    """Sends the traces that there are; whom it would reach, and whether the own processor has any."""
+    reached, look_up = [], socket.getaddrinfo
+
+    def refuse(host, *args, **kwargs):
+        reached.append(host)
+        raise OSError(host)
+
+    socket.getaddrinfo = refuse
+    os.environ["OPENAI_API_KEY"] = "sk-of-nobody-0123456789"
+    try:
+        flush_traces()
+    finally:
+        socket.getaddrinfo = look_up
+        del os.environ["OPENAI_API_KEY"]
+    return f"{reached} {'function' in kept.spans}"
+
+
 @function_tool
 def leave() -> str:
     """Ends the process."""
@@ -177,6 +220,7 @@ CALLS = {
     "fail": lambda: [call("remember", note="before"), call("fail", order_id=7)],
     "loop": lambda: call("remember", note="again"),
     "wait": lambda: call("wait"),
+    "traces": lambda: call("send_traces"),
     "leave": lambda: call("leave"),
     "refund": lambda: call("transfer_to_refunds"),
     "bulk": lambda: call("transfer_to_bulk"),
@@ -210,6 +254,7 @@ root_agent = Agent(
         fail,
         wait,
         leave,
+        send_traces,
         remember,
         translator.as_tool(tool_name="translate", tool_description="Translates a text."),
     ],

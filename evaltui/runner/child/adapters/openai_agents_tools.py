@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -149,21 +149,31 @@ def tool_info(tool: Any) -> ToolInfo:
     return ToolInfo(str(tool.name), getattr(tool, "description", None) or "", schema)
 
 
-def describe_tools(agent: Any) -> Iterator[ToolInfo]:
-    """The tools of an agent and its hand-offs, as they are declared to its model."""
-    yield from map(tool_info, agent.tools)
-    for one in agent.handoffs:
-        made = one if isinstance(one, Handoff) else handoff(one)
-        yield ToolInfo(made.tool_name, made.tool_description, made.input_json_schema)
+def describe_tools(agent: Any) -> list[ToolInfo]:
+    """The tools and hand-offs of an agent and of those that may take over from it, as they are declared to
+    models; of two of one name the first."""
+    found: dict[str, ToolInfo] = {}
+    for one in (agent, *_reached(agent, lambda above: map(_target, above.handoffs))):
+        for info in (*map(tool_info, one.tools), *map(_handoff_info, one.handoffs)):
+            found.setdefault(info.name, info)
+    return list(found.values())
+
+
+def _handoff_info(one: Any) -> ToolInfo:
+    made = one if isinstance(one, Handoff) else handoff(one)
+    return ToolInfo(made.tool_name, made.tool_description, made.input_json_schema)
 
 
 def agents_below(agent: Any) -> list[Any]:
     """The agents that an agent hands over to and those that are its tools, each once, and theirs."""
+    return _reached(agent, lambda above: (*map(_target, above.handoffs), *map(agent_in, above.tools)))
+
+
+def _reached(agent: Any, next_to: Callable[[Any], Iterable[Any]]) -> list[Any]:
     found: list[Any] = []
     waiting = [agent]
     while waiting:
-        above = waiting.pop(0)
-        for one in (*map(_target, above.handoffs), *map(agent_in, above.tools)):
+        for one in next_to(waiting.pop(0)):
             if one is not None and one is not agent and all(one is not other for other in found):
                 found.append(one)
                 waiting.append(one)
