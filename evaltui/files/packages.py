@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from .folders import project_root
@@ -20,6 +21,8 @@ _PACKAGES = {
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
 }
+# What uv and pipx leave in the environments of tools.
+_OF_TOOLS = ("uv-receipt.toml", "pipx_metadata.json")
 _LIBRARIES = ("lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages")
 
 
@@ -48,10 +51,15 @@ def install_command(folder: Path, package: str, executable: Path) -> str:
         return f"uv add {package}" if workspace == root else f"uv add --package {_name_of(root)} {package}"
     if (root / "poetry.lock").is_file():
         return f"poetry add {package}"
+    if any((executable.absolute().parent.parent / name).is_file() for name in _OF_TOOLS):
+        # That environment is evaltui's alone, made anew with each update: the project gets one of its own.
+        if (root / "pyproject.toml").is_file():
+            return f"uv add {package}"
+        return f"python3 -m venv .venv && .venv/bin/pip install {package}"
     if any((one / "pip").is_dir() for one in site_packages(executable)):
-        return f"{executable} -m pip install {package}"
+        return f"{quote(str(executable))} -m pip install {package}"
     # As in environments that uv has made.
-    return f"uv pip install --python {executable} {package}"
+    return f"uv pip install --python {quote(str(executable))} {package}"
 
 
 def remake_command(folder: Path) -> str:

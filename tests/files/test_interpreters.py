@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -242,6 +243,21 @@ def test_one_that_is_none(agent, tmp_path):
 def test_evaltuis_own_environment_is_its_own_wherever_it_was_found(agent, monkeypatch):
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     assert find_interpreter(agent).executable is None
+
+
+def test_a_command_can_be_pasted_whatever_the_folder_is_called(agent, tmp_path):
+    executable = environment(tmp_path / "my env")
+    command = install_command(agent, "yarl", executable)
+    assert shlex.split(command) == ["uv", "pip", "install", "--python", str(executable), "yarl"]
+
+
+@pytest.mark.parametrize("receipt", ["uv-receipt.toml", "pipx_metadata.json"])
+def test_nothing_is_installed_where_evaltui_is_a_tool(receipt, agent, tmp_path):
+    executable = environment(tmp_path / "tool")
+    (tmp_path / "tool" / receipt).touch()
+    assert install_command(agent, "yarl", executable) == "uv add yarl"
+    (agent.parents[1] / "pyproject.toml").unlink()
+    assert install_command(agent, "yarl", executable) == "python3 -m venv .venv && .venv/bin/pip install yarl"
 
 
 @pytest.mark.parametrize(

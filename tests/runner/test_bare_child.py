@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("fresh_hosts")
 REFUSAL = """
     import sys
 
-    MODULES_OF_THE_PROJECT = ("core", "events", "runner", "textual")
+    MODULES_OF_THE_PROJECT = ("core", "events", "files", "runner", "textual")
 
     class Refusal:
         def find_spec(self, name, path=None, target=None):
@@ -141,8 +141,9 @@ async def test_what_needs_a_library_says_which(tmp_path):
 
 
 @pytest.mark.usefixtures("bare_python")
-@pytest.mark.parametrize("name", ["evaltui", "core", "runner", "textual", "events"])
-async def test_a_module_of_the_project_may_have_any_name(name, tmp_path):
+@pytest.mark.parametrize("place", ["", "my_agent"])
+@pytest.mark.parametrize("name", ["evaltui", "core", "files", "runner", "textual", "events"])
+async def test_a_module_of_the_project_may_have_any_name(name, place, tmp_path):
     source = f"""
         import {name}
 
@@ -150,7 +151,9 @@ async def test_a_module_of_the_project_may_have_any_name(name, tmp_path):
             return {name}.REPLY
     """
     agent = write(tmp_path, source)
-    (agent / f"{name}.py").write_text("REPLY = 'of the project'")
+    (tmp_path / place / name).mkdir()
+    (tmp_path / place / name / "__init__.py").write_text("from .inner import REPLY")
+    (tmp_path / place / name / "inner.py").write_text("REPLY = 'of the project'")
     happened, _ = await run(agent, "one")
     assert happened[-1].content == {"role": "model", "parts": [{"text": "of the project"}]}
 

@@ -163,3 +163,25 @@ def test_a_python_that_is_too_old_is_refused_in_one_line(command, project):
     done = subprocess.run(words, capture_output=True, text=True, input="hi\n")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert "Python 3.9 is too old (from .venv)" in done.stderr
+
+
+def test_variables_of_the_caller_and_odd_names_change_nothing(project, monkeypatch):
+    folder = project / "my b\u00f6t"
+    folder.mkdir()
+    make_environment(folder)
+    # evaltui's own Python is told where its libraries are, which are none for another one.
+    monkeypatch.setenv("PYTHONHOME", sys.base_prefix)
+    monkeypatch.setenv("PYTHONPATH", str(project / "modules"))
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    (project / "modules").mkdir()
+    (project / "modules" / "place.py").write_text("import os\nPLACE = os.environ['VIRTUAL_ENV']\n")
+    agent = """
+        import place, sys
+
+        def root_agent(message, session):
+            return f"{place.PLACE == sys.prefix} {sys.prefix.rpartition('/')[2]}"
+    """
+    write(project, agent, "True .venv", **EXACT)
+    code, printed = evaluated(project, "--python", str(folder / ".venv"))
+    assert (code, "1 passed" in printed) == (0, True), printed
+    assert f"from --python {folder}/.venv/bin/python" in " ".join(printed.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
 from functools import partial
@@ -13,11 +14,13 @@ from environments import make_environment
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import look_for_interpreter
 from evaltui.runner.errors import NO_PYTHON
+from evaltui.runner.parent.warm_hosts import WarmHosts
 from evaltui.tui.pages.status import header_ends
 from evaltui.workbench.workbench import Workbench
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 
+PREPARE = WarmHosts.prepare
 AGENT = """
     import sys
 
@@ -142,3 +145,45 @@ async def test_a_python_that_vanishes_after_it_was_found(project, opened):
     await run(workbench)
     assert workbench.agent.error is not None
     assert "cannot be started as a Python (No such file or directory)" in workbench.agent.error.message
+
+
+@pytest.fixture
+def warm_hosts(monkeypatch) -> None:
+    """There are some, as for users."""
+    monkeypatch.setattr(WarmHosts, "prepare", PREPARE)
+
+
+@pytest.mark.usefixtures("no_warm_hosts", "warm_hosts")
+async def test_a_warm_host_is_of_the_environment_that_is_there(project, opened):
+    for name in ("one", "other"):
+        (project / name).mkdir()
+        make_environment(project / name)
+        (project / name / ".venv" / "bin" / name).touch()
+    agent = "import sys, pathlib\ndef root_agent(message, session):\n    return "
+    agent += "next(p.name for p in pathlib.Path(sys.prefix, 'bin').iterdir() if p.name in ('one', 'other'))\n"
+    (project / "my_agent" / "agent.py").write_text("import colorsys\n" + agent)
+    workbench = await opened()
+    for name in ("one", "other", "one"):
+        (project / ".venv").unlink(missing_ok=True)
+        (project / ".venv").symlink_to(project / name / ".venv")
+        assert await run(workbench) == name
+        await workbench.agent.warm_hosts.ready()
+
+
+async def test_two_agents_have_each_their_own(project, opened, write_agent, write_set):
+    make_environment(project)
+    prefix = "import sys\ndef root_agent(message, session):\n    return sys.prefix\n"
+    for name in ("my_agent", "desk"):
+        write_set(write_agent(prefix, name=name), one=("hello", "x"))
+    (project / "other").mkdir()
+    make_environment(project / "other")
+    (project / "desk" / ".venv").symlink_to(project / "other" / ".venv")
+    find_python = partial(look_for_interpreter, project / "desk")
+    desk = Workbench(AgentAddress(project / "desk", interpreter=find_python()), find_python=find_python)
+    try:
+        await desk.open()
+        shop = await opened()
+        answers = await asyncio.gather(run(desk), run(shop))
+        assert answers == [str(project / "desk" / ".venv"), str(project / ".venv")]
+    finally:
+        await desk.close()
