@@ -54,7 +54,7 @@ async def talks(folder: Path) -> SimpleNamespace:
         made.others = await asyncio.gather(
             *(desk.talk(f"order {n}", "both", state={"n": n}) for n in range(8))
         )
-        said = ("both", "boom", "translate", "think")
+        said = ("both", "boom", "translate", "think", "stamp")
         made.recorded = await desk.talk(*said, recorded=recording("record", "record"))
         kept = json.loads(json.dumps(made.recorded.lines))
         made.replayed = await desk.talk(*said, recorded=recording("replay", "stub", kept))
@@ -261,11 +261,13 @@ def test_a_replay_asks_no_model_and_calls_no_tool(made):
     assert (replayed.results(), replayed.state) == (made.recorded.results(), made.recorded.state)
     assert made.recorded.state == {"last": 3, "notes": ["both", "hello"]}
     asked = replayed.of("model_request") + replayed.of("model_request", nested=True)
-    assert len(asked) == 14
+    assert len(asked) == 17
     assert all(event.data["replayed"] for event in asked)
     # An agent that is a tool runs, and its own tools are stubbed.
     stubbed = [event.data.get("stubbed") for event in replayed.of("tool_result")]
-    assert stubbed == ["recording", "recording", "recording", None, "recording"]
+    assert stubbed == ["recording", "recording", "recording", None, *["recording"] * 3]
+    # Made without a function, and one whose approval depends on its arguments.
+    assert replayed.results()[-2:] == [{"result": "stamped {}"}, {"result": "spent 5"}]
     assert replayed.of("tool_result", nested=True)[0].data["stubbed"] == "recording"
 
 
@@ -282,7 +284,7 @@ def test_a_request_that_was_not_recorded_is_named(made):
 
 def test_what_is_missing_is_asked_for(made):
     asked = [event.data.get("replayed", False) for event in made.again.of("model_request")]
-    assert (asked.count(True), asked.count(False)) == (12, 3)
+    assert (asked.count(True), asked.count(False)) == (15, 3)
     assert made.again.texts()[-1] == "order: id=7 state='shipped'"
 
 

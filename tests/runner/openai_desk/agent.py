@@ -1,6 +1,7 @@
 """A desk that does a bit of everything that the OpenAI Agents SDK has, with a scripted model of its own."""
 
 import asyncio
+import functools
 import json
 import os
 import socket
@@ -8,6 +9,7 @@ from itertools import count
 
 from agents import (
     Agent,
+    FunctionTool,
     GuardrailFunctionOutput,
     Model,
     ModelResponse,
@@ -115,6 +117,24 @@ async def wait() -> str:
     return "waited"
 
 
+async def by_hand(mark, context, arguments):
+    return f"{mark} {arguments}"
+
+
+SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+stamp = FunctionTool("stamp", "Made without a function.", SCHEMA, functools.partial(by_hand, "stamped"))
+
+
+async def is_large(context, arguments, call_id):
+    return arguments["euros"] > 100
+
+
+@function_tool(needs_approval=is_large)
+def spend(euros: int) -> str:
+    """Spends money, large sums with approval only."""
+    return f"spent {euros}"
+
+
 class Kept(TracingProcessor):
     """A processor of the user's own."""
 
@@ -219,6 +239,7 @@ CALLS = {
     "boom": lambda: call("boom", order_id=7),
     "fail": lambda: [call("remember", note="before"), call("fail", order_id=7)],
     "loop": lambda: call("remember", note="again"),
+    "stamp": lambda: [call("stamp"), call("spend", euros=5)],
     "wait": lambda: call("wait"),
     "traces": lambda: call("send_traces"),
     "leave": lambda: call("leave"),
@@ -255,6 +276,8 @@ root_agent = Agent(
         wait,
         leave,
         send_traces,
+        spend,
+        stamp,
         remember,
         translator.as_tool(tool_name="translate", tool_description="Translates a text."),
     ],

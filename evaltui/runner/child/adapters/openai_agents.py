@@ -233,7 +233,7 @@ class OpenAIAgentsSession:
             waiting[0].agent.name,
             {"role": "model", "parts": parts} if parts else None,
             long_running=ids,
-            framework={"run_state": self._state.to_json(context_serializer=lambda _: {})},
+            framework=_written(self._state),
         )
 
 
@@ -256,6 +256,14 @@ def _decide(state: RunState[Any], item: Any, response: Json) -> None:
     reason = response.get("payload")
     shown = reason if isinstance(reason, str) else json.dumps(reason)
     state.reject(item, rejection_message=None if reason is None else shown)
+
+
+def _written(state: RunState[Any]) -> Json | None:
+    """What another session goes on from; None where the SDK cannot write the run: this one still can."""
+    try:
+        return {"run_state": state.to_json(context_serializer=lambda _: {})}
+    except Exception:
+        return None
 
 
 def _stored_state(step: Step) -> Json | None:

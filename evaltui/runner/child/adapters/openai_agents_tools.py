@@ -44,16 +44,16 @@ def watch_tool(tool: object) -> None:
     """
     if not isinstance(tool, FunctionTool):
         return
-    invoke = tool.on_invoke_tool
-    if inspect.isroutine(invoke):
-        if not hasattr(invoke, _WATCHED):
-            tool.on_invoke_tool = _watched(invoke, lambda args: args)
-    elif not hasattr(type(invoke).__call__, _WATCHED):
-        type(invoke).__call__ = _watched(type(invoke).__call__, lambda args: args[1:])
+    invoke, kind = tool.on_invoke_tool, type(tool.on_invoke_tool)
+    if hasattr(invoke, _WATCHED) or hasattr(kind.__call__, _WATCHED):
+        return
+    if inspect.isfunction(kind.__call__):
+        kind.__call__ = _watched(kind.__call__, lambda args: args[1:])
+    else:
+        tool.on_invoke_tool = _watched(invoke, lambda args: args)
 
 
 def _watched(invoke: _Invoke, given: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> _Invoke:
-    @functools.wraps(invoke)
     async def watched(*args: Any) -> Any:
         context, arguments = given(args)
         log = current_log.get()
@@ -65,6 +65,8 @@ def _watched(invoke: _Invoke, given: Callable[[tuple[Any, ...]], tuple[Any, ...]
         finally:
             _running.reset(token)
 
+    # A partial function has no name.
+    functools.update_wrapper(watched, invoke)
     setattr(watched, _WATCHED, True)
     return watched
 
