@@ -198,6 +198,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 def test_what_is_known_of_the_graph(made):
     info = made.info
     assert (info["name"], info["framework"], info["sub_agents"]) == ("shop", "langgraph", ["desk"])
+    assert info["version"].startswith("langgraph ")
     tools = {tool["name"]: tool for tool in info["tools"]}
     assert set(tools) == {"price", "ask_other", "boom", "wait", "remove", "human", "to_writer"}
     assert list(tools["price"]["parameters"]["properties"]) == ["order"]

@@ -124,6 +124,8 @@ async def talks(folder: Path) -> SimpleNamespace:
         made.asked = await desk.talk("remove")
         made.answered = await desk.talk(confirms(0, True), confirms(1, True), past=made.asked.past())
         result = responds("result-later-0", "adk_request_input", {"result": "42"})
+        half = await desk.talk("remove", confirms(0, True))
+        made.half = await desk.talk(confirms(1, False), past=half.past())
         made.later = await desk.talk("later", result)
         made.recorded = await desk.talk("7", "wrong", "ask", recorded=recording("record", "record"))
         kept = json.loads(json.dumps(made.recorded.lines))
@@ -141,6 +143,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
 def test_what_is_known_of_the_agent(made):
     info = made.info
     assert (info["name"], info["framework"], info["model"]) == ("desk", "pydantic-ai", "rules")
+    assert info["version"].startswith("pydantic-ai ")
     tools = {tool["name"]: tool for tool in info["tools"]}
     assert set(tools) == {"price", "ask_other", "boom", "wait", "remove", "later"}
     assert tools["price"]["description"] == "The price of an order."
@@ -230,6 +233,9 @@ def test_calls_that_need_approval_wait_for_a_person(made):
     assert [name for name, _ in made.asked.calls()] == ["remove", "remove"] + ["adk_request_confirmation"] * 2
     assert made.asked.results() == []
     assert made.removed.results() == [{"result": "removed a"}, {"error": "The tool call was denied."}]
+    # One that has no response yet is asked for again.
+    assert [name for name, _ in made.removed.calls()][4:] == ["adk_request_confirmation"]
+    assert made.half.results() == made.removed.results()
     # In a conversation that begins where they wait.
     assert made.answered.results() == [{"result": "removed a"}, {"result": "removed b"}]
 

@@ -6,6 +6,7 @@ import copy
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib.metadata import version
 from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -58,6 +59,7 @@ class LangGraphAdapter:
         return AgentInfo(
             name=self._graph.get_name(),
             framework="langgraph",
+            version=f"langgraph {version('langgraph')}",
             tools=tuple(_tool_info(tool) for tool in tools.values()),
             sub_agents=tuple(name.replace("|", "/") for name in below),
             places=source_places(
@@ -154,11 +156,12 @@ class LangGraphSession:
             )
         asked = self._waiting.answered(responses)
         message = message_of(content)
-        if asked is None and message is None:
-            # The graph goes on when each request has its response.
-            return
         before = await self._values()
         turn = Turn(self._reporter, self._step_numbers, self._graph.get_name(), before, self._told)
+        if asked is None and message is None:
+            # The graph goes on when each request has its response; until then, the others are made again.
+            turn.report_requests(self._waiting.requests())
+            return
         tokens = current_calls.set(turn.calls), nested_in.set(None)
         try:
             with recording(self._reporter), cancelled_in_calls(), _without_traces():

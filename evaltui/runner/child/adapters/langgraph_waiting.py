@@ -57,8 +57,9 @@ class Waiting:
         return cls({request.call["id"]: request for request in requests})
 
     def requests(self) -> list[Json]:
-        """Parts of a content that ask."""
-        return [{"function_call": request.call} for request in self.pending.values()]
+        """Parts of a content that ask, what has no response yet."""
+        pending = self.pending.items()
+        return [{"function_call": request.call} for key, request in pending if key not in self.answers]
 
     def answered(self, responses: Sequence[Json]) -> Answered | None:
         """What to go on with; None where nothing was asked, or something has no response yet."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
+from pydantic_ai import __version__
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_core import to_json
@@ -64,6 +66,7 @@ class PydanticAIAdapter:
         return AgentInfo(
             name=self._agent.name or "agent",
             framework="pydantic-ai",
+            version=f"pydantic-ai {__version__}",
             model=_model_name(self._agent.model),
             tools=tuple(_tool_info(name, tool) for name, tool in tools.items()),
             notes=tuple(notes),
@@ -122,8 +125,7 @@ class PydanticAISession:
         self._history = messages_of(past)
         self._step_numbers = step_numbers(past)
         self._results_reported: set[tuple[str, Any]] = set()
-        self._waiting = _waiting_in(past)
-        self._answers = DeferredToolResults()
+        self._waiting, self._answers = _asked_in(past)
 
     async def send(self, content: Json) -> None:
         """Raises what the agent raises, and ValueError for a further response to a call; but for the state,
@@ -137,8 +139,9 @@ class PydanticAISession:
             _answer(answers, asked, response.get("response") or {})
         prompt = prompt_of(content)
         if waiting and prompt is None:
-            # The agent goes on when each of them has its response.
+            # The agent goes on when each of them has its response; until then, the others are asked again.
             self._waiting, self._answers = waiting, answers
+            self._report_requests(waiting)
             return
         turn = Turn(self._reporter, self._deps, self._step_numbers, set(self._results_reported))
         tokens = current_turn.set(turn), current_run.set(None), nested_in.set(None)
@@ -160,14 +163,14 @@ class PydanticAISession:
         self._history = result.all_messages()
         self._results_reported = turn.reported_results
 
-    def _end(self, turn: Turn, result: Any) -> dict[str, tuple[str, str]]:
+    def _end(self, turn: Turn, result: Any) -> dict[str, _Asked]:
         """Report the answer; returns what waits for a person."""
         name = self._agent.name or "agent"
         run = turn.root
         assert run is not None
         run.report_results(result.new_messages())
         if isinstance(result.output, DeferredToolRequests):
-            return self._ask(turn, name, result.output)
+            return self._ask(turn, result.output)
         answer = _answer_text(result.output)
         if answer and not (run.said and _is_same(run.said, answer)):
             content = {"role": "model", "parts": [{"text": answer}]}
@@ -176,30 +179,40 @@ class PydanticAISession:
             turn.report(turn.step(name, None))
         return {}
 
-    def _ask(self, turn: Turn, name: str, requests: Any) -> dict[str, tuple[str, str]]:
-        waiting: dict[str, tuple[str, str]] = {}
-        parts: list[Json] = []
+    def _ask(self, turn: Turn, requests: Any) -> dict[str, _Asked]:
+        waiting: dict[str, _Asked] = {}
         for call in requests.approvals:
             original = {"id": call.tool_call_id, "name": call.tool_name, "args": call.args_as_dict()}
             confirmation = {"hint": "", "confirmed": False}
             args: Json = {"originalFunctionCall": original, "toolConfirmation": confirmation}
             request_id = f"confirm-{call.tool_call_id}"
-            parts.append({"function_call": {"id": request_id, "name": CONFIRMATION, "args": args}})
-            waiting[request_id] = "approvals", call.tool_call_id
+            request = {"id": request_id, "name": CONFIRMATION, "args": args}
+            waiting[request_id] = _Asked("approvals", call.tool_call_id, request)
         for call in requests.calls:
             if call.tool_call_id in turn.long_running:
-                waiting[call.tool_call_id] = "calls", call.tool_call_id
+                waiting[call.tool_call_id] = _Asked("calls", call.tool_call_id)
                 continue
             shown = show_value(call.args_as_dict(), _LONGEST_ARGS)
             args = {"message": f"Result of {call.tool_name} {shown}", "callId": call.tool_call_id}
             request_id = f"result-{call.tool_call_id}"
-            parts.append({"function_call": {"id": request_id, "name": INPUT, "args": args}})
-            waiting[request_id] = "calls", call.tool_call_id
-        if parts:
-            ids = tuple(part["function_call"]["id"] for part in parts)
-            content = {"role": "model", "parts": parts}
-            turn.report(turn.step(name, content, final=True, long_running=ids))
+            request = {"id": request_id, "name": INPUT, "args": args}
+            waiting[request_id] = _Asked("calls", call.tool_call_id, request)
+        self._report_requests(waiting)
         return waiting
+
+    def _report_requests(self, waiting: Mapping[str, _Asked]) -> None:
+        parts: list[Json] = [{"function_call": one.request} for one in waiting.values() if one.request]
+        if parts:
+            self._reporter.step(
+                Step(
+                    author=self._agent.name or "agent",
+                    content={"role": "model", "parts": parts},
+                    final=True,
+                    id=f"step-{next(self._step_numbers)}",
+                    timestamp=time.time(),
+                    long_running=tuple(part["function_call"]["id"] for part in parts),
+                )
+            )
 
     async def state(self) -> Json:
         return self._deps.state()
@@ -207,33 +220,51 @@ class PydanticAISession:
     async def close(self) -> None: ...
 
 
-def _waiting_in(past: Sequence[Step]) -> dict[str, tuple[str, str]]:
-    """The calls that wait at the end of `past`, by id: what is asked of a person, and of which call."""
-    waiting: dict[str, tuple[str, str]] = {}
+class _Asked(NamedTuple):
+    """What is asked of a person: an approval or the result of a call."""
+
+    kind: Literal["approvals", "calls"]
+    call_id: str
+    request: Json | None = None
+    """The call that asks; None where it is the call itself."""
+
+
+def _asked_in(past: Sequence[Step]) -> tuple[dict[str, _Asked], Any]:
+    """What waits at the end of `past`, by the id that a response has, and the responses that are there."""
+    waiting: dict[str, _Asked] = {}
+    responses: list[tuple[_Asked, Json]] = []
+    ended: set[str] = set()
     for step in past:
         for part in step.parts:
             call = call_of(part)
             call_id, args = call.get("id") or "", call.get("args") or {}
             if "function_response" in part:
-                waiting.pop(call_id, None)
+                ended.add(call_id)
+                if (asked := waiting.pop(call_id, None)) is not None and asked.request:
+                    responses.append((asked, call.get("response") or {}))
             elif call.get("name") == CONFIRMATION:
-                waiting[call_id] = "approvals", (args.get("originalFunctionCall") or {}).get("id") or ""
+                original = args.get("originalFunctionCall") or {}
+                waiting[call_id] = _Asked("approvals", original.get("id") or "", call)
             elif call.get("name") == INPUT:
-                waiting[call_id] = "calls", args.get("callId") or ""
+                waiting[call_id] = _Asked("calls", args.get("callId") or "", call)
             elif call_id in step.long_running:
-                waiting[call_id] = "calls", call_id
-    return waiting
+                waiting[call_id] = _Asked("calls", call_id)
+    answers = DeferredToolResults()
+    for asked, response in responses:
+        if asked.call_id not in ended:
+            _answer(answers, asked, response)
+    return waiting, answers
 
 
-def _answer(answers: Any, asked: tuple[str, str], response: Json) -> None:
-    kind, call_id = asked
-    if kind == "calls":
-        answers.calls[call_id] = result_of(response)
+def _answer(answers: Any, asked: _Asked, response: Json) -> None:
+    if asked.kind == "calls":
+        answers.calls[asked.call_id] = result_of(response)
     elif response.get("confirmed"):
         args = response.get("payload")
-        answers.approvals[call_id] = ToolApproved(override_args=args if isinstance(args, dict) else None)
+        approved = ToolApproved(override_args=args if isinstance(args, dict) else None)
+        answers.approvals[asked.call_id] = approved
     else:
-        answers.approvals[call_id] = ToolDenied()
+        answers.approvals[asked.call_id] = ToolDenied()
 
 
 def _answer_text(output: Any) -> str:
