@@ -189,6 +189,8 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
             user_id=recording.session.get("user_id", ""),
             state=state or {},
         )
+        if drafted.marks:
+            lines.note("the agent does not send its tool calls: the case says nothing of them")
         return without_secrets(drafted.case, secrets_of(options.agent_dir))
     except AgentBrokenError as broken:
         what, error = "Cannot load agent", broken.error

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import urllib.request
-from importlib.util import find_spec
 
 import pytest
+from environments import IN_CI
 
 pytest.importorskip("google.adk")
-if find_spec("a2a") is None:
-    pytest.skip("a2a-sdk is not installed", allow_module_level=True)
+# The README's environment has it.
+if not IN_CI:
+    pytest.importorskip("a2a")
 
 import json
 
@@ -20,6 +21,7 @@ from host_processes import hosts
 from talking import talk, user
 
 from evaltui import EvalCase, EvalConfig, Status
+from evaltui.cli import main
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.waiting import waiting_calls
 from evaltui.core.model.eval_set import tool_calls
@@ -278,6 +280,18 @@ async def test_what_an_agent_has_heard_is_not_sent_again_when_the_host_is_lost(s
     results = await run
     assert [one.status for one in results.values()] == [Status.ERROR] * 2
     assert _get(f"{servers.broken}/sent/hang") == 2
+
+
+def test_a_case_that_is_recorded_says_nothing_of_calls_that_are_not_sent(servers, tmp_path, capsys):
+    turns, made = tmp_path / "turns.txt", tmp_path / "a.evalset.json"
+    turns.write_text("ask\n\nOslo\n")
+    words = ["record", f"a2a:{servers.desk}/stream", str(made), "--case", "one", "--turns", str(turns)]
+    with pytest.raises(SystemExit) as left:
+        main([*words, "--home", str(tmp_path)])
+    assert left.value.code == 0
+    assert "the agent does not send its tool calls" in capsys.readouterr().err
+    (case,) = json.loads(made.read_text())["eval_cases"]
+    assert [[*turn] for turn in case["conversation"]] == [["user_content", "final_response"]] * 2
 
 
 def _turn(message, response, calls):
