@@ -60,7 +60,7 @@ def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
     from evaltui.files.modules import ModuleNotThereError, find_module
 
     if word not in (None, Path()):
-        if "selectors" not in options:
+        if "selectors" not in options or isinstance(word, str):
             raise ValueError(f"-m names the agent; leave out {word}")
         options.selectors = [str(word), *options.selectors]
     try:
