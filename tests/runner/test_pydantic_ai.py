@@ -131,6 +131,7 @@ async def talks(folder: Path) -> SimpleNamespace:
         kept = json.loads(json.dumps(made.recorded.lines))
         made.replayed = await desk.talk("7", "wrong", "ask", recorded=recording("replay", "stub", kept))
         made.missed = await desk.talk("8", recorded=recording("replay", "stub", kept))
+        made.unknown = await desk.talk("7", state={"looked": []})
         made.refused = await desk.talk("7", state={"looked_up": "many"})
     return made
 
@@ -268,6 +269,10 @@ def test_a_request_that_was_not_recorded_is_named(made):
 
 def test_dependencies_that_cannot_be_made_are_named(made):
     assert "deps of type Desk cannot be made from the session state" in made.refused.error.message
+
+
+def test_an_initial_state_that_the_dependencies_have_no_place_for_is_refused(made):
+    assert "the initial state has the key 'looked'" in made.unknown.error.message
 
 
 @pytest.mark.usefixtures("fresh_hosts")

@@ -89,10 +89,10 @@ class Deps:
         except PydanticSchemaGenerationError:
             return value
 
-    @property
-    def fields(self) -> set[str]:
-        """The names of its fields, where it has such."""
-        return set(self._hints)
+    def lacks(self, state: Json) -> str | None:
+        """The first key of a state that it has no place for; None where it has one for each."""
+        more = self._is_dict or getattr(self._kind, "model_config", {}).get("extra") == "allow"
+        return None if more else next((key for key in state if key not in self._hints), None)
 
     def state(self) -> Json:
         """What of it JSON can hold."""

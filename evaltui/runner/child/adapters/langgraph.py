@@ -127,9 +127,9 @@ class LangGraphSession:
         kind = getattr(graph, "context_schema", None)
         self._given = {key: value for key, value in state.items() if key not in graph.channels}
         self._context = Deps(type(None) if kind is None else kind, self._given, "context")
-        if unknown := [key for key in self._given if key not in self._context.fields]:
+        if (unknown := self._context.lacks(self._given)) is not None:
             raise ValueError(
-                f"the initial state has the key {unknown[0]!r}, which neither the state of the graph nor its "
+                f"the initial state has the key {unknown!r}, which neither the state of the graph nor its "
                 "context has. Remove it, or add it to one of them"
             )
         self._input = {key: value for key, value in state.items() if key in graph.channels}

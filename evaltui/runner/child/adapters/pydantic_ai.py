@@ -122,6 +122,11 @@ class PydanticAISession:
         self._agent = agent
         self._reporter = reporter
         self._deps = Deps(agent.deps_type, state_after(spec.state, past))
+        if (unknown := self._deps.lacks(spec.state)) is not None:
+            raise ValueError(
+                f"the initial state has the key {unknown!r}, which the agent's deps do not have. Remove it, "
+                "or add it to the agent's deps_type"
+            )
         self._history = messages_of(past)
         self._step_numbers = step_numbers(past)
         self._results_reported: set[tuple[str, Any]] = set()
