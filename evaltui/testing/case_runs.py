@@ -22,6 +22,7 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.secrets import Secrets
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError
@@ -65,6 +66,7 @@ class CaseRuns:
         self.runs: list[BackgroundRun] = []
         """Those that were begun."""
         self._run_of: dict[CaseToTest, BackgroundRun] = {}
+        self._secrets: dict[Path, Secrets] = {}
         self._loop: BackgroundLoop | None = None
         self._warm_hosts: dict[AgentAddress, WarmHosts] = {}
         given = self._option("not_evaluated") or "error"
@@ -93,8 +95,7 @@ class CaseRuns:
 
     def printed(self, case: CaseToTest) -> str:
         """What the agent printed during a case."""
-        text: str = secrets_of(case.agent_dir).masked(self._run_of[case].printed(case.id))
-        return text
+        return self._secrets_of(case).masked(self._run_of[case].printed(case.id))
 
     def sentence(self, case: CaseToTest, result: CaseResult) -> str:
         """Why a case came out as it did."""
@@ -102,7 +103,12 @@ class CaseRuns:
 
     def masked(self, case: CaseToTest, result: CaseResult) -> CaseResult:
         """The result without secrets."""
-        return secrets_of(case.agent_dir).masked(result)
+        return self._secrets_of(case).masked(result)
+
+    def _secrets_of(self, case: CaseToTest) -> Secrets:
+        if case.agent_dir not in self._secrets:
+            self._secrets[case.agent_dir] = secrets_of(case.agent_dir)
+        return self._secrets[case.agent_dir]
 
     @staticmethod
     def problem(error: BaseException) -> str | None:
