@@ -253,7 +253,8 @@ class Outcomes:
         if sets.workspace is None:
             return
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
-        found = last_outcomes(self._agent.store, sets.workspace, sets.open, self._agent.code_version)
+        code, url = self._agent.code_version, self._agent.address.url
+        found = last_outcomes(self._agent.store, sets.workspace, sets.open, code, url)
         while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
             results, traces = self._latest or (self.results, self.traces)
             running = self._running

@@ -154,11 +154,16 @@ class LastOutcome:
 
 
 def last_outcomes(
-    store: RunStore, workspace: Workspace, open_set: Callable[[Path], EvalSetFile], code: int
+    store: RunStore,
+    workspace: Workspace,
+    open_set: Callable[[Path], EvalSetFile],
+    code: int,
+    url: str = "",
 ) -> Iterator[list[LastOutcome]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
-    `code` is the agent's version now; results of an agent that was changed since have version -1.
+    `code` is the agent's version now; results of an agent that was changed since have version -1. Of one
+    behind a network with this `url` no change is known.
     A log that cannot be read is passed over.
     """
     wanted = {CaseId(one.case_path, case.eval_id) for one in workspace.sets for case in one.cases}
@@ -182,7 +187,8 @@ def last_outcomes(
             continue
         header = run.header
         title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
-        version = -1 if changed or not before else code
+        is_same = run.header.data.get("url", "") == url and bool(url or (before and not changed))
+        version = code if is_same else -1
         reading = _Reading(run, workspace, open_set, version, RunRef(log=log, title=title), changed)
         for start in range(0, len(found), _AT_ONCE):
             some = (reading.read(case, logged) for case, logged in found[start : start + _AT_ONCE])

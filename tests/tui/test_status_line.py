@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
-from evaltui.tui.pages.status import run_line, status_line
+from evaltui.tui.pages.start import write_broken
+from evaltui.tui.pages.status import header_ends, run_line, status_line
+from evaltui.tui.pages.writer import Page
 from evaltui.workbench.state import Run, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -93,3 +97,19 @@ def test_a_conversation_is_not_begun_to_see_whether_it_waits():
     workbench = Workbench(Path("nowhere"))
     assert status_line(workbench, 100) == run_line(workbench, 100)
     assert not workbench.has_chat
+
+
+def test_the_header_of_an_agent_behind_a_network_has_its_url():
+    url = "http://127.0.0.1:8000/my_app"
+    workbench = Workbench(AgentAddress(Path("nowhere"), url=url))
+    workbench.agent.imported({"name": "my_app", "framework": "adk_api", "python": "3.12.1"})
+    assert draw(header_ends(workbench, url, 80)[0], color=False) == f" {url}  ADK api_server"
+    refused = "connection refused. Start the server or check the address"
+    workbench.agent.failed(ErrorInfo("UnreachableError", refused, where=f"GET {url}"))
+    assert draw(header_ends(workbench, url, 80)[0], color=False) == f" {url}  ! cannot be loaded"
+    page = Page(80)
+    write_broken(page, workbench.agent, workbench.agent.error)
+    shown = " ".join(draw(line, color=False) for line in page.lines)
+    assert "Cannot load agent" in shown
+    assert refused.split()[0] in shown
+    assert f"GET {url}" in shown

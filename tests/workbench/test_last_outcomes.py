@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from misbehaving_server import MisbehavingServer
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.files.agent_address import AgentAddress
 from evaltui.runs.store import RunStore
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.workbench.workbench import Workbench
@@ -142,3 +144,20 @@ async def test_what_was_run_meanwhile_is_newer(echo, ran, open_workbench):
     await workbench.runs.finished()
     await workbench.outcomes.restore()
     assert {workbench.outcomes.get(key).run.number for key in workbench.sets.every_case()} == {2}
+
+
+async def test_of_an_agent_behind_a_network_no_change_of_code_is_known(tmp_path, write_set):
+    write_set(tmp_path, "desk", good=("hi", "hello"))
+    with MisbehavingServer() as server:
+        workbench = Workbench(AgentAddress(tmp_path, url=server.url))
+        await workbench.open()
+        workbench.runs.run_all()
+        await workbench.runs.finished()
+        await workbench.close()
+    (tmp_path / "notes.py").write_text("")
+    for url, stale in ((server.url, ()), ("http://127.0.0.1:1/desk", ("agent",))):
+        workbench = Workbench(AgentAddress(tmp_path, url=url))
+        await workbench.open()
+        await workbench.outcomes.restore()
+        assert outcomes(workbench) == {"good": ("PASSED", stale)}
+        await workbench.close()

@@ -22,7 +22,8 @@ def tool_call_count_v1(given: MetricInput) -> MetricResult:
 
 
 def inference_call_count_v1(given: MetricInput) -> MetricResult:
-    """Model calls per turn; None for a turn that was not recorded event by event."""
+    """Model calls per turn; None for a turn that was not recorded event by event, and where nobody sees
+    them."""
     return _report(given, lambda turn: (_model_calls(turn), {}), _mean_of_known)
 
 
@@ -130,7 +131,10 @@ def _model_calls(invocation: Invocation) -> float | None:
     if not isinstance(data, InvocationEvents):
         return None
     events = data.invocation_events
-    return float(sum(one.usage_metadata is not None or one.model_version is not None for one in events))
+    told = sum(one.usage_metadata is not None or one.model_version is not None for one in events)
+    # A turn that was timed, but for its models: nobody sees its model calls, so none told means nothing.
+    is_unseen = invocation.duration is not None and invocation.model_duration is None
+    return None if is_unseen and not told else float(told)
 
 
 def _total(split: Parts, name: str) -> tuple[float | None, Parts]:

@@ -194,20 +194,24 @@ class AdkApiSession:
         self._reporter = reporter
         self._ending = ending
 
-    @property
-    def _sessions(self) -> str:
-        return f"/apps/{quote(self._app, safe='')}/users/{quote(self._user_id, safe='')}/sessions"
-
-    @property
-    def _path(self) -> str:
-        return f"{self._sessions}/{quote(self._id, safe='')}"
+    async def _ask(self, method: str, session_id: str = "", body: Any = None) -> Any:
+        """Ask for a session, or for all of the user's."""
+        app = f"/apps/{quote(self._app, safe='')}/users"
+        below = f"/{quote(session_id, safe='')}" if session_id else ""
+        return await self._server.ask(
+            method,
+            f"{app}/{quote(self._user_id, safe='')}/sessions{below}",
+            body,
+            shown=f"{app}/…/sessions{'/…' if session_id else ''}",
+            reporter=None if method == "DELETE" else self._reporter,
+        )
 
     async def create(self, state: Json, events: Sequence[Json]) -> None:
         body: Json = {"sessionId": self._id, "state": state}
         if events:
             body["events"] = events
         try:
-            await self._server.ask("POST", self._sessions, body, reporter=self._reporter)
+            await self._ask("POST", body=body)
         except HttpStatusError as error:
             # Ours was made by a request whose answer was lost.
             if error.status != 409 or self._is_named:
@@ -242,11 +246,11 @@ class AdkApiSession:
         self._reporter.step(step)
 
     async def state(self) -> Json:
-        session = await self._server.ask("GET", self._path, reporter=self._reporter)
+        session = await self._ask("GET", self._id)
         state = session.get("state") if isinstance(session, dict) else None
         if not isinstance(state, dict):
             said = f"the response is no session: {excerpt(str(session))}. Check that it is an adk api_server"
-            raise MalformedResponseError(said, f"GET {self._server.url}{self._path}")
+            raise MalformedResponseError(said, f"GET {self._server.url}/apps/{self._app}/users/…/sessions/…")
         return {key: value for key, value in state.items() if not is_internal(key)}
 
     async def close(self) -> None:
@@ -257,7 +261,7 @@ class AdkApiSession:
 
     async def _delete(self) -> None:
         try:
-            await self._server.ask("DELETE", self._path)
+            await self._ask("DELETE", self._id)
         except RemoteError as error:
             # The results are in by then.
             sys.stderr.write(f"a session is left on the server: {error.where}: {error}\n")

@@ -118,12 +118,15 @@ class Server:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def ask(self, method: str, path: str, body: Any = None, *, reporter: Reporter | None = None) -> Any:
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, shown: str = "", reporter: Reporter | None = None
+    ) -> Any:
         """The JSON that answers a request which may be sent again; None where the response is empty.
 
-        It is sent again where the server was busy or the connection was lost: `reporter` hears of it.
+        It is sent again where the server was busy or the connection was lost: `reporter` hears of it. Errors
+        have the path as it is `shown`, where the ids in it say nothing.
         """
-        where = f"{method} {self.url}{path}"
+        where = f"{method} {self.url}{shown or path}"
 
         async def ask() -> Any:
             with _explaining(where):
