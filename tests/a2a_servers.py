@@ -231,6 +231,7 @@ def _desk_app(url: str) -> Any:
 _SSE = {"content-type": "text/event-stream"}
 _REPLY = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
 _WORKING = {"taskId": "t", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}
+_UPDATE = json.dumps({"jsonrpc": "2.0", "result": {"statusUpdate": _WORKING}}).encode()
 # Status, headers and body of the answer to a message, by the first part of the path.
 _ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {
     "401": (401, {}, b""),
@@ -239,6 +240,7 @@ _ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {
     "503": (503, {"content-type": "text/plain"}, b"no more room"),
     "html": (200, {"content-type": "text/html"}, b"<html>Welcome</html>"),
     "empty": (200, _SSE, b""),
+    "poll": (200, _SSE, b"data: " + _UPDATE + b"\n\n"),
     "garbage": (200, _SSE, b"data: {nonsense\n\n"),
     "number": (200, _SSE, b'data: {"jsonrpc": "2.0", "id": "1", "result": 7}\n\n'),
     "shape": (200, _SSE, b'data: {"jsonrpc": "2.0", "id": "1", "result": {"task": {"status": 7}}}\n\n'),
@@ -257,6 +259,7 @@ def _broken_app(url: str) -> Any:
 
     sent: dict[str, int] = {}
     calm: set[str] = set()
+    looked: list[str] = []
 
     def card(kind: str) -> Any:
         interface = {"url": f"{url}/{kind}", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
@@ -279,8 +282,16 @@ def _broken_app(url: str) -> Any:
         elif scope["method"] == "GET":
             response = Response(status_code=404)
         else:
-            sent[kind] = sent.get(kind, 0) + 1
             asked = await request.json()
+            if asked["method"] == "GetTask":
+                looked.append(kind)
+                state = "COMPLETED" if looked.count(kind) > 1 else "WORKING"
+                held = [{"artifactId": "a", "parts": [{"text": "done"}]}]
+                task = {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}
+                found = {"jsonrpc": "2.0", "id": asked["id"], "result": task | {"artifacts": held}}
+                await JSONResponse(found)(scope, receive, send)
+                return
+            sent[kind] = sent.get(kind, 0) + 1
             if kind in ("drop", "hang"):
                 await _begin(send, asked["id"])
                 if kind == "hang":

@@ -190,6 +190,13 @@ async def test_what_goes_wrong_on_the_way_is_said_and_nothing_is_sent_twice(serv
     assert _get(f"{servers.broken}/sent/{kind}") == 1
 
 
+async def test_a_task_that_is_not_done_when_the_response_ends_is_looked_at_until_it_is(servers):
+    async with Opened(f"{servers.broken}/poll") as adapter:
+        made = await talk(adapter, ["hello"])
+    assert texts(made) == ["done"]
+    assert _get(f"{servers.broken}/sent/poll") == 1
+
+
 async def test_a_conversation_goes_on_after_a_message_that_was_not_taken(servers):
     async with Opened(f"{servers.broken}/later") as adapter:
         first = await talk(adapter, ["one"])
