@@ -99,9 +99,9 @@ def test_a_conversation_is_not_begun_to_see_whether_it_waits():
     assert not workbench.has_chat
 
 
-def test_the_header_of_an_agent_behind_a_network_has_its_url():
+async def test_the_header_of_an_agent_behind_a_network_has_its_url(tmp_path):
     url = "http://127.0.0.1:8000/my_app"
-    workbench = Workbench(AgentAddress(Path("nowhere"), url=url))
+    workbench = Workbench(AgentAddress(tmp_path, url=url))
     workbench.agent.imported({"name": "my_app", "framework": "adk_api", "python": "3.12.1"})
     assert draw(header_ends(workbench, url, 80)[0], color=False) == f" {url}  ADK api_server"
     refused = "connection refused. Start the server or check the address"
@@ -113,3 +113,4 @@ def test_the_header_of_an_agent_behind_a_network_has_its_url():
     assert "Cannot load agent" in shown
     assert refused.split()[0] in shown
     assert f"GET {url}" in shown
+    await workbench.close()
