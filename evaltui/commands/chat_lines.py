@@ -139,7 +139,7 @@ class ChatLines:
                     # The answer begins again from its start.
                     self._end_line()
                     self._streamed = ""
-                self._show_on_stderr([f"! {line}" for line in visible_lines(event.data.get("message", ""))])
+                self._show_on_stderr([f"! {line}" for line in visible_lines(_error_text(event.data))])
 
     def _show_text(self, event: Event) -> None:
         parts = (event.content or {}).get("parts") or []
@@ -316,3 +316,9 @@ async def send_turn(conversation: Conversation, turn: int, content: Json, lines:
     await conversation.say(turn, content, on_event)
     lines.end_turn()
     return events
+
+
+def _error_text(data: Json) -> str:
+    """What an exception says; of one that the agent went on after also where it was raised, and its class."""
+    said = str(data.get("message") or "")
+    return str(ErrorInfo(str(data.get("type")), said, where=data["where"])) if data.get("where") else said

@@ -181,6 +181,12 @@ def test_an_answer_that_begins_again_is_shown_from_its_start(lines, capsys):
     )
 
 
+def test_an_exception_that_the_agent_goes_on_after_is_shown_with_its_place(lines, capsys):
+    data = {"type": "KeyError", "message": "'order 7'", "where": "agent.py:9 in find"}
+    lines.on_event(Event("error", agent="house", data=data))
+    assert capsys.readouterr().err == "! agent.py:9 in find: KeyError: 'order 7'\n"
+
+
 def test_secrets_are_masked_however_they_stream_in(capsys):
     shown = ChatLines("chat", Secrets({"SHOP_KEY": "c0rrect-h0rse"}))
     shown.on_session("agent", {})
