@@ -42,7 +42,8 @@ def says(text: str) -> Act:
 
     def act(case: EvalCase, repeat: int) -> list[Invocation]:
         turns = (turn.model_dump(include={"user_content"}) for turn in case.conversation or [])
-        return [Invocation.model_validate({**turn, "final_response": answer}) for turn in turns]
+        done = {"final_response": answer, "intermediate_data": {"tool_uses": []}}
+        return [Invocation.model_validate({**turn, **done}) for turn in turns]
 
     return act
 

@@ -73,7 +73,7 @@ class Rescoring:
         while self._waiting:
             self._scoring = case = next(iter(self._waiting))
             scored, stored, config = self._waiting.pop(case)
-            if (actual := self._actual_of(case, scored)) is not None:
+            if (actual := await self._actual_of(case, scored)) is not None:
                 new = await score_again(scored, actual, stored, config, self._secrets())
                 if self._scoring == case:
                     self._scoring = None
@@ -82,14 +82,20 @@ class Rescoring:
             # Keys come first.
             await asyncio.sleep(0)
 
-    def _actual_of(self, case: CaseId, scored: CaseOutcome) -> Actual | None:
+    async def _actual_of(self, case: CaseId, scored: CaseOutcome) -> Actual | None:
         """What the agent did, as invocations; of the case that was asked for last it is kept."""
         if self._actual is None or self._actual[:2] != (case, scored.run):
-            events = self._events_of(case)
-            if events is None:
+            # A log may be long, and there may be thousands of cases.
+            actual = await asyncio.to_thread(self._read, case)
+            if actual is None:
                 return None
-            self._actual = case, scored.run, actual_of(events)
+            self._actual = case, scored.run, actual
         return self._actual[2]
+
+    def _read(self, case: CaseId) -> Actual | None:
+        """In a thread; None where nothing is kept of it."""
+        events = self._events_of(case)
+        return None if events is None else actual_of(events)
 
 
 def actual_of(events: Events) -> Actual:

@@ -1,6 +1,8 @@
 """The cases that would have another outcome by the criteria as they are edited, scored without a run."""
 
+import asyncio
 import json
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -133,3 +135,29 @@ async def test_a_config_with_errors_says_nothing_of_results(run):
     run.bench.editing.undo()
     await run.bench.open()
     assert run.search.now().problem == "Config has errors; results stay as they were"
+
+
+async def test_what_happened_in_each_case_is_read_beside_the_screen_and_others_go_on(run, monkeypatch):
+    traces, read, turns = run.bench.outcomes.traces, [], 0
+    known = traces.events_of
+
+    def events_of(case):
+        read.append((case.eval_id, threading.current_thread() is threading.main_thread()))
+        return known(case)
+
+    async def count():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(traces, "events_of", events_of)
+    other = asyncio.create_task(count())
+    run.search.now()
+    run.criteria.type(row_of(run, MetricRow, "response_match_score"), "0.5")
+    flips = await flips_of(run)
+    other.cancel()
+    assert changed(flips) == {"half": (Status.FAILED, Status.PASSED)}
+    assert {eval_id for eval_id, _ in read} == {"fine", "half", "none", "calls", "both"}
+    assert not any(on_the_loop for _, on_the_loop in read)
+    assert turns > len(read)

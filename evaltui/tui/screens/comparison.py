@@ -106,15 +106,19 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         await self._end_reading()
         self._reasons, self._both = None, None
         try:
-            self.compared = await asyncio.to_thread(compare_kept, self._base.path, self._candidate.path)
-            self._reasons = Reasons(self.compared, self._show_reasons)
-            self._chips = list(chip_parts(self.compared.comparison))
-            self._spent = [(" ", ""), *spent_line(self.compared)]
+            compared, chips, spent = await asyncio.to_thread(self._look_at_runs)
+            self.compared, self._chips, self._spent = compared, chips, [(" ", ""), *spent]
+            self._reasons = Reasons(compared, self._show_reasons)
         except (OSError, ValueError) as error:
             self._chips = [("", [(f"! {visible(str(error))}", "error")])]
         if self.is_here:
             self.rows.show(self.compared)
             self.follow()
+
+    def _look_at_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
+        """In a thread: there may be thousands of cases. Raises OSError, ValueError."""
+        compared = compare_kept(self._base.path, self._candidate.path)
+        return compared, list(chip_parts(compared.comparison)), spent_line(compared)
 
     def _show_reasons(self) -> None:
         if self.is_here:
