@@ -117,6 +117,8 @@ def test_chat_and_record(server, home, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"hi\n")))
     assert call("chat", server.url, "--home", home) == 0
     assert "hello" in capsys.readouterr().out
+    # Whatever is made on the server is deleted there.
+    assert server.sent("/apps/desk/users/", "DELETE") == server.sent("/apps/desk/users/") == 1
     turns = home / "turns.txt"
     turns.write_text("hi\n")
     assert call("record", server.url, "desk", "--home", home, "--case", "new", "--turns", turns) == 0

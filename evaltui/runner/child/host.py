@@ -359,6 +359,8 @@ class _Host:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        open_sessions = [chat.session for chat in self._chats.values()]
+        await asyncio.gather(*(session.close() for session in open_sessions), return_exceptions=True)
         if self._adapter is not None:
             await self._adapter.close()
 
