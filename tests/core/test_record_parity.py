@@ -18,6 +18,7 @@ from evaltui.core.conversation.steps import steps_from_events
 from evaltui.core.model.events import Event, split
 
 AdkEvent = pytest.importorskip("google.adk.events.event").Event
+step_of = pytest.importorskip("evaltui.runner.child.adapters.adk_events").step_of
 generator = pytest.importorskip("google.adk.evaluation.evaluation_generator").EvaluationGenerator
 
 pytestmark = pytest.mark.compat
@@ -161,6 +162,35 @@ def test_nulls_in_an_event_mean_absent(events, with_nulls):
 @given(event=(agent_events | without_content).map(AdkEvent.model_validate))
 def test_the_same_events_are_final(event):
     assert step_from_adk(as_json(event, by_alias=False)).final == event.is_final_response()
+
+
+framework_fields = st.fixed_dictionaries(
+    {},
+    optional={
+        "isolation_scope": st.just("call-1"),
+        "output": st.sampled_from(["done", {"a": 1}]),
+        "node_info": st.sampled_from(
+            [{"path": "desk@1"}, {"path": "desk@1/ask@2", "output_for": ["desk@1"]}]
+        ),
+        "actions": st.fixed_dictionaries(
+            {"state_delta": st.sampled_from([{}, {"_adk_kept": 1, "own": 2}, {"temp:_adk": 1}])},
+            optional={
+                "route": st.just("next"),
+                "end_of_agent": st.booleans(),
+                "agent_state": st.just({"at": 1}),
+                "requested_tool_confirmations": st.just({"c1": {"hint": "really?", "confirmed": True}}),
+            },
+        ),
+    },
+)
+
+
+@few
+@given(event=agent_events | without_content, more=framework_fields, by_alias=st.booleans())
+def test_an_event_from_a_server_is_the_same_step(event, more, by_alias):
+    made = AdkEvent.model_validate(event | more)
+
+    assert step_from_adk(as_json(made, by_alias=by_alias)) == step_of(made)
 
 
 def conversation(agent_events):

@@ -71,7 +71,7 @@ def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | N
     # The path of an agent that is the root says nothing, and every event has it.
     in_workflow = "/" in str(node.get("path"))
     kept = {
-        "state": {key: value for key, value in delta.items() if is_internal(key)},
+        "state": {key: value for key, value in delta.items() if key.startswith("_adk")},
         "isolation_scope": _either(event, "isolation_scope"),
         "node_info": _named(node, "path", "output_for", "message_as_output") if in_workflow else None,
         "output": event.get("output"),
