@@ -24,7 +24,7 @@ from evaltui.runner import bootstrap
 _LIBRARIES = (
     f"{bootstrap.NAME}.runner.child.host",
     f"{bootstrap.NAME}.runner.child.adapters.function",
-    f"{bootstrap.NAME}.runner.child.adapters.native",
+    f"{bootstrap.NAME}.runner.child.adapters.native.adapter",
     f"{bootstrap.NAME}.runner.child.native.models",
     f"{bootstrap.NAME}.runner.child.adapters.adk",
     f"{bootstrap.NAME}.runner.child.adapters.custom_metric",

@@ -27,7 +27,7 @@ from scripts import (
     specs,
 )
 
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import SessionSpec
 
 EvalSet = pytest.importorskip("google.adk.evaluation.eval_set").EvalSet

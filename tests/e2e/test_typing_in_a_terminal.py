@@ -28,6 +28,8 @@ CASE = {
 }
 # How many lines below the first line of the case they are.
 ROWS = {"user": 5, "call": 6, "short": 7, "deep": 8, "long": 9, "number": 10, "answer": 11}
+# How the screen shows the object in the arguments when its members are listed.
+UNFOLDED = "▾ {1}"
 TEXTS = ("user", "deep", "long", "answer")
 VALUES = {
     "text": ("book", "book"),
@@ -106,6 +108,10 @@ class Program:
         return json.loads(self.file.read_text(encoding="utf-8"))["eval_cases"][0]
 
     def open(self, field: str) -> None:
+        if UNFOLDED in self.terminal.text:
+            # It was left by a tab that goes into it, and what is below it stands further down.
+            self.terminal.press("2", "g", *["j"] * ROWS["deep"], "left")
+            self.terminal.wait_until(lambda screen: UNFOLDED not in screen, "the object was not folded")
         self.terminal.press("2", "g", *["j"] * ROWS[field], "e")
         self.terminal.wait_for("ctrl+j apply" if field in TEXTS else "enter apply")
 

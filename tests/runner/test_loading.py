@@ -158,9 +158,9 @@ async def test_the_plugins_of_an_app_run_where_the_package_names_the_root_agent_
 
 def test_an_a2a_agent_without_the_sdk_says_what_to_install(monkeypatch, tmp_path):
     for name in ["a2a", *sys.modules]:
-        if name.partition(".")[0] == "a2a" or ".adapters.a2a" in name:
+        if name.partition(".")[0] == "a2a" or ".adapters.remote.a2a" in name:
             monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "evaltui.runner.child.adapters.a2a", raising=False)
+    monkeypatch.delitem(sys.modules, "evaltui.runner.child.adapters.remote.a2a", raising=False)
     load = {"agent_dir": str(tmp_path), "url": "a2a:http://127.0.0.1:1", "headers": []}
     with pytest.raises(AgentLoadError, match=r"A2A agents need a2a-sdk 1.0 or later: .* 'evaltui\[a2a\]'"):
         load_agent(load)

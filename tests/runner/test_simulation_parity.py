@@ -31,7 +31,7 @@ from evaltui.core.model.eval_set import ConversationScenario
 from evaltui.core.played_users import SimulatedUserError, lines_of
 from evaltui.core.simulated_users import SimulatedUser, prebuilt_personas
 from evaltui.runner.child import simulating
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, recording
 from evaltui.runner.protocol import Reply
 

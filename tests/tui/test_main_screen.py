@@ -1,6 +1,7 @@
 """The first screen, driven by keys, on real agents."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -329,7 +330,8 @@ async def test_the_sample_house_on_a_narrow_terminal():
         await ready(app, pilot)
         await until(pilot, lambda: "▌  ○ hello" in screen_text(app))
         lines = screen_lines(app)
-        assert lines[0].split() == ["home_automation", "recordings", "off", "○", "9"]
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        assert lines[0].split() == ["home_automation", "recordings", "off", "·", "Python", python, "○", "9"]
         assert lines[3].split() == ["/", "filter", "cases"]
         assert lines[5].split() == ["▾", "lights", "5"]
         assert lines[-2] == " No run yet   R runs all 9 cases"

@@ -56,7 +56,9 @@ async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: app.workbench.sets.workspace is not None)
         await pilot.press("exclamation_mark")
-        await until(pilot, lambda: "Nothing run yet" in screen_text(app))
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and "google-adk" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(app.screen, DetailsScreen))
         await pilot.press("r")
         await until(pilot, lambda: WHY in screen_lines(app)[-2])
         assert app.workbench.runs.current.done == set()

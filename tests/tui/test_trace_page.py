@@ -1,6 +1,7 @@
 """The pages about a trace and a conversation as text: axis, rows, times, requests, frames."""
 
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 
@@ -15,7 +16,7 @@ from evaltui.tui.pages.span import write_expected, write_head, write_request
 from evaltui.tui.pages.trace import Scale, axis_line, cut_text, span_line, write_time_spent
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
-from evaltui.workbench.chat.rows import Row
+from evaltui.workbench.chat.rows import Row, RowKind
 
 
 def said(role, text):
@@ -193,7 +194,8 @@ def test_the_inspector_of_a_chat_says_which_turn_changed_the_state():
         for before, after in pairwise(states)
     ]
     row = Row("call", 1, "home", "set_light", args={"status": "ON"}, result={"ok": True})
-    lines = written(write_inspected, row, Transcript("new chat", turns=turns), [], 1640)
+    transcript = Transcript("new chat", turns=turns)
+    lines = written(write_inspected, row, turns[1], transcript, [], 1640)
     assert lines[0] == "set_light  tool call"
     state = {line.split()[0]: line.split()[1:] for line in lines if line.startswith(" lights.")}
     assert state == {
@@ -201,3 +203,13 @@ def test_the_inspector_of_a_chat_says_which_turn_changed_the_state():
         "lights.Hall": ['"ON"', "turn", "1"],
     }
     assert "  tokens      1,640" in lines
+
+
+def test_the_inspector_of_a_chat_is_drawn_again_after_it_went_back():
+    """A change of size draws the page before the conversation has another row to show."""
+    turn = ChatTurn(said("user", "hi"), stage=TurnStage.DONE)
+    transcript = Transcript("new chat", turns=[turn])
+    for kind in get_args(RowKind):
+        row = Row(kind, 0, "home", "Done.")
+        transcript.turns.clear()
+        assert written(write_inspected, row, turn, transcript, [], 0)

@@ -23,8 +23,8 @@ def tool_call_count_v1(given: MetricInput) -> MetricResult:
 
 def inference_call_count_v1(given: MetricInput) -> MetricResult:
     """Model calls per turn; None for a turn that was not recorded event by event, and where nobody sees
-    them."""
-    return _report(given, lambda turn: (_model_calls(turn), {}), _mean_of_known)
+    them, which ADK takes for none."""
+    return _report(given, lambda turn: (_model_calls(turn, given.as_adk), {}), _mean_of_known)
 
 
 def token_usage_v1(given: MetricInput) -> MetricResult:
@@ -126,7 +126,7 @@ def _tool_calls(invocation: Invocation, as_adk: bool) -> float | None:
     return None if data is None and not as_adk else float(len(tool_calls(data)))
 
 
-def _model_calls(invocation: Invocation) -> float | None:
+def _model_calls(invocation: Invocation, as_adk: bool) -> float | None:
     data = invocation.intermediate_data
     if not isinstance(data, InvocationEvents):
         return None
@@ -134,7 +134,7 @@ def _model_calls(invocation: Invocation) -> float | None:
     told = sum(one.usage_metadata is not None or one.model_version is not None for one in events)
     # A turn that was timed, but for its models: nobody sees its model calls, so none told means nothing.
     is_unseen = invocation.duration is not None and invocation.model_duration is None
-    return None if is_unseen and not told else float(told)
+    return None if is_unseen and not told and not as_adk else float(told)
 
 
 def _total(split: Parts, name: str) -> tuple[float | None, Parts]:

@@ -140,7 +140,7 @@ def _import(name: str, file: Path) -> ModuleType:
 
 def _from_yaml(path: Path) -> Any:
     try:
-        from .adapters.adk import agent_from_yaml
+        from .adapters.adk.adapter import agent_from_yaml
     except ModuleNotFoundError as error:
         raise AgentLoadError(_needs("google-adk", path)) from error
     return agent_from_yaml(path)
@@ -175,14 +175,14 @@ def _remote_agent(load: Message) -> RemoteAgent:
     headers = [(name, variable) for name, variable in load["headers"]]
     if url.startswith("a2a:"):
         return RemoteAgent(_a2a_adapter(url.removeprefix("a2a:"), headers))
-    from .adapters.adk_api import AdkApiAdapter
+    from .adapters.remote.adk_api import AdkApiAdapter
 
     return RemoteAgent(AdkApiAdapter(url, headers))
 
 
 def _a2a_adapter(url: str, headers: Sequence[tuple[str, str]]) -> AgentAdapter:
     try:
-        from .adapters.a2a import A2AAdapter
+        from .adapters.remote.a2a import A2AAdapter
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in ("a2a", "google"):
             raise
@@ -207,11 +207,11 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
         found = found[0] if isinstance(found, tuple) else found
     framework = _framework(found)
     if framework == "adk":
-        from .adapters.adk import AdkAdapter
+        from .adapters.adk.adapter import AdkAdapter
 
         return AdkAdapter(found, agent_name)
     if framework == "openai-agents":
-        from .adapters.openai_agents import OpenAIAgentsAdapter
+        from .adapters.openai_agents.adapter import OpenAIAgentsAdapter
 
         return OpenAIAgentsAdapter(found, agent_name)
     if agent_name is not None:
@@ -219,15 +219,15 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
             f"--agent {agent_name}: only agents of google-adk and openai-agents have sub-agents"
         )
     if framework == "native":
-        from .adapters.native import NativeAdapter
+        from .adapters.native.adapter import NativeAdapter
 
         return NativeAdapter(found)
     if framework == "langgraph":
-        from .adapters.langgraph import LangGraphAdapter
+        from .adapters.langgraph.adapter import LangGraphAdapter
 
         return LangGraphAdapter(found)
     if framework == "pydantic-ai":
-        from .adapters.pydantic_ai import PydanticAIAdapter
+        from .adapters.pydantic_ai.adapter import PydanticAIAdapter
 
         return PydanticAIAdapter(found)
     if callable(found):

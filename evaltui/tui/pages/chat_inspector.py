@@ -32,10 +32,17 @@ _MOST_PATHS = 60
 
 
 def write_inspected(
-    page: Page, row: Row, transcript: Transcript, waiting: Sequence[WaitingCall], tokens: int
+    page: Page,
+    row: Row,
+    turn: ChatTurn,
+    transcript: Transcript,
+    waiting: Sequence[WaitingCall],
+    tokens: int,
 ) -> None:
-    """A row in full, then the session state with the turn of each change, what waits, and totals."""
-    turn = transcript.turns[row.turn]
+    """A row in full, then the session state with the turn of each change, what waits, and totals.
+
+    The conversation may have gone back meanwhile: `turn` is the one that the row is of.
+    """
     name = visible(row.text) if row.kind in ("call", "result") else visible(row.who)
     took = "" if row.duration is None else show_duration(row.duration)
     kind = _KINDS.get(row.kind, row.kind)

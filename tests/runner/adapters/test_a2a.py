@@ -27,9 +27,9 @@ from evaltui.core.conversation.waiting import waiting_calls
 from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.events import CALLS
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.child.adapters.a2a import A2AAdapter
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
-from evaltui.runner.child.adapters.remote_errors import RemoteError
+from evaltui.runner.child.adapters.remote.a2a import A2AAdapter
+from evaltui.runner.child.adapters.remote.errors import RemoteError
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.plan import RunPlan, SetPlan
 

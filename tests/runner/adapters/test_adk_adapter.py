@@ -17,7 +17,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.adk.workflow import Workflow, node
 
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.runner.child.adapters.adk import AdkAdapter, agent_from_yaml
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter, agent_from_yaml
 from evaltui.runner.child.adapters.base import AgentLoadError, SessionSpec
 
 pytestmark = pytest.mark.adk

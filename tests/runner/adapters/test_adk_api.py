@@ -22,10 +22,10 @@ from evaltui.core.conversation.waiting import WaitingCalls
 from evaltui.core.model.eval_set import full_text, tool_calls
 from evaltui.core.model.events import Step
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.child.adapters.adk import AdkAdapter
-from evaltui.runner.child.adapters.adk_api import AdkApiAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
-from evaltui.runner.child.adapters.remote_errors import RemoteError, UnreachableError
+from evaltui.runner.child.adapters.remote.adk_api import AdkApiAdapter
+from evaltui.runner.child.adapters.remote.errors import RemoteError, UnreachableError
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.plan import AgentLoaded, RunPlan, SetPlan
 

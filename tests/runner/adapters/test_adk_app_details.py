@@ -14,7 +14,7 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.agent_tool import AgentTool
 
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 

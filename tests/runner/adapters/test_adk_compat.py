@@ -18,7 +18,7 @@ from google.adk.workflow import Workflow
 from google.genai import types
 
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 
 pytestmark = [pytest.mark.adk, pytest.mark.compat]
 

@@ -11,8 +11,8 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 from pydantic import BaseModel
 
-from evaltui.runner.child.adapters import adk_models
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk import models as adk_models
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, recording
 
 pytestmark = pytest.mark.adk

@@ -26,7 +26,7 @@ from talking import assert_goes_on, repeated, talk, user, work_of
 
 from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.model.eval_set import Invocation
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import SessionSpec
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

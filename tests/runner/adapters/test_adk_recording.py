@@ -18,7 +18,7 @@ from google.genai import types
 from evaltui.core.model.modes import modes_of
 from evaltui.core.recordings.entry import entry_from_json
 from evaltui.runner.call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, recording
 
 pytestmark = pytest.mark.adk

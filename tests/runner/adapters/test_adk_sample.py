@@ -11,7 +11,7 @@ from adk_scripted import chat
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import EvalSet, full_text, tool_calls
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import SessionSpec, plain_json
 
 pytestmark = pytest.mark.adk

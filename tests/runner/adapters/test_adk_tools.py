@@ -16,7 +16,7 @@ from google.genai import types
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import tool_calls
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 
 pytestmark = pytest.mark.adk
 

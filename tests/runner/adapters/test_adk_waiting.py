@@ -13,7 +13,7 @@ from evaltui.core.conversation.drafting import TurnDraft, draft_case
 from evaltui.core.conversation.replay import past_of_turns, steps_of_invocation
 from evaltui.core.conversation.waiting import WaitingCalls, waiting_calls
 from evaltui.core.model.eval_set import Invocation
-from evaltui.runner.child.adapters.adk import AdkAdapter
+from evaltui.runner.child.adapters.adk.adapter import AdkAdapter
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 
 pytestmark = [pytest.mark.adk, pytest.mark.filterwarnings("ignore")]

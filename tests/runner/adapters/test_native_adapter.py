@@ -11,7 +11,7 @@ from evaltui import Agent, Rule, ScriptedModel
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, ToolInfo, current_reporter, nested_in
-from evaltui.runner.child.adapters.native import MAX_MODEL_CALLS, NativeAdapter
+from evaltui.runner.child.adapters.native.adapter import MAX_MODEL_CALLS, NativeAdapter
 from evaltui.runner.child.native.agent import ToolContext
 from evaltui.runner.child.native.models import ModelResponse
 
@@ -359,7 +359,7 @@ def test_two_tools_of_one_name_are_refused():
 
 def test_google_adk_is_not_imported():
     code = (
-        "import sys, evaltui.runner.child.adapters.native, evaltui.runner.child.adapters.function;"
+        "import sys, evaltui.runner.child.adapters.native.adapter, evaltui.runner.child.adapters.function;"
         "print([name for name in sys.modules if name.startswith('google.adk')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -3,7 +3,7 @@
 from evaltui import Agent, Rule, ScriptedModel
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.adapters.native import NativeAdapter
+from evaltui.runner.child.adapters.native.adapter import NativeAdapter
 
 
 def look_up(order: str) -> dict:

@@ -19,7 +19,7 @@ from evaltui.core.model.events import Step
 from evaltui.events import text, tool_call, tool_result, transfer
 from evaltui.runner.child.adapters.base import SessionSpec, state_after
 from evaltui.runner.child.adapters.function import FunctionAdapter
-from evaltui.runner.child.adapters.native import NativeAdapter
+from evaltui.runner.child.adapters.native.adapter import NativeAdapter
 from evaltui.runner.child.native.models import ModelResponse
 
 

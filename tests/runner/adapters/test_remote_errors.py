@@ -9,14 +9,14 @@ import pytest
 from misbehaving_server import MisbehavingServer, drops, event, gives, refuses, says, sends, streams
 from talking import talk, user
 
-from evaltui.runner.child.adapters.adk_api import AdkApiAdapter
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
-from evaltui.runner.child.adapters.remote import CancelledError
-from evaltui.runner.child.adapters.remote_errors import (
+from evaltui.runner.child.adapters.remote.adk_api import AdkApiAdapter
+from evaltui.runner.child.adapters.remote.errors import (
     ConnectionLostError,
     HttpStatusError,
     MalformedResponseError,
 )
+from evaltui.runner.child.adapters.remote.requests import CancelledError
 
 NOW = {"Retry-After": "0"}
 

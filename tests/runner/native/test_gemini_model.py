@@ -10,7 +10,7 @@ from google.genai import types
 from evaltui import Agent
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.adapters.native import NativeAdapter
+from evaltui.runner.child.adapters.native.adapter import NativeAdapter
 from evaltui.runner.child.native.models import GeminiModel, ModelRequest, join_texts
 
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from evaltui import Agent
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.adapters.native import NativeAdapter
+from evaltui.runner.child.adapters.native.adapter import NativeAdapter
 from evaltui.runner.child.native import models
 from evaltui.runner.child.native.gemini_errors import ModelError
 from evaltui.runner.child.native.models import ATTEMPTS, GeminiModel, ModelRequest

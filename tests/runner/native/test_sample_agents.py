@@ -11,7 +11,7 @@ from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
-from evaltui.runner.child.adapters.native import NativeAdapter
+from evaltui.runner.child.adapters.native.adapter import NativeAdapter
 
 SAMPLES = Path(__file__).parents[3] / "sample_agents"
 CALLS, ANSWER, STATE = "tool_trajectory_avg_score", "response_match_score", "final_session_state"

@@ -281,8 +281,11 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
             return None
         waiting = self._chat.waiting()
         tokens = sum(one.tokens or 0 for one in self._rows.rows)
-        write = partial(write_inspected, row=row, transcript=transcript, waiting=waiting, tokens=tokens)
-        what = id(transcript.turns[row.turn]), self.cursor
+        turn = transcript.turns[row.turn]
+        write = partial(
+            write_inspected, row=row, turn=turn, transcript=transcript, waiting=waiting, tokens=tokens
+        )
+        what = id(turn), self.cursor
         stages = tuple(turn.stage for turn in transcript.turns)
         state = id(row), stages, len(waiting), tokens
         return Inspected(what, state, [InspectorTab("Row", write)])

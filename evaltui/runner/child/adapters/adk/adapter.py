@@ -1,0 +1,233 @@
+"""Drives a google-adk agent. Source of all that is said of ADK: version 2.13."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+import uuid
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from google.adk.agents.base_agent import BaseAgent
+from google.adk.agents.run_config import RunConfig
+from google.adk.apps import App
+from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
+from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
+from google.adk.runners import Runner
+from google.adk.sessions.base_session_service import GetSessionConfig
+from google.adk.sessions.in_memory_session_service import InMemorySessionService
+from google.adk.sessions.session import Session
+from google.adk.version import __version__
+from google.adk.workflow import BaseNode
+from google.genai import types
+from opentelemetry import _logs, metrics, trace
+
+from .....core.model.events import Json, Step
+from ..base import (
+    DEFAULT_APP_NAME,
+    DEFAULT_USER_ID,
+    AgentInfo,
+    AgentLoadError,
+    Reporter,
+    SessionSpec,
+    nested_in,
+    recording,
+    source_places,
+)
+from .agents import (
+    Toolsets,
+    agents_below,
+    close_quietly,
+    find_agent,
+    model_name,
+)
+from .events import events_of, state_json
+from .missing import fail_fast_without_a2a
+from .models import watch_models
+from .tools import ToolWatch, record_tools, report, watch_nested_runs
+
+if TYPE_CHECKING:
+    from google.adk.telemetry import TelemetryConfig
+
+
+def agent_from_yaml(path: Path) -> BaseNode:
+    """The agent of a `root_agent.yaml`.
+
+    Raises AgentLoadError where ADK's own loader refuses it, and what the modules it names raise.
+    """
+    # Only these agents need YAML, which takes a while to import.
+    from google.adk.agents.config_agent_utils import from_config
+
+    try:
+        return from_config(str(path))
+    except (OSError, ValueError) as error:
+        if error.__cause__ is not None:
+            raise
+        raise AgentLoadError(f"{path}: ADK cannot load this agent: {error}") from error
+
+
+class AdkAdapter:
+    """`found` is an `App`, an agent, or a node that ADK's Runner takes as its root.
+
+    `agent_name` runs the agent of that name below the root as the root, within the same App. Raises
+    AgentLoadError for anything else, and for a name that no agent has.
+    """
+
+    def __init__(self, found: object, agent_name: str | None = None) -> None:
+        root = found.root_agent if isinstance(found, App) else found
+        if not isinstance(root, BaseNode):
+            raise AgentLoadError(
+                f"the agent is a {type(root).__name__}; google-adk runs an App, an agent or a workflow node"
+            )
+        self._root = root if agent_name is None else find_agent(root, agent_name)
+        app = found if isinstance(found, App) else App(name=DEFAULT_APP_NAME, root_agent=root)
+        self._app = app.model_copy(update={"root_agent": self._root})
+        self._agents = {self._root.name, *(agent.name for agent in agents_below(self._root))}
+        self._toolsets = Toolsets()
+        self._tool_watch = ToolWatch()
+        watch_models()
+        record_tools()
+        watch_nested_runs()
+        fail_fast_without_a2a()
+
+    async def open(self) -> AgentInfo:
+        notes = await self._toolsets.open(self._root)
+        return AgentInfo(
+            name=self._root.name,
+            framework="adk",
+            version=f"google-adk {__version__}",
+            model=model_name(self._root),
+            tools=self._toolsets.describe_tools(self._root),
+            sub_agents=tuple(agent.name for agent in agents_below(self._root)),
+            plugins=tuple(plugin.name for plugin in self._app.plugins),
+            notes=tuple(notes),
+            places=source_places(self._functions()),
+        )
+
+    def _functions(self) -> dict[str, Any]:
+        """Of the tools of all agents, those of the root last: they count where a name is there twice."""
+        agents = [*agents_below(self._root), self._root]
+        return {name: one for agent in agents for name, one in self._toolsets.functions(agent).items()}
+
+    async def new_session(
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
+    ) -> AdkSession:
+        # Services of its own: not even state of the app or the user reaches another case.
+        runner = Runner(
+            app=self._app,
+            app_name=spec.app_name or None,
+            session_service=InMemorySessionService(),
+            artifact_service=InMemoryArtifactService(),
+            memory_service=InMemoryMemoryService(),
+        )
+        # Ours is first: a plugin of the user that answers a call ends the round.
+        runner.plugin_manager.plugins.insert(0, self._tool_watch)
+        session = await runner.session_service.create_session(
+            app_name=runner.app_name,
+            user_id=spec.user_id or DEFAULT_USER_ID,
+            session_id=spec.session_id or str(uuid.uuid4()),
+            state=copy.deepcopy(spec.state),
+        )
+        for event in events_of(past, self._root.name, self._agents):
+            await runner.session_service.append_event(session, event)
+        return AdkSession(runner, session, reporter)
+
+    async def close(self) -> None:
+        # Never `Runner.close`: it closes toolsets in other tasks, and plugins that other sessions use.
+        await self._toolsets.close()
+        for plugin in self._app.plugins:
+            await close_quietly(f"plugin {plugin.name}", plugin.close)
+
+
+class AdkSession:
+    """One conversation, with a runner and a session service of its own."""
+
+    def __init__(self, runner: Runner, session: Session, reporter: Reporter) -> None:
+        self._runner = runner
+        self._sessions = runner.session_service
+        self._app_name, self._user_id, self._id = session.app_name, session.user_id, session.id
+        self._reporter = reporter
+
+    async def send(self, content: Json) -> None:
+        """Raises what the agent raises, and TypeError for a content that cannot be written as JSON."""
+        # Bytes are base64 in JSON only, hence the detour.
+        message = types.Content.model_validate_json(json.dumps(content))
+        await self._require_nodes(message)
+        token = nested_in.set(None)
+        try:
+            with recording(self._reporter):
+                events = self._runner.run_async(
+                    user_id=self._user_id, session_id=self._id, new_message=message, run_config=_run_config()
+                )
+                async with aclosing(events):
+                    async for event in events:
+                        report(self._reporter, event)
+        finally:
+            nested_in.reset(token)
+
+    async def _require_nodes(self, message: types.Content) -> None:
+        """Raises ValueError for a response that a workflow would begin again for.
+
+        It goes on by what it noted of its nodes, which the turns of a case do not have.
+        """
+        ids = {part.function_response.id for part in message.parts or [] if part.function_response}
+        if not ids or isinstance(self._runner.agent, BaseAgent):
+            return
+        session = await self._sessions.get_session(
+            app_name=self._app_name, user_id=self._user_id, session_id=self._id
+        )
+        for event in session.events if session else ():
+            if not event.node_info.path and any(call.id in ids for call in event.get_function_calls()):
+                raise ValueError(
+                    "a workflow cannot continue from expected turns. Run the case and continue from "
+                    "its result, or send its turns again"
+                )
+
+    async def state(self) -> Json:
+        """Raises TypeError with the path of a value that cannot be written as JSON."""
+        session = await self._sessions.get_session(
+            app_name=self._app_name,
+            user_id=self._user_id,
+            session_id=self._id,
+            # Its events would be copied.
+            config=GetSessionConfig(num_recent_events=0),
+        )
+        return state_json(session.state) if session else {}
+
+    async def close(self) -> None:
+        await self._sessions.delete_session(
+            app_name=self._app_name, user_id=self._user_id, session_id=self._id
+        )
+
+
+# What OpenTelemetry's own interface stands in with until somebody sets a provider.
+_STAND_INS = ("opentelemetry.trace", "opentelemetry.metrics", "opentelemetry._logs")
+
+
+def _run_config() -> RunConfig:
+    """ADK's own, but for what nobody is told.
+
+    ADK writes every request and response out for OpenTelemetry, an eighth of the time that a turn takes by
+    itself, and then asks whether anybody listens. The older of its two conventions does without.
+    """
+    providers = trace.get_tracer_provider(), metrics.get_meter_provider(), _logs.get_logger_provider()
+    # ADK 2.0 has neither the setting nor the newer convention.
+    if "telemetry" in RunConfig.model_fields and all(
+        type(one).__module__.startswith(_STAND_INS) for one in providers
+    ):
+        return RunConfig(telemetry=_brief())
+    return RunConfig()
+
+
+@functools.cache
+def _brief() -> TelemetryConfig | None:
+    """None for an ADK that has but one of them: it is to drop the older one some day."""
+    from google.adk.telemetry import TelemetryConfig
+
+    try:
+        return TelemetryConfig(genai_semconv_stability_opt_in="stable")
+    except ValueError:
+        return None

@@ -1,0 +1,158 @@
+"""What an ADK agent is made of: the agents below it, their toolsets, and how it describes itself."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from google.adk.agents.base_agent import BaseAgent
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.base_toolset import BaseToolset
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.workflow import BaseNode
+
+from .....core.model.events import Json
+from .....text.values import did_you_mean
+from ....errors import message_of
+from ..base import AgentLoadError, ToolInfo, plain_json
+
+
+def find_agent(root: BaseNode, name: str) -> BaseNode:
+    """The agent of that name at or below `root`, the first one in depth-first order.
+
+    Raises AgentLoadError with the name that was probably meant, else all names.
+    """
+    agents = {agent.name: agent for agent in reversed([root, *agents_below(root)])}
+    if name in agents:
+        return agents[name]
+    hint = did_you_mean(name, agents) or f". Known: {', '.join(agents)}"
+    raise AgentLoadError(f"no agent {name!r}{hint}")
+
+
+def agents_below(root: BaseNode) -> list[BaseAgent]:
+    """The agents that `root` may hand the conversation to, at any depth."""
+    return [node for node in _walk(root, _parts) if isinstance(node, BaseAgent) and node is not root]
+
+
+def _walk(root: BaseNode, parts: Callable[[BaseNode], list[BaseNode]]) -> Iterator[BaseNode]:
+    pending, seen = [root], set[int]()
+    while pending:
+        node = pending.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            pending += reversed(parts(node))
+
+
+def _parts(node: BaseNode) -> list[BaseNode]:
+    graph = getattr(node, "graph", None)
+    return [*getattr(node, "sub_agents", []), *(graph.nodes if graph else [])]
+
+
+def _parts_and_tools(node: BaseNode) -> list[BaseNode]:
+    return _parts(node) + [agent for tool in _tools(node) for agent in _agents_in_tool(tool)]
+
+
+def _tools(node: BaseNode) -> list[Any]:
+    return list(getattr(node, "tools", None) or [])
+
+
+def _agents_in_tool(tool: object) -> list[BaseNode]:
+    candidates = [tool, getattr(tool, "agent", None), getattr(tool, "node", None)]
+    return [candidate for candidate in candidates if isinstance(candidate, BaseNode)]
+
+
+def model_name(root: BaseNode) -> str:
+    """The model of an LlmAgent as text; it may be that of an agent above. "" where there is none."""
+    agent: BaseAgent | None = root if isinstance(root, BaseAgent) else None
+    while agent is not None:
+        if isinstance(agent, LlmAgent) and agent.model:
+            return agent.model if isinstance(agent.model, str) else agent.model.model
+        agent = agent.parent_agent
+    return ""
+
+
+class Toolsets:
+    """The toolsets of a whole tree of agents, opened and closed once, both in the task of the caller."""
+
+    def __init__(self) -> None:
+        self._tools: dict[int, list[BaseTool]] = {}
+        self._closers: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+
+    async def open(self, root: BaseNode) -> list[str]:
+        """Open every toolset at or below `root`, in agents that are tools too; returns what went wrong."""
+        wrong: list[str] = []
+        for node in _walk(root, _parts_and_tools):
+            for toolset in _tools(node):
+                if isinstance(toolset, BaseToolset) and id(toolset) not in self._tools:
+                    wrong += await self._open(toolset, node.name)
+        return wrong
+
+    async def _open(self, toolset: BaseToolset, agent: str) -> list[str]:
+        name = type(toolset).__name__
+        self._closers.append((name, toolset.close))
+        # AgentTool closes the toolsets of its agent after each call, in a task of its own.
+        vars(toolset)["close"] = _stay_open
+        self._tools[id(toolset)] = []
+        try:
+            self._tools[id(toolset)] = await toolset.get_tools_with_prefix()
+        except Exception as error:
+            # The agent runs without these tools, as it does in ADK, and its cases show it.
+            return [
+                f"{name} of agent {agent} could not be opened: {type(error).__name__}: {message_of(error)}"
+            ]
+        wrong: list[str] = []
+        for tool in self._tools[id(toolset)]:
+            for inner in _agents_in_tool(tool):
+                wrong += await self.open(inner)
+        return wrong
+
+    def describe_tools(self, agent: BaseNode) -> tuple[ToolInfo, ...]:
+        return tuple(_describe(tool) for union in _tools(agent) for tool in self._resolve(union))
+
+    def functions(self, agent: BaseNode) -> dict[str, Any]:
+        """The functions of an agent's tools, by the tools' names; of other tools there are none."""
+        unions = [union for union in _tools(agent) if not isinstance(union, BaseToolset)]
+        tools = [tool for union in unions for tool in self._resolve(union)]
+        return {tool.name: tool.func for tool in tools if isinstance(tool, FunctionTool)}
+
+    def _resolve(self, union: Any) -> list[Any]:
+        if isinstance(union, BaseToolset):
+            return self._tools[id(union)]
+        if isinstance(union, (BaseTool, BaseNode)):
+            return [union]
+        return [FunctionTool(func=union)]
+
+    async def close(self) -> None:
+        """An error while closing is written to stderr: the results are in by then."""
+        while self._closers:
+            name, close = self._closers.pop()
+            await close_quietly(name, close)
+
+
+async def close_quietly(name: str, close: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await close()
+    except Exception as error:
+        sys.stderr.write(f"{name} could not be closed: {type(error).__name__}: {message_of(error)}\n")
+
+
+async def _stay_open() -> None:
+    pass
+
+
+def _describe(tool: BaseTool | BaseNode) -> ToolInfo:
+    return ToolInfo(tool.name, tool.description, _parameters(tool) if isinstance(tool, BaseTool) else None)
+
+
+def _parameters(tool: BaseTool) -> Json | None:
+    try:
+        declaration = tool._get_declaration()
+        if declaration and declaration.parameters:
+            return plain_json(declaration.parameters.json_schema)
+        return declaration.parameters_json_schema if declaration else None
+    except Exception:
+        # A tool that cannot be declared is still listed by its name; the first turn says what is wrong.
+        return None

@@ -1,0 +1,101 @@
+"""A past as the events of ADK, without ADK: a server of its takes them as well."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+
+from .....core.conversation.waiting import CONFIRMATION
+from .....core.model.events import Json, Step, is_made_id
+from ..base import call_of, content_of
+
+# What ADK 2.13 itself begins the ids with that it gives to calls, and takes away before a model sees them.
+_UNSENT_ID = "adk-"
+_OF_THE_CALLER = ("invocation_id", "branch", "isolation_scope")
+
+
+def past_events(past: Sequence[Step], root: str, agents: Collection[str]) -> Iterator[Json]:
+    """ADK's events as JSON, in order. Where a case names an author that is none of `agents`, it is `root`."""
+    callers: dict[str, Json] = {}
+    asked = _confirmations(past)
+    for turn, steps in groupby(past, key=lambda step: step.turn):
+        group = list(steps)
+        invocation_id = next((step.invocation_id for step in group if step.invocation_id), f"past-{turn}")
+        # A user who answers an agent with a task of its own is heard by that agent alone.
+        heard_by = next((_of_framework(step) for step in group if step.author != "user"), {})
+        for step in group:
+            data = _event(step, invocation_id)
+            if step.author == "user":
+                data["isolation_scope"] = heard_by.get("isolation_scope")
+                # A response belongs where its call was made.
+                data |= next((callers[one] for one in _call_ids(step) if one in callers), {})
+            elif not step.invocation_id and step.author not in agents:
+                data["author"] = root
+            for one in _call_ids(step) if step.author != "user" else ():
+                callers[one] = {name: data[name] for name in _OF_THE_CALLER if data[name] is not None}
+            if not _of_framework(step).get("actions"):
+                # A turn of a case does not say that its tool asked for a confirmation.
+                requested = {one: asked[one] for one in _call_ids(step) if one in asked}
+                data["actions"]["requested_tool_confirmations"] = requested
+            yield {name: value for name, value in data.items() if value is not None}
+
+
+def _event(step: Step, invocation_id: str) -> Json:
+    framework = _of_framework(step)
+    delta = (step.state or {}) | framework.get("state", {})
+    return {
+        "id": step.id,
+        "author": step.author,
+        "invocation_id": invocation_id,
+        "branch": step.branch or None,
+        "timestamp": step.timestamp or None,
+        "content": _content_with_unsent_ids(step),
+        "usage_metadata": step.usage,
+        "grounding_metadata": step.grounding,
+        "model_version": step.model_version,
+        "long_running_tool_ids": [_unsent(one) for one in step.long_running] or None,
+        "error_code": step.error_code,
+        "error_message": step.error_message,
+        "isolation_scope": framework.get("isolation_scope"),
+        "node_info": framework.get("node_info"),
+        "output": framework.get("output"),
+        "actions": framework.get("actions", {}) | {"state_delta": delta, "transfer_to_agent": step.transfer},
+    }
+
+
+def _confirmations(past: Sequence[Step]) -> dict[str, Json]:
+    """What was asked about each call that is to be confirmed, by the id of that call."""
+    asked: dict[str, Json] = {}
+    for step in past:
+        for part in step.parts:
+            call = part.get("function_call") or {}
+            original = (call.get("args") or {}).get("originalFunctionCall")
+            if call.get("name") == CONFIRMATION and isinstance(original, dict):
+                asked[str(original.get("id"))] = {"hint": ""}
+    return asked
+
+
+def _call_ids(step: Step) -> list[str]:
+    """The ids that the calls and results of a step have in its event."""
+    return [_unsent(call_id) for part in step.parts if (call_id := call_of(part).get("id"))]
+
+
+def _of_framework(step: Step) -> Json:
+    return step.framework or {}
+
+
+def _content_with_unsent_ids(step: Step) -> Json | None:
+    content = content_of(step)
+    return content and content | {"parts": [_with_unsent_id(part) for part in step.parts]}
+
+
+def _with_unsent_id(part: Json) -> Json:
+    call = call_of(part)
+    if not is_made_id(call.get("id") or ""):
+        return part
+    kind = "function_call" if "function_call" in part else "function_response"
+    return part | {kind: call | {"id": _unsent(call["id"])}}
+
+
+def _unsent(call_id: str) -> str:
+    return _UNSENT_ID + call_id if is_made_id(call_id) else call_id

@@ -1,0 +1,1 @@
+"""What the adapters of agent frameworks share: results as JSON, requests and calls through the recorder."""

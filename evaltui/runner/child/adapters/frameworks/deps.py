@@ -1,0 +1,126 @@
+"""What tools get besides their arguments, an object of a class of the agent's own, made of session state."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from .....core.model.events import Json
+from ..base import AgentLoadError, copy_state
+
+
+class Deps:
+    """The dependencies or the context of one conversation: what its framework calls them is `what`.
+
+    `value` is made of the initial state: a dict as it is, a dataclass or a pydantic model by its fields,
+    others without arguments, their attributes then set; None for an agent whose `deps_type` is that of None.
+    Raises AgentLoadError where it cannot be made, or has no place for a key of the state.
+    """
+
+    def __init__(self, deps_type: Any, state: Json, what: str = "deps") -> None:
+        self._what = what
+        self._kind: Any = typing.get_origin(deps_type) or deps_type
+        # Of an agent without dependencies nothing ever changes it.
+        self._given = copy_state(state)
+        self._hints = self._type_hints()
+        self.value: Any = self._made(copy_state(state))
+
+    @property
+    def _is_dict(self) -> bool:
+        # A TypedDict is a class of its own, and its instances are dicts.
+        return self._kind in (Any, object) or (isinstance(self._kind, type) and issubclass(self._kind, dict))
+
+    def _type_hints(self) -> dict[str, Any]:
+        if self._kind in (Any, object, dict, type(None)):
+            return {}
+        try:
+            return typing.get_type_hints(self._kind)
+        except NameError:
+            # Of types that are imported for type checkers only.
+            return dict.fromkeys(getattr(self._kind, "__annotations__", ()), Any)
+
+    def _made(self, state: Json) -> Any:
+        if self._kind is type(None):
+            return None
+        if self._is_dict:
+            return state
+        try:
+            if issubclass(self._kind, BaseModel):
+                if self._kind.model_config.get("extra") != "allow":
+                    self._refuse([key for key in state if key not in self._kind.model_fields])
+                return self._kind.model_validate(state)
+            read = {name: self._read(name, value) for name, value in state.items()}
+            init = self._initial_fields()
+            made = self._kind(**{name: value for name, value in read.items() if name in init})
+            self._refuse([key for key in state if not hasattr(made, key)])
+            for name in read.keys() - init:
+                setattr(made, name, read[name])
+            return made
+        except (TypeError, ValueError) as error:
+            kind = f"{self._what} of type {self._kind.__name__}"
+            raise AgentLoadError(
+                f"{kind} cannot be made from the session state: {error}. Give its fields "
+                "defaults, put them into the initial state, or run the agent in a function "
+                "root_agent(message, session)"
+            ) from error
+
+    def _initial_fields(self) -> set[str]:
+        """Those that it can be made with; the others are set."""
+        if not dataclasses.is_dataclass(self._kind):
+            return set()
+        return {one.name for one in dataclasses.fields(self._kind) if one.init}
+
+    def _refuse(self, unknown: list[str]) -> None:
+        if unknown:
+            raise AgentLoadError(
+                f"the initial state has the key {unknown[0]!r}, which is no field of {self._what} of type "
+                f"{self._kind.__name__}. Remove the key, or add the field"
+            )
+
+    def _read(self, name: str, value: Any) -> Any:
+        try:
+            return TypeAdapter(self._hints.get(name, Any)).validate_python(value)
+        except PydanticSchemaGenerationError:
+            return value
+
+    def lacks(self, state: Json) -> str | None:
+        """The first key of a state that it has no place for; None where it has one for each."""
+        more = self._is_dict or getattr(self._kind, "model_config", {}).get("extra") == "allow"
+        return None if more else next((key for key in state if key not in self._hints), None)
+
+    def state(self) -> Json:
+        """What of it JSON can hold."""
+        if self.value is None:
+            return copy_state(self._given)
+        plain: Json = {}
+        for name, value in self._items():
+            try:
+                plain[str(name)] = to_jsonable_python(value)
+            except (PydanticSerializationError, ValueError):
+                continue
+        return plain
+
+    def _items(self) -> Iterable[tuple[Any, Any]]:
+        if isinstance(self.value, dict):
+            return list(self.value.items())
+        if isinstance(self.value, BaseModel):
+            return list(self.value)
+        if dataclasses.is_dataclass(self.value):
+            return [(one.name, getattr(self.value, one.name, None)) for one in dataclasses.fields(self.value)]
+        return list(vars(self.value).items())
+
+    def apply(self, changed: Json, removed: Iterable[str]) -> None:
+        """Change it as a recorded tool did."""
+        if isinstance(self.value, dict):
+            self.value.update(changed)
+            for name in removed:
+                self.value.pop(name, None)
+        elif self.value is not None:
+            for name, value in changed.items():
+                setattr(self.value, name, self._read(name, value))

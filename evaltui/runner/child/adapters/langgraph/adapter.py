@@ -1,0 +1,210 @@
+"""Drives a graph of LangGraph, those of `langchain.agents` included. Tested with version 1.2."""
+
+from __future__ import annotations
+
+import copy
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib.metadata import version
+from typing import Any
+
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
+from langsmith.run_helpers import tracing_context
+
+from .....core.conversation.waiting import responses_in
+from .....core.model.events import Json, Step
+from ....call_recorder import current_call_recorder
+from ..base import (
+    DEFAULT_USER_ID,
+    AgentInfo,
+    AgentLoadError,
+    AgentSession,
+    Reporter,
+    SessionSpec,
+    ToolInfo,
+    nested_in,
+    recording,
+    source_places,
+    state_after,
+    step_numbers,
+)
+from ..frameworks.deps import Deps
+from ..frameworks.tools import cancelled_in_calls
+from .calls import current_calls, watch_calls
+from .messages import message_of, messages_of
+from .turn import MESSAGES, Told, Turn, state_json
+from .waiting import Waiting
+
+
+class LangGraphAdapter:
+    """The way in for graphs whose state has the key `messages`. Raises AgentLoadError for others."""
+
+    def __init__(self, found: Any) -> None:
+        graph = found.compile() if isinstance(found, StateGraph) else found
+        if not isinstance(graph, Pregel) or MESSAGES not in graph.channels:
+            raise AgentLoadError(
+                f"root_agent is a {type(found).__name__} whose state has no key `messages`. Add it, such as "
+                "with MessagesState, or run the graph in a function root_agent(message, session)"
+            )
+        self._graph = graph
+        watch_calls()
+
+    async def open(self) -> AgentInfo:
+        below = dict(self._graph.get_subgraphs(recurse=True))
+        tools = {name: tool for graph in (*below.values(), self._graph) for name, tool in _tools(graph)}
+        return AgentInfo(
+            name=self._graph.get_name(),
+            framework="langgraph",
+            version=f"langgraph {version('langgraph')}",
+            tools=tuple(_tool_info(tool) for tool in tools.values()),
+            sub_agents=tuple(name.replace("|", "/") for name in below),
+            places=source_places(
+                {name: function for name, tool in tools.items() for function in _code(tool)}
+            ),
+        )
+
+    async def new_session(
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        return LangGraphSession(self._graph, spec, reporter, past)
+
+    async def close(self) -> None: ...
+
+
+def _tools(graph: Any) -> Iterator[tuple[str, Any]]:
+    for node in graph.nodes.values():
+        if isinstance(node.bound, ToolNode):
+            yield from node.bound.tools_by_name.items()
+
+
+def _tool_info(tool: Any) -> ToolInfo:
+    schema = tool.tool_call_schema
+    return ToolInfo(
+        tool.name, tool.description, schema if isinstance(schema, dict) else schema.model_json_schema()
+    )
+
+
+def _code(tool: Any) -> Iterator[Any]:
+    for name in ("func", "coroutine"):
+        if (function := getattr(tool, name, None)) is not None:
+            yield function
+
+
+def _without_traces() -> AbstractContextManager[object]:
+    """A replay needs no network, also where LangSmith's variables ask for traces."""
+    recorder = current_call_recorder.get()
+    replays = recorder is not None and recorder.modes.models == "replay"
+    return tracing_context(enabled=False) if replays else nullcontext()
+
+
+class _InMemory:
+    """Keeps values as they are, where others write them: a state may hold what nothing can write."""
+
+    def __init__(self) -> None:
+        self._values: list[Any] = []
+
+    def dumps_typed(self, value: Any) -> tuple[str, bytes]:
+        # Of a checkpoint, its channels are kept one by one; its own members are changed later on.
+        is_checkpoint = isinstance(value, dict) and "channel_versions" in value
+        self._values.append(copy.deepcopy(value) if is_checkpoint else value)
+        return "object", str(len(self._values) - 1).encode()
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        return self._values[int(data[1])]
+
+
+class LangGraphSession:
+    """One conversation: a thread of the graph in a memory of its own, whatever checkpointer the graph has."""
+
+    def __init__(self, graph: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
+        self._graph = graph.copy({"checkpointer": InMemorySaver(serde=_InMemory())})
+        self._reporter = reporter
+        state = state_after(spec.state, past)
+        kind = getattr(graph, "context_schema", None)
+        self._given = {key: value for key, value in state.items() if key not in graph.channels}
+        self._context = Deps(type(None) if kind is None else kind, self._given, "context")
+        if (unknown := self._context.lacks(self._given)) is not None:
+            raise ValueError(
+                f"the initial state has the key {unknown!r}, which neither the state of the graph nor its "
+                "context has. Remove it, or add it to one of them"
+            )
+        self._input = {key: value for key, value in state.items() if key in graph.channels}
+        self._input[MESSAGES] = [*(self._input.get(MESSAGES) or []), *messages_of(past)]
+        self._begun = False
+        self._step_numbers = step_numbers(past)
+        self._config = {
+            "configurable": {
+                "thread_id": spec.session_id or uuid.uuid4().hex,
+                "user_id": spec.user_id or DEFAULT_USER_ID,
+            }
+        }
+        self._waiting = Waiting()
+        self._told = Told()
+
+    async def send(self, content: Json) -> None:
+        """Raises what the graph raises, and ValueError for a response to what it did not ask here."""
+        responses = responses_in(content)
+        if unknown := [one for one in responses if str(one.get("id")) not in self._waiting.pending]:
+            call = unknown[0].get("name")
+            raise ValueError(
+                f"a graph cannot continue from a past where it waits for a response to {call}: its "
+                "checkpoint is not part of the past. Send its turns again"
+            )
+        asked = self._waiting.answered(responses)
+        message = message_of(content)
+        before = await self._values()
+        turn = Turn(self._reporter, self._step_numbers, self._graph.get_name(), before, self._told)
+        if asked is None and message is None:
+            # The graph goes on when each request has its response; until then, the others are made again.
+            turn.report_requests(self._waiting.requests())
+            return
+        tokens = current_calls.set(turn.calls), nested_in.set(None)
+        try:
+            with recording(self._reporter), cancelled_in_calls(), _without_traces():
+                await self._run(turn, self._next(asked, message))
+        finally:
+            current_calls.reset(tokens[0])
+            nested_in.reset(tokens[1])
+        self._waiting = Waiting.of(await self._graph.aget_state(self._config))
+        if requests := self._waiting.requests():
+            turn.report_requests(requests)
+
+    def _next(self, asked: Any, message: Any) -> Any:
+        """What the graph is to go on with."""
+        said = [] if message is None else [message]
+        if asked is not None:
+            return asked.command({MESSAGES: said} if said else None)
+        first = {} if self._begun else self._input
+        self._begun = True
+        return {**first, MESSAGES: [*first.get(MESSAGES, []), *said]}
+
+    async def _run(self, turn: Turn, given: Any) -> None:
+        stream = self._graph.astream(
+            given,
+            self._config,
+            context=self._context.value,
+            stream_mode=["updates", "values"],
+            subgraphs=True,
+        )
+        turn.begin(given)
+        async for place, mode, chunk in stream:
+            if mode == "updates":
+                turn.on_update(place, chunk)
+            elif not place:
+                turn.on_values(chunk)
+        turn.end()
+
+    async def _values(self) -> Json:
+        if not self._begun:
+            return self._input
+        values: Json = (await self._graph.aget_state(self._config)).values
+        return values
+
+    async def state(self) -> Json:
+        return self._given | state_json(await self._values())
+
+    async def close(self) -> None: ...

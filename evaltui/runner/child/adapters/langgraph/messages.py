@@ -1,0 +1,191 @@
+"""LangChain's messages, of which the states of LangGraph's graphs are made, as genai contents, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from pydantic import TypeAdapter
+
+from .....core.conversation.waiting import REQUESTS
+from .....core.model.events import Json, Step
+from ..base import call_of, content_of
+from ..frameworks.models import Described, usage_of
+from ..frameworks.tools import response_of, result_of
+
+_MESSAGE: TypeAdapter[Any] = TypeAdapter(AnyMessage)
+
+
+def content_of_message(message: Any) -> Json | None:
+    """The content of a message; None for a system message, and for one that says nothing."""
+    if message.type == "tool":
+        return {"role": "user", "parts": [result_part(message)]}
+    if message.type in ("ai", "AIMessageChunk"):
+        parts = [*_said(message), *_calls(message)]
+        return {"role": "model", "parts": parts} if parts else None
+    if message.type in ("system", "remove"):
+        return None
+    parts = list(_said(message))
+    return {"role": "user", "parts": parts} if parts else None
+
+
+def instruction_of(messages: Sequence[Any]) -> str:
+    """The system messages of a request, in one text."""
+    return "\n\n".join(message.text for message in messages if message.type == "system")
+
+
+def _said(message: Any) -> Iterator[Json]:
+    for block in message.content_blocks:
+        kind = block.get("type")
+        if kind == "text" and block.get("text"):
+            yield {"text": block["text"]}
+        elif kind == "reasoning" and block.get("reasoning"):
+            yield {"text": block["reasoning"], "thought": True}
+        elif block.get("base64"):
+            yield {"inline_data": {"mime_type": block.get("mime_type") or "", "data": block["base64"]}}
+        elif block.get("url"):
+            kind = {"mime_type": block["mime_type"]} if block.get("mime_type") else {}
+            yield {"file_data": {"file_uri": block["url"], **kind}}
+
+
+def _calls(message: Any) -> Iterator[Json]:
+    for call in message.tool_calls:
+        yield {"function_call": {"id": call["id"] or "", "name": call["name"], "args": call["args"]}}
+    for call in message.invalid_tool_calls:
+        args = {"INVALID_JSON": call.get("args")}
+        yield {"function_call": {"id": call["id"] or "", "name": call["name"] or "", "args": args}}
+
+
+def result_part(message: Any) -> Json:
+    """What a tool returned, as a function response; what went wrong is its `error`."""
+    response = response_of_content(message.content)
+    if message.status == "error":
+        response = {"error": response.get("result", response)}
+    name = message.name or ""
+    return {"function_response": {"id": message.tool_call_id, "name": name, "response": response}}
+
+
+def response_of_content(content: Any) -> Json:
+    """The content of a tool's message as a response: an object that is written as JSON is that object."""
+    if isinstance(content, str) and content[:1] in ("{", "["):
+        try:
+            return response_of(json.loads(content))
+        except ValueError:
+            return {"result": content}
+    return response_of(content)
+
+
+def content_of_response(response: Any) -> str:
+    """The other way round, as LangChain writes it; `response_of_content` of it is the same again."""
+    result = result_of(response)
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+
+def described(result: Any) -> Described:
+    """A `ChatResult` as its event has it."""
+    message = result.generations[0].message
+    metadata, usage = message.response_metadata, message.usage_metadata or {}
+    known = {
+        "model_version": metadata.get("model_name") or metadata.get("model"),
+        "finish_reason": metadata.get("finish_reason") or metadata.get("stop_reason"),
+    }
+    return Described(
+        content_of_message(message),
+        usage_of_message(usage),
+        {name: value for name, value in known.items() if value},
+    )
+
+
+def usage_of_message(usage: Any) -> Json | None:
+    """LangChain's usage metadata as genai's."""
+    given = usage or {}
+    return usage_of(
+        prompt=given.get("input_tokens") or 0,
+        output=given.get("output_tokens") or 0,
+        cached=(given.get("input_token_details") or {}).get("cache_read") or 0,
+        thoughts=(given.get("output_token_details") or {}).get("reasoning") or 0,
+    )
+
+
+def message_to_json(message: Any) -> Json:
+    data: Json = message.model_dump(mode="json", exclude_none=True)
+    # Random, and no model is sent it.
+    data.pop("id", None)
+    return {key: value for key, value in data.items() if value not in ({}, [])}
+
+
+def message_from_json(data: Json) -> Any:
+    """Raises pydantic's error for a message of another version."""
+    return _MESSAGE.validate_python(data)
+
+
+def message_of(content: Json) -> Any:
+    """What a user says, as a message; None where it only responds to calls."""
+    parts = [part for part in content.get("parts") or [] if "function_response" not in part]
+    if len(parts) == 1 and "text" in parts[0]:
+        return HumanMessage(parts[0]["text"])
+    blocks = [block for part in parts if (block := _block(part)) is not None]
+    return HumanMessage(blocks) if blocks else None
+
+
+def _block(part: Json) -> Any:
+    data = part.get("inline_data") or part.get("file_data")
+    if data is None:
+        return {"type": "text", "text": part["text"]} if part.get("text") else None
+    mime = data.get("mime_type") or ""
+    kind = mime.partition("/")[0]
+    block = {"type": kind if kind in ("image", "audio", "video") else "file"} | (
+        {"mime_type": mime} if mime else {}
+    )
+    return block | ({"base64": data["data"]} if "data" in data else {"url": data["file_uri"]})
+
+
+def messages_of(past: Sequence[Step]) -> list[Any]:
+    """The messages of a conversation that begins at the end of `past`, without thoughts and requests to a
+    person; models refuse calls without results, so that these are left out."""
+    ended = {_place(step, part) for step in past for part in step.parts if "function_response" in part}
+    made = {_place(step, part) for step in past for part in step.parts if "function_call" in part}
+    messages: list[Any] = []
+    for step in past:
+        content = content_of(step)
+        if content is None:
+            continue
+        paired = made & ended
+        parts = [
+            part
+            for part in step.parts
+            if not part.get("thought")
+            and (not (call := call_of(part)) or call.get("name") not in REQUESTS)
+            and (not call or _place(step, part) in paired)
+        ]
+        messages += _past_messages(content["role"], parts)
+    return messages
+
+
+def _place(step: Step, part: Json) -> tuple[int | None, str | None]:
+    return step.turn, call_of(part).get("id")
+
+
+def _past_messages(role: str, parts: Sequence[Json]) -> Iterator[Any]:
+    for part in parts:
+        if result := part.get("function_response"):
+            response = result.get("response")
+            failed = isinstance(response, dict) and response.keys() == {"error"}
+            yield ToolMessage(
+                content_of_response(response["error"] if failed else response),
+                name=result["name"],
+                tool_call_id=result["id"],
+                status="error" if failed else "success",
+            )
+    others = [part for part in parts if "function_response" not in part]
+    if role == "user" and others:
+        if (message := message_of({"parts": others})) is not None:
+            yield message
+    elif others:
+        text = "".join(part["text"] for part in others if part.get("text"))
+        calls = [part["function_call"] for part in others if "function_call" in part]
+        tool_calls = [{"name": one["name"], "args": one.get("args") or {}, "id": one["id"]} for one in calls]
+        if text or tool_calls:
+            yield AIMessage(text, tool_calls=tool_calls)

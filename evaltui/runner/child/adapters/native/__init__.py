@@ -1,0 +1,1 @@
+"""The way in for our own small agent."""

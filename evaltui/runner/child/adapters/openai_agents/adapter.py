@@ -1,0 +1,271 @@
+"""Drives an agent of the OpenAI Agents SDK. Source of all that is said of it: version 0.24."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState
+from agents.models import get_default_model
+from agents.tracing.processors import default_exporter
+
+from .....core.conversation.waiting import CONFIRMATION
+from .....core.model.events import Json, Step
+from ....errors import message_of
+from ..base import (
+    AgentInfo,
+    AgentLoadError,
+    AgentSession,
+    Reporter,
+    SessionSpec,
+    ToolInfo,
+    call_of,
+    nested_in,
+    recording,
+    source_places,
+    state_after,
+)
+from ..frameworks.deps import Deps
+from ..frameworks.tools import cancelled_in_calls
+from .items import arguments_of, input_message, past_items, with_results
+from .log import ConversationLog, current_log
+from .models import RecordedProvider, model_name, watch_models
+from .runs import RunWatch, watch_runs
+from .tools import (
+    agents_below,
+    context_type,
+    describe_tools,
+    functions_of,
+    report_error,
+    tool_info,
+    watch_tool,
+)
+
+
+class OpenAIAgentsAdapter:
+    """The way in for an `agents.Agent`; `agent_name` begins with the agent of that name below it.
+
+    Raises AgentLoadError where there is none.
+    """
+
+    def __init__(self, agent: Agent[Any], agent_name: str | None = None) -> None:
+        self._agents = {one.name: one for one in (*reversed(agents_below(agent)), agent)}
+        if agent_name is not None and agent_name not in self._agents:
+            known = ", ".join(sorted(self._agents))
+            raise AgentLoadError(f"--agent {agent_name}: no such agent; there are {known}")
+        self._root = agent if agent_name is None else self._agents[agent_name]
+        functions = functions_of([self._root, *self._agents.values()])
+        self._places = source_places(functions)
+        self._context_type = context_type(agent, functions.values())
+        for one in self._agents.values():
+            for tool in one.tools:
+                watch_tool(tool)
+        self._servers: Any = None
+        # Of all conversations, so that they share connections.
+        self._provider = RecordedProvider()
+        self._config = RunConfig(model_provider=self._provider, tool_error_formatter=report_error)
+        watch_models()
+        watch_runs()
+        _keep_traces_here()
+
+    async def open(self) -> AgentInfo:
+        """Connects the MCP servers that are not, as long as the host lives."""
+        notes = await self._connect()
+        declared = [*describe_tools(self._root), *await self._tools_of_servers(notes)]
+        model = self._root.model
+        return AgentInfo(
+            name=self._root.name,
+            framework="openai-agents",
+            model=model_name(get_default_model() if model is None else model),
+            tools=tuple(declared),
+            sub_agents=tuple(one.name for one in agents_below(self._root)),
+            notes=tuple(notes),
+            places=self._places,
+        )
+
+    async def _connect(self) -> list[str]:
+        """What could not be connected, a sentence each: runs that need such a server fail."""
+        servers = [server for one in self._agents.values() for server in one.mcp_servers]
+        waiting = [server for server in servers if getattr(server, "session", None) is None]
+        if not waiting:
+            return []
+        from agents.mcp import MCPServerManager
+
+        self._servers = MCPServerManager(waiting)
+        await self._servers.__aenter__()
+        errors = self._servers.errors.items()
+        return [f"MCP server {one.name} could not be connected: {message_of(error)}" for one, error in errors]
+
+    async def _tools_of_servers(self, notes: list[str]) -> list[ToolInfo]:
+        if not self._root.mcp_servers or notes:
+            return []
+        try:
+            tools = await self._root.get_mcp_tools(RunContextWrapper(None))
+        except Exception as error:
+            # Each run asks for them again, and its case shows it.
+            notes.append(f"tools of MCP servers are not known: {type(error).__name__}: {message_of(error)}")
+            return []
+        return [tool_info(tool) for tool in tools]
+
+    async def new_session(
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        """Raises AgentLoadError where the session state makes no context for the agent."""
+        context = Deps(self._context_type, state_after(spec.state, past), "context")
+        return OpenAIAgentsSession(self._root, self._agents, self._config, context, reporter, past)
+
+    async def close(self) -> None:
+        if self._servers is not None:
+            await self._servers.__aexit__(None, None, None)
+        await self._provider.aclose()
+
+
+def _keep_traces_here() -> None:
+    """Traces of evaluated conversations do not go to OpenAI; what the user's own processors do with them
+    stays as it is."""
+    exporter: Any = default_exporter()
+    exporter.export = lambda items: None
+
+
+class OpenAIAgentsSession:
+    """One conversation: its history, the agent that has the next turn, and the calls that wait."""
+
+    def __init__(
+        self,
+        root: Agent[Any],
+        agents: dict[str, Agent[Any]],
+        config: RunConfig,
+        context: Deps,
+        reporter: Reporter,
+        past: Sequence[Step],
+    ) -> None:
+        self._root = root
+        self._context = context
+        self._reporter = reporter
+        self._log = ConversationLog(reporter, context, past)
+        self._config = config
+        self._history = past_items(past)
+        transfers = [agents[step.transfer] for step in past if step.transfer in agents]
+        self._agent = transfers[-1] if transfers else root
+        self._state: RunState[Any] | None = None
+        self._requested = {call_of(part).get("id") for step in past for part in step.parts}
+        # What a run that waited was written down as, in the past that this conversation continues from.
+        self._stored = next((kept for step in reversed(past) if (kept := _stored_state(step))), None)
+
+    async def send(self, content: Json) -> None:
+        """Raises what the agent raises; but for the state, the turn is then forgotten."""
+        with recording(self._reporter), self._logged(), cancelled_in_calls():
+            given = await self._input(content)
+            watch = RunWatch(self._log, is_root=True)
+            self._log.ended_with_text = False
+            try:
+                result = await Runner.run(
+                    self._agent, given, context=self._context.value, hooks=watch, run_config=self._config
+                )
+            except asyncio.CancelledError:
+                # The SDK has cancelled the calls that are running, but does not wait for them.
+                await asyncio.sleep(0)
+                raise
+            watch.report_outputs(one.raw_item for one in result.new_items)
+            self._agent = result.last_agent
+            self._history = result.to_input_list()
+            self._state, self._stored = result.to_state() if result.interruptions else None, None
+            self._report_end(result)
+
+    async def state(self) -> Json:
+        return self._context.state()
+
+    async def close(self) -> None: ...
+
+    @contextmanager
+    def _logged(self) -> Iterator[None]:
+        tokens = current_log.set(self._log), nested_in.set(None)
+        try:
+            yield
+        finally:
+            current_log.reset(tokens[0])
+            nested_in.reset(tokens[1])
+
+    async def _input(self, content: Json) -> Any:
+        """What the next run gets: the history and a message, or the run that waits with its decisions."""
+        responses = [one for part in content.get("parts") or [] if (one := part.get("function_response"))]
+        if not responses:
+            return [*with_results(self._history), input_message(content)]
+        state = self._state
+        if state is None and self._stored is not None:
+            state = await RunState.from_json(self._root, self._stored)
+        if state is None:
+            raise ValueError(
+                "no run of the agent waits for this response: a conversation continues from expected turns "
+                "or after another message without it. Run the case and continue from its result, or send "
+                "its turns again"
+            )
+        waiting = {_request_id(one): one for one in state.get_interruptions()}
+        for response in responses:
+            if (item := waiting.get(str(response.get("id")))) is not None:
+                _decide(state, item, response.get("response") or {})
+        return state
+
+    def _report_end(self, result: Any) -> None:
+        agent = result.last_agent.name
+        if result.interruptions:
+            self._report_requests(result.interruptions)
+        elif result.final_output is not None and not self._log.ended_with_text:
+            # The result of a tool may be the response, unseen by a model.
+            content = {"role": "model", "parts": [{"text": str(result.final_output)}]}
+            self._log.report(agent, content, final=True)
+        self._log.report_late_changes(agent)
+
+    def _report_requests(self, waiting: Sequence[Any]) -> None:
+        """Calls that wait for an approval are requests for a confirmation, as in ADK.
+
+        Those of earlier turns that still wait are not requested again.
+        """
+        assert self._state is not None
+        new = [one for one in waiting if _request_id(one) not in self._requested]
+        parts = [{"function_call": _request(one, self._log)} for one in new]
+        ids = tuple(map(_request_id, new))
+        self._requested.update(ids)
+        self._log.report(
+            waiting[0].agent.name,
+            {"role": "model", "parts": parts} if parts else None,
+            long_running=ids,
+            framework=_written(self._state),
+        )
+
+
+def _request_id(item: Any) -> str:
+    return f"confirm-{item.call_id}"
+
+
+def _request(item: Any, log: ConversationLog) -> Json:
+    call = {"id": log.event_id(item.call_id), "name": item.name, "args": arguments_of(item.arguments)}
+    asked = {"hint": f"Approve {item.name}?", "confirmed": False}
+    args = {"originalFunctionCall": call, "toolConfirmation": asked}
+    return {"id": _request_id(item), "name": CONFIRMATION, "args": args}
+
+
+def _decide(state: RunState[Any], item: Any, response: Json) -> None:
+    """A rejection may have a reason for the model, `{"confirmed": false, "payload": "too expensive"}`."""
+    if response.get("confirmed") is True:
+        state.approve(item)
+        return
+    reason = response.get("payload")
+    shown = reason if isinstance(reason, str) else json.dumps(reason)
+    state.reject(item, rejection_message=None if reason is None else shown)
+
+
+def _written(state: RunState[Any]) -> Json | None:
+    """What another session goes on from; None where the SDK cannot write the run: this one still can."""
+    try:
+        return {"run_state": state.to_json(context_serializer=lambda _: {})}
+    except Exception:
+        return None
+
+
+def _stored_state(step: Step) -> Json | None:
+    stored: Json | None = (step.framework or {}).get("run_state")
+    return stored

@@ -1,0 +1,220 @@
+"""Items of OpenAI's Responses API, which the Agents SDK works with, as genai contents and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from .....core.model.events import Json, Step
+from ..base import call_of
+from ..frameworks.tools import response_of
+
+# Fields of a call that a service of OpenAI made by itself: what came of it stands in the call, too.
+_RESULT_FIELDS = ("output", "outputs", "result", "results", "error", "status")
+
+
+def item_json(item: Any) -> Json:
+    """An item of any kind as JSON."""
+    if isinstance(item, BaseModel):
+        written: Json = item.model_dump(mode="json", exclude_unset=True)
+        return written
+    return dict(item)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parts that belong together: what a model said and called, or the results of calls."""
+
+    parts: list[Json]
+    are_results: bool = False
+
+    @property
+    def content(self) -> Json:
+        return {"role": "user" if self.are_results else "model", "parts": self.parts}
+
+
+def groups_of(items: Sequence[Json]) -> list[Group]:
+    """What the output of a model holds, in order."""
+    groups: list[Group] = []
+    said: list[Json] = []
+    for item in items:
+        said += _said(item)
+        if (result := _own_result(item)) is not None:
+            groups += [Group(said), Group([result], are_results=True)]
+            said = []
+    return [*groups, Group(said)] if said or not groups else groups
+
+
+def contents_of(items: str | Sequence[Any]) -> list[Json]:
+    """Input of a model as genai contents."""
+    if isinstance(items, str):
+        return [{"role": "user", "parts": [{"text": items}]}]
+    contents: list[Json] = []
+    for item in map(item_json, items):
+        if _is_message(item) and item.get("role") != "assistant":
+            contents.append({"role": str(item.get("role")), "parts": list(_message_parts(item))})
+        elif is_output(item):
+            contents.append(Group([result_part(item, tool_of(item))], are_results=True).content)
+        else:
+            contents += [group.content for group in groups_of([item])]
+    return contents
+
+
+def _is_message(item: Json) -> bool:
+    return str(item.get("type", "message")) == "message"
+
+
+def _said(item: Json) -> list[Json]:
+    """The parts of an item that a model made."""
+    if _is_message(item):
+        return list(_message_parts(item))
+    kind = str(item["type"])
+    if kind == "reasoning":
+        texts = [*(item.get("summary") or ()), *(item.get("content") or ())]
+        return [{"text": one["text"], "thought": True} for one in texts if one.get("text")]
+    if kind in ("function_call", "mcp_call"):
+        return [_call(item, str(item.get("name")), arguments_of(item.get("arguments")))]
+    if kind == "custom_tool_call":
+        return [_call(item, str(item.get("name")), {"input": item.get("input")})]
+    if kind.endswith("_call"):
+        unsaid = ("type", "id", "call_id", *_RESULT_FIELDS)
+        args = {name: value for name, value in item.items() if name not in unsaid}
+        return [_call(item, tool_of(item), args)]
+    return [{"openai_item": item}]
+
+
+def _message_parts(item: Json) -> Iterator[Json]:
+    content = item.get("content")
+    if isinstance(content, str):
+        yield {"text": content}
+        return
+    for part in content or ():
+        text = part.get("text") or part.get("refusal")
+        yield {"text": text} if isinstance(text, str) else {"openai_item": dict(part)}
+
+
+def arguments_of(arguments: Any) -> Json:
+    """The arguments of a call, which a model writes as JSON; what is no object is `{"arguments": …}`."""
+    try:
+        read = json.loads(arguments or "{}") if isinstance(arguments, str | None) else arguments
+    except ValueError:
+        read = arguments
+    return dict(read) if isinstance(read, Mapping) else {"arguments": read}
+
+
+def call_id_of(item: Json) -> str:
+    return str(item.get("call_id") or item.get("id") or "")
+
+
+def tool_of(item: Json) -> str:
+    """The name of the tool that an item is a call of, or the result of one; where the item does not tell,
+    the kind of the tool."""
+    kind = str(item.get("type")).removesuffix("_output").removesuffix("_call")
+    return str(item.get("name") or kind)
+
+
+def _call(item: Json, name: str, args: Json) -> Json:
+    return {"function_call": {"id": call_id_of(item), "name": name, "args": args}}
+
+
+def _own_result(item: Json) -> Json | None:
+    """The result that stands in a call, of a tool that OpenAI runs; None for anything else."""
+    kind = str(item.get("type", "message"))
+    if not kind.endswith("_call") or kind == "function_call" or "call_id" in item:
+        return None
+    result = {name: item[name] for name in _RESULT_FIELDS if item.get(name) is not None}
+    return {"function_response": {"id": call_id_of(item), "name": tool_of(item), "response": result}}
+
+
+def is_output(item: Json) -> bool:
+    """Whether an item is the result of a call."""
+    return str(item.get("type")).endswith("_output") and "call_id" in item
+
+
+def result_part(item: Json, name: str) -> Json:
+    """The result of a call of the tool `name`."""
+    others = {key: value for key, value in item.items() if key not in ("type", "id", "call_id", "status")}
+    response = response_of(others["output"] if others.keys() == {"output"} else others)
+    return {"function_response": {"id": call_id_of(item), "name": name, "response": response}}
+
+
+def input_message(content: Json) -> Json:
+    """A message of the user. Raises ValueError for a part that OpenAI has no input of."""
+    parts = content.get("parts") or []
+    if all(part.keys() == {"text"} for part in parts):
+        return {"role": "user", "content": "\n".join(part["text"] for part in parts)}
+    return {"role": "user", "content": [_input_part(part) for part in parts]}
+
+
+def _input_part(part: Json) -> Json:
+    if "text" in part:
+        return {"type": "input_text", "text": part["text"]}
+    if blob := part.get("inline_data"):
+        kind = str(blob.get("mime_type") or "application/octet-stream")
+        # genai writes bytes as URL-safe base64.
+        url = f"data:{kind};base64,{str(blob.get('data')).replace('-', '+').replace('_', '/')}"
+        if kind.startswith("image/"):
+            return {"type": "input_image", "image_url": url, "detail": "auto"}
+        name = str(blob.get("display_name") or f"file.{kind.rpartition('/')[2]}")
+        return {"type": "input_file", "filename": name, "file_data": url}
+    if file := part.get("file_data"):
+        url = str(file.get("file_uri"))
+        if str(file.get("mime_type")).startswith("image/"):
+            return {"type": "input_image", "image_url": url, "detail": "auto"}
+        return {"type": "input_file", "file_url": url}
+    kinds = ", ".join(part) or "nothing"
+    raise ValueError(f"the message has a part with {kinds}; an OpenAI model takes texts, images and files")
+
+
+def past_items(past: Sequence[Step]) -> list[Json]:
+    """The history that a conversation continues from. Calls without results and results without calls are
+    left out, since a model refuses them."""
+    items: list[Json] = []
+    for step in past:
+        if kept := (step.framework or {}).get("items"):
+            items += kept
+        elif step.author == "user":
+            if any("function_response" not in part for part in step.parts):
+                items.append(input_message(step.content or {}))
+        else:
+            items += filter(None, map(_past_item, step.parts))
+    return with_results(items)
+
+
+def _past_item(part: Json) -> Json | None:
+    call = call_of(part)
+    if "function_call" in part:
+        arguments = json.dumps(call.get("args") or {})
+        return {
+            "type": "function_call",
+            "call_id": call.get("id"),
+            "name": call.get("name"),
+            "arguments": arguments,
+        }
+    if "function_response" in part:
+        return {"type": "function_call_output", "call_id": call.get("id"), "output": output_text(call)}
+    if part.get("text") and not part.get("thought"):
+        return {"role": "assistant", "content": part["text"]}
+    return None
+
+
+def output_text(response: Json) -> str:
+    """A function response as the SDK shows the result to a model."""
+    given = response.get("response")
+    return str(given["result"] if isinstance(given, dict) and given.keys() == {"result"} else given)
+
+
+def with_results(items: Sequence[Json]) -> list[Json]:
+    """Items without the calls that have no result, and without results that have no call."""
+    calls = {item["call_id"] for item in items if "call_id" in item and not is_output(item)}
+    outputs = {item["call_id"] for item in items if is_output(item)}
+    return [item for item in items if "call_id" not in item or item["call_id"] in calls & outputs]
+
+
+def is_plain(items: Sequence[Json]) -> bool:
+    """Whether items can be made again from the parts that they are shown as."""
+    return all(_is_message(item) or item["type"] == "function_call" for item in items)

@@ -1,0 +1,317 @@
+"""Every request to a model and its response, seen at the SDK's own `Model` interface.
+
+`get_response` and `stream_response` are wrapped on each class of model: agents that are tools, guardrails
+that ask an agent, and runs inside of tools go through them, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from agents import FunctionTool, Handoff, ModelResponse, MultiProvider, Usage
+from agents.models import get_default_model
+from agents.models.interface import Model
+from openai.types.responses import Response, ResponseCompletedEvent, ResponseOutputItem
+from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
+
+from .....core.model.events import Json
+from .....core.recordings.entry import JsonRequest
+from ....call_recorder import NotRecordedError, current_call_recorder
+from ..frameworks.models import Described, ResponseFormat, ask_model, usage_of
+from .items import arguments_of, call_id_of, contents_of, groups_of, item_json, tool_of
+
+_OUTPUT: TypeAdapter[Any] = TypeAdapter(ResponseOutputItem)
+_USAGE: TypeAdapter[Usage] = TypeAdapter(Usage)
+# How a request is sent, not what is asked; in headers there may be keys.
+_UNASKED = ("extra_headers", "extra_query", "metadata", "preserve_raw_usage", "retry", "store", "timeout")
+
+
+class Run(Protocol):
+    """A run of agents, of which one at a time asks its model."""
+
+    agent: str
+    """The name of that agent."""
+
+
+# The run that the current task works for.
+asking_run: ContextVar[Run | None] = ContextVar("evaltui_agents_run", default=None)
+# The model and input of the request that is running: a subclass calls its parent's method, and a model may
+# hand the same input on to another; both are one request.
+_running: ContextVar[tuple[Model, object] | None] = ContextVar("evaltui_model_call", default=None)
+
+
+@functools.cache
+def watch_models() -> None:
+    """From now on, what any model is asked and answers is reported; classes defined later included."""
+    base: Any = Model
+    for model in set(_subclasses(base)):
+        _wrap(model)
+
+    def wrap_when_defined(cls: type, /, **kwargs: Any) -> None:
+        super(base, cls).__init_subclass__(**kwargs)
+        _wrap(cls)
+
+    base.__init_subclass__ = classmethod(wrap_when_defined)
+
+
+def _subclasses(model: type[Any]) -> Iterator[type[Any]]:
+    for subclass in model.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+def _wrap(model: type[Any]) -> None:
+    own: dict[str, Any] = dict(vars(model))
+    if inspect.isfunction(own.get("get_response")):
+        model.get_response = _watched(own["get_response"])
+    if inspect.isfunction(own.get("stream_response")):
+        model.stream_response = _watched_stream(own["stream_response"])
+
+
+def _watched(get_response: Callable[..., Awaitable[ModelResponse]]) -> Callable[..., Any]:
+    @functools.wraps(get_response)
+    async def watched(self: Model, *args: Any, **kwargs: Any) -> ModelResponse:
+        asked = _arguments(Model.get_response, self, *args, **kwargs)
+        if _is_same_request(self, asked.get("input")):
+            return await get_response(self, *args, **kwargs)
+
+        async def ask() -> ModelResponse:
+            with _request(self, asked.get("input")):
+                return await get_response(self, *args, **kwargs)
+
+        return await _asked(model_name(self), asked, ask)
+
+    return watched
+
+
+async def _asked(
+    model: str, asked: dict[str, Any], ask: Callable[[], Awaitable[ModelResponse]]
+) -> ModelResponse:
+    run, request = asking_run.get(), functools.partial(_json_request, model, asked)
+    return await ask_model(model, run.agent if run else "", request, ask, _FORM)
+
+
+class _UnfinishedStreamError(Exception):
+    """A stream has ended without a completed response."""
+
+
+def _watched_stream(stream_response: Callable[..., AsyncIterator[Any]]) -> Callable[..., Any]:
+    @functools.wraps(stream_response)
+    async def watched(self: Model, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        asked = _arguments(Model.stream_response, self, *args, **kwargs)
+        if _is_same_request(self, asked.get("input")):
+            async for event in stream_response(self, *args, **kwargs):
+                yield event
+            return
+        # A stream is passed on when it has ended: the last event alone has the whole response.
+        events: list[Any] = []
+
+        async def ask() -> ModelResponse:
+            with _request(self, asked.get("input")):
+                events.extend([event async for event in stream_response(self, *args, **kwargs)])
+            return _streamed(events)
+
+        name = model_name(self)
+        try:
+            response = await _asked(name, asked, ask)
+            events = events or [_completed(name, response)]
+        except _UnfinishedStreamError:
+            # Who reads the stream knows what its last event means.
+            pass
+        for event in events:
+            yield event
+
+    return watched
+
+
+def _arguments(method: Callable[..., Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+    """Arguments by name; `{}` where a model has others than the SDK's interface: nobody can tell them."""
+    try:
+        return inspect.signature(method).bind_partial(*args, **kwargs).arguments
+    except TypeError:
+        return {}
+
+
+def _is_same_request(model: Model, given: object) -> bool:
+    outer = _running.get()
+    return outer is not None and (outer[0] is model or (given is not None and outer[1] is given))
+
+
+@contextmanager
+def _request(model: Model, given: object) -> Iterator[None]:
+    token = _running.set((model, given))
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+def model_name(model: object) -> str:
+    """The name that a model goes by at its provider, else that of its class."""
+    name = model if isinstance(model, str) else getattr(model, "model", None)
+    return name if isinstance(name, str) and name else type(model).__name__
+
+
+def _json_request(model: str, asked: dict[str, Any]) -> JsonRequest:
+    settings = to_jsonable_python(asked["model_settings"], fallback=str)
+    # The SDK makes this one up for each run.
+    extra = {key: one for key, one in (settings.get("extra_args") or {}).items() if key != "prompt_cache_key"}
+    schema = asked["output_schema"]
+    config = {
+        **{name: value for name, value in settings.items() if name not in _UNASKED},
+        "extra_args": extra or None,
+        "response_json_schema": None if schema is None or schema.is_plain_text() else schema.json_schema(),
+        "previous_response_id": asked.get("previous_response_id"),
+        "conversation_id": asked.get("conversation_id"),
+        "prompt": to_jsonable_python(asked.get("prompt"), fallback=str),
+    }
+    return JsonRequest(
+        model=model,
+        instruction=asked["system_instructions"] or "",
+        tools=[_declaration(tool) for tool in (*asked["tools"], *asked["handoffs"])],
+        config={name: value for name, value in config.items() if value is not None},
+        contents=contents_of(asked["input"]),
+    )
+
+
+def _declaration(tool: Any) -> Json:
+    if isinstance(tool, FunctionTool):
+        return declaration(tool.name, tool.description, tool.params_json_schema)
+    if isinstance(tool, Handoff):
+        return declaration(tool.tool_name, tool.tool_description, tool.input_json_schema)
+    return {"name": str(getattr(tool, "name", type(tool).__name__))}
+
+
+def declaration(name: str, description: str, schema: Json) -> Json:
+    return {"name": name, "description": description, "parameters_json_schema": schema}
+
+
+def _streamed(events: list[Any]) -> ModelResponse:
+    """Raises _UnfinishedStreamError."""
+    last = next((event for event in reversed(events) if isinstance(event, ResponseCompletedEvent)), None)
+    if last is None:
+        raise _UnfinishedStreamError("the model's stream ended without a completed response")
+    output = last.response.output or [event.item for event in events if _is_done(event)]
+    return ModelResponse(output=output, usage=_streamed_usage(last.response), response_id=last.response.id)
+
+
+def _is_done(event: Any) -> bool:
+    return getattr(event, "type", "") == "response.output_item.done"
+
+
+def _streamed_usage(response: Response) -> Usage:
+    counted = response.usage
+    if counted is None:
+        return Usage()
+    return Usage(
+        requests=1,
+        input_tokens=counted.input_tokens,
+        output_tokens=counted.output_tokens,
+        total_tokens=counted.total_tokens,
+        input_tokens_details=counted.input_tokens_details,
+        output_tokens_details=counted.output_tokens_details,
+    )
+
+
+def _completed(model: str, response: ModelResponse) -> ResponseCompletedEvent:
+    """The only event of a stream that is replayed."""
+    usage = response.usage
+    counted = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "input_tokens_details": usage.input_tokens_details,
+        "output_tokens_details": usage.output_tokens_details,
+    }
+    whole = Response.model_validate(
+        {
+            "id": response.response_id or "",
+            "object": "response",
+            "created_at": 0,
+            "model": model,
+            "output": response.output,
+            "usage": counted if usage.requests else None,
+            "tools": [],
+            "tool_choice": "auto",
+            "parallel_tool_calls": True,
+        }
+    )
+    return ResponseCompletedEvent(type="response.completed", sequence_number=0, response=whole)
+
+
+class _Provider:
+    """Finds models by name as the SDK does; in a replay none is made, so that none needs a key."""
+
+    def get_model(self, model_name: str | None) -> Any:
+        recorder = current_call_recorder.get()
+        if recorder is None or recorder.modes.models != "replay":
+            return MultiProvider.get_model(self, model_name)
+        name = model_name or get_default_model()
+        for prefix in ("openai/", "litellm/", "any-llm/"):
+            name = name.removeprefix(prefix)
+        made = _RecordedModel()
+        made.model = name
+        return made
+
+
+async def _refuse(self: object, *args: Any, **kwargs: Any) -> ModelResponse:
+    raise NotRecordedError("a model of a replay was asked")
+
+
+# The SDK takes its own classes alone; their bases are not known where it is not installed.
+RecordedProvider: Any = type("RecordedProvider", (_Provider, MultiProvider), {})
+_RecordedModel: Any = type("_RecordedModel", (Model,), {"get_response": _refuse, "stream_response": _refuse})
+
+
+def _write(response: ModelResponse) -> Json:
+    items = [item_json(item) for item in response.output]
+    return {
+        # The recorder numbers the ids of calls in it, and items have theirs from here when they are read.
+        "content": {"role": "model", "parts": [_call(item) for item in items if "call_id" in item]},
+        "output": [item | {"call_id": ""} if "call_id" in item else item for item in items],
+        "usage": _USAGE.dump_python(response.usage, mode="json"),
+        "response_id": response.response_id,
+    }
+
+
+def _call(item: Json) -> Json:
+    args = arguments_of(item["arguments"]) if "arguments" in item else {}
+    return {"function_call": {"id": call_id_of(item), "name": tool_of(item), "args": args}}
+
+
+def _read(data: Json) -> ModelResponse:
+    ids = iter([part["function_call"]["id"] for part in data["content"]["parts"]])
+    items = [item | {"call_id": next(ids)} if "call_id" in item else item for item in data["output"]]
+    return ModelResponse(
+        output=[_OUTPUT.validate_python(item) for item in items],
+        usage=_USAGE.validate_python(data["usage"]),
+        response_id=data["response_id"],
+    )
+
+
+def _describe(response: ModelResponse) -> Described:
+    parts = [part for group in groups_of(output_of(response)) for part in group.parts]
+    return Described({"role": "model", "parts": parts}, tokens_of(response))
+
+
+def output_of(response: ModelResponse) -> list[Json]:
+    return [item_json(item) for item in response.output]
+
+
+def tokens_of(response: ModelResponse) -> Json | None:
+    usage = response.usage
+    return usage_of(
+        prompt=usage.input_tokens,
+        output=usage.output_tokens,
+        cached=usage.input_tokens_details.cached_tokens,
+        thoughts=usage.output_tokens_details.reasoning_tokens,
+    )
+
+
+_FORM = ResponseFormat(write=_write, read=_read, describe=_describe)

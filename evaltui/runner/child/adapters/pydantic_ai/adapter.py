@@ -1,0 +1,291 @@
+"""Drives an agent of Pydantic AI. Tested with versions 1.107 and 2.68."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from pydantic_ai import __version__
+from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
+from pydantic_core import to_json
+
+from .....core.conversation.waiting import CONFIRMATION, INPUT, responses_in
+from .....core.model.events import Json, Step
+from .....text.values import show_value
+from ....errors import message_of
+from ..base import (
+    AgentInfo,
+    AgentLoadError,
+    AgentSession,
+    Reporter,
+    SessionSpec,
+    ToolInfo,
+    call_of,
+    nested_in,
+    recording,
+    source_places,
+    state_after,
+    step_numbers,
+)
+from ..frameworks.deps import Deps
+from ..frameworks.tools import cancelled_in_calls, result_of
+from .messages import messages_of, prompt_of
+from .runs import Turn, current_run, current_turn, watch_agents
+
+_LONGEST_ARGS = 200
+
+
+class PydanticAIAdapter:
+    """The way in for agents of `pydantic_ai.Agent` and those that wrap one.
+
+    Raises AgentLoadError for anything else of Pydantic AI.
+    """
+
+    def __init__(self, agent: Any) -> None:
+        if not isinstance(agent, AbstractAgent):
+            raise AgentLoadError(f"root_agent is a {type(agent).__name__}, not an agent of Pydantic AI")
+        self._agent = agent
+        self._is_open = False
+        watch_agents()
+
+    async def open(self) -> AgentInfo:
+        notes = []
+        try:
+            # Connections of its toolsets, which stay open as long as the host.
+            await self._agent.__aenter__()
+            self._is_open = True
+        except Exception as error:
+            # Each run tries again, and its cases show it.
+            notes.append(f"toolsets could not be opened: {type(error).__name__}: {message_of(error)}")
+        tools = {name: tool for one in self._agent.toolsets for name, tool in _tools(one)}
+        return AgentInfo(
+            name=self._agent.name or "agent",
+            framework="pydantic-ai",
+            version=f"pydantic-ai {__version__}",
+            model=_model_name(self._agent.model),
+            tools=tuple(_tool_info(name, tool) for name, tool in tools.items()),
+            notes=tuple(notes),
+            places=source_places(
+                {name: tool.function for name, tool in tools.items() if hasattr(tool, "function")}
+            ),
+        )
+
+    async def new_session(
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        return PydanticAISession(self._agent, spec, reporter, past)
+
+    async def close(self) -> None:
+        if self._is_open:
+            try:
+                await self._agent.__aexit__(None, None, None)
+            except Exception as error:
+                sys.stderr.write(
+                    f"toolsets could not be closed: {type(error).__name__}: {message_of(error)}\n"
+                )
+
+
+def _model_name(model: Any) -> str:
+    return model if isinstance(model, str) else getattr(model, "model_name", "")
+
+
+def _tools(toolset: Any) -> Iterator[tuple[str, Any]]:
+    """The tools that are known without asking a server, by the names that models know."""
+    if (wrapped := getattr(toolset, "wrapped", None)) is not None:
+        prefix, names = getattr(toolset, "prefix", None), getattr(toolset, "name_map", None) or {}
+        renamed = {old: new for new, old in names.items()}
+        for name, tool in _tools(wrapped):
+            yield f"{prefix}_{name}" if prefix else renamed.get(name, name), tool
+    for part in getattr(toolset, "toolsets", ()):
+        yield from _tools(part)
+    tools = getattr(toolset, "tools", None)
+    yield from tools.items() if isinstance(tools, dict) else ()
+    for definition in getattr(toolset, "tool_defs", ()):
+        yield definition.name, definition
+
+
+def _tool_info(name: str, tool: Any) -> ToolInfo:
+    schema = getattr(tool, "function_schema", None)
+    parameters = schema.json_schema if schema else getattr(tool, "parameters_json_schema", None)
+    return ToolInfo(name, tool.description or "", parameters)
+
+
+class PydanticAISession:
+    """One conversation: its messages, its dependencies, and the calls that wait for a person."""
+
+    def __init__(self, agent: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
+        self._agent = agent
+        self._reporter = reporter
+        self._deps = Deps(agent.deps_type, state_after(spec.state, past))
+        if (unknown := self._deps.lacks(spec.state)) is not None:
+            raise ValueError(
+                f"the initial state has the key {unknown!r}, which the agent's deps do not have. Remove it, "
+                "or add it to the agent's deps_type"
+            )
+        self._history = messages_of(past)
+        self._step_numbers = step_numbers(past)
+        self._results_reported: set[tuple[str, Any]] = set()
+        self._waiting, self._answers = _asked_in(past)
+
+    async def send(self, content: Json) -> None:
+        """Raises what the agent raises, and ValueError for a further response to a call; but for the state,
+        the turn is then forgotten."""
+        waiting = dict(self._waiting)
+        answers = copy.deepcopy(self._answers)
+        for response in responses_in(content):
+            asked = waiting.pop(str(response.get("id")), None)
+            if asked is None:
+                raise ValueError(f"a call of {response.get('name')} takes one response, and has it")
+            _answer(answers, asked, response.get("response") or {})
+        prompt = prompt_of(content)
+        if waiting and prompt is None:
+            # The agent goes on when each of them has its response; until then, the others are asked again.
+            self._waiting, self._answers = waiting, answers
+            self._report_requests(waiting)
+            return
+        turn = Turn(self._reporter, self._deps, self._step_numbers, set(self._results_reported))
+        tokens = current_turn.set(turn), current_run.set(None), nested_in.set(None)
+        try:
+            with recording(self._reporter), cancelled_in_calls():
+                result = await self._agent.run(
+                    prompt,
+                    message_history=self._history or None,
+                    deferred_tool_results=answers if answers.calls or answers.approvals else None,
+                    deps=self._deps.value,
+                    infer_name=False,
+                )
+                self._waiting = self._end(turn, result)
+        finally:
+            current_turn.reset(tokens[0])
+            current_run.reset(tokens[1])
+            nested_in.reset(tokens[2])
+        self._answers = DeferredToolResults()
+        self._history = result.all_messages()
+        self._results_reported = turn.reported_results
+
+    def _end(self, turn: Turn, result: Any) -> dict[str, _Asked]:
+        """Report the answer; returns what waits for a person."""
+        name = self._agent.name or "agent"
+        run = turn.root
+        assert run is not None
+        run.report_results(result.new_messages())
+        if isinstance(result.output, DeferredToolRequests):
+            return self._ask(turn, result.output)
+        answer = _answer_text(result.output)
+        if answer and not (run.said and _is_same(run.said, answer)):
+            content = {"role": "model", "parts": [{"text": answer}]}
+            turn.report(turn.step(name, content, final=True, usage=run.usage))
+        elif turn.deps.state() != turn.reported_state:
+            turn.report(turn.step(name, None))
+        return {}
+
+    def _ask(self, turn: Turn, requests: Any) -> dict[str, _Asked]:
+        waiting: dict[str, _Asked] = {}
+        for call in requests.approvals:
+            original = {"id": call.tool_call_id, "name": call.tool_name, "args": call.args_as_dict()}
+            confirmation = {"hint": "", "confirmed": False}
+            args: Json = {"originalFunctionCall": original, "toolConfirmation": confirmation}
+            request_id = f"confirm-{call.tool_call_id}"
+            request = {"id": request_id, "name": CONFIRMATION, "args": args}
+            waiting[request_id] = _Asked("approvals", call.tool_call_id, request)
+        for call in requests.calls:
+            if call.tool_call_id in turn.long_running:
+                waiting[call.tool_call_id] = _Asked("calls", call.tool_call_id)
+                continue
+            shown = show_value(call.args_as_dict(), _LONGEST_ARGS)
+            args = {"message": f"Result of {call.tool_name} {shown}", "callId": call.tool_call_id}
+            request_id = f"result-{call.tool_call_id}"
+            request = {"id": request_id, "name": INPUT, "args": args}
+            waiting[request_id] = _Asked("calls", call.tool_call_id, request)
+        self._report_requests(waiting)
+        return waiting
+
+    def _report_requests(self, waiting: Mapping[str, _Asked]) -> None:
+        parts: list[Json] = [{"function_call": one.request} for one in waiting.values() if one.request]
+        if parts:
+            self._reporter.step(
+                Step(
+                    author=self._agent.name or "agent",
+                    content={"role": "model", "parts": parts},
+                    final=True,
+                    id=f"step-{next(self._step_numbers)}",
+                    timestamp=time.time(),
+                    long_running=tuple(part["function_call"]["id"] for part in parts),
+                )
+            )
+
+    async def state(self) -> Json:
+        return self._deps.state()
+
+    async def close(self) -> None: ...
+
+
+class _Asked(NamedTuple):
+    """What is asked of a person: an approval or the result of a call."""
+
+    kind: Literal["approvals", "calls"]
+    call_id: str
+    request: Json | None = None
+    """The call that asks; None where it is the call itself."""
+
+
+def _asked_in(past: Sequence[Step]) -> tuple[dict[str, _Asked], Any]:
+    """What waits at the end of `past`, by the id that a response has, and the responses that are there."""
+    waiting: dict[str, _Asked] = {}
+    responses: list[tuple[_Asked, Json]] = []
+    ended: set[str] = set()
+    for step in past:
+        for part in step.parts:
+            call = call_of(part)
+            call_id, args = call.get("id") or "", call.get("args") or {}
+            if "function_response" in part:
+                ended.add(call_id)
+                if (asked := waiting.pop(call_id, None)) is not None and asked.request:
+                    responses.append((asked, call.get("response") or {}))
+            elif call.get("name") == CONFIRMATION:
+                original = args.get("originalFunctionCall") or {}
+                waiting[call_id] = _Asked("approvals", original.get("id") or "", call)
+            elif call.get("name") == INPUT:
+                waiting[call_id] = _Asked("calls", args.get("callId") or "", call)
+            elif call_id in step.long_running:
+                waiting[call_id] = _Asked("calls", call_id)
+    answers = DeferredToolResults()
+    for asked, response in responses:
+        if asked.call_id not in ended:
+            _answer(answers, asked, response)
+    return waiting, answers
+
+
+def _answer(answers: Any, asked: _Asked, response: Json) -> None:
+    if asked.kind == "calls":
+        answers.calls[asked.call_id] = result_of(response)
+    elif response.get("confirmed"):
+        args = response.get("payload")
+        approved = ToolApproved(override_args=args if isinstance(args, dict) else None)
+        answers.approvals[asked.call_id] = approved
+    else:
+        answers.approvals[asked.call_id] = ToolDenied()
+
+
+def _answer_text(output: Any) -> str:
+    """What the agent answers, structured output as JSON; "" where that is nothing or a file."""
+    if isinstance(output, str):
+        return output
+    if output is None or hasattr(output, "media_type"):
+        return ""
+    return to_json(output, fallback=str).decode()
+
+
+def _is_same(said: str, answer: str) -> bool:
+    if said == answer:
+        return True
+    try:
+        same: bool = json.loads(said) == json.loads(answer)
+    except ValueError:
+        return False
+    return same

@@ -1,0 +1,341 @@
+"""What runs of Pydantic AI's agents ask models, call and say, seen at models, toolsets and runs themselves.
+
+`Agent.iter` (which every other way to run an agent uses), `request` and `request_stream` of each class of
+model, and `call_tool` of each class of toolset are wrapped, so that agents that tools run are seen, too, and
+no agent is asked to stream or to run in another way than it does elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai.messages import ToolReturn
+from pydantic_ai.models import Model
+from pydantic_ai.toolsets import AbstractToolset
+from pydantic_core import to_jsonable_python
+
+from .....core.model.events import Json, Step
+from .....core.recordings.entry import JsonRequest, ToolCall
+from ....call_recorder import ToolOutcome
+from ..base import Reporter, nested_in, removed_keys, state_delta
+from ..frameworks.deps import Deps
+from ..frameworks.models import ResponseFormat, ask_model
+from ..frameworks.tools import call_tool, report_results, response_of, result_of
+from ..frameworks.wrapping import wrap_methods
+from .messages import (
+    contents_of,
+    described,
+    instruction_of,
+    is_result,
+    response_from_json,
+    response_to_json,
+    result_part,
+    user_items,
+    user_parts,
+)
+
+_FORMAT: ResponseFormat[Any] = ResponseFormat(response_to_json, response_from_json, described)
+
+
+@dataclass
+class Turn:
+    """One message to the agent, and what came of it so far."""
+
+    reporter: Reporter
+    deps: Deps
+    step_numbers: Iterator[int]
+    reported_results: set[tuple[str, Any]]
+    """Of the whole conversation, since a request repeats those of earlier ones."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each call took, by its id, until its result is reported."""
+    reported_state: Json = field(default_factory=dict)
+    root: Run | None = None
+    """The run of the agent itself, once it has begun."""
+    long_running: set[str] = field(default_factory=set)
+    """The ids of calls whose results come from outside."""
+
+    def __post_init__(self) -> None:
+        self.reported_state = self.deps.state()
+
+    def step(self, agent: str, content: Json | None, **more: Any) -> Step:
+        """A step with what has changed of the state since the one before; within a tool, the tool's own has
+        it."""
+        before = self.reported_state
+        if nested_in.get() is None:
+            self.reported_state = self.deps.state()
+        return Step(
+            author=agent,
+            content=content,
+            id=f"step-{next(self.step_numbers)}",
+            timestamp=time.time(),
+            state=state_delta(before, self.reported_state) or None,
+            removed=removed_keys(before, self.reported_state),
+            **more,
+        )
+
+    def report(self, step: Step) -> None:
+        report_results(self.reporter, step, self.seconds)
+
+
+@dataclass
+class Run:
+    """A run of an agent: that of the agent itself, or one within it, such as a tool's."""
+
+    agent: str
+    turn: Turn
+    is_root: bool
+    output_tools: set[str] = field(default_factory=set)
+    """The names of tools that a model calls to give a structured answer."""
+    usage: Json | None = None
+    """Of the last response, if it had no step of its own."""
+    said: str | None = None
+    """The text of the last response; None where it called an output tool."""
+
+    @property
+    def is_shown(self) -> bool:
+        # An agent that is asked for anything else than a tool, such as a summary of the history, has no place
+        # in the conversation; its model requests are reported.
+        return self.is_root or nested_in.get() is not None
+
+    def report_results(self, messages: Sequence[Any]) -> None:
+        """Report what was returned since the last response."""
+        results: list[Json] = []
+        for part in _since_response(messages):
+            key = getattr(part, "tool_call_id", ""), getattr(part, "timestamp", None)
+            if not is_result(part) or part.tool_name in self.output_tools:
+                continue
+            if key not in self.turn.reported_results:
+                self.turn.reported_results.add(key)
+                results.append(result_part(part))
+        if results and self.is_shown:
+            self.turn.report(self.turn.step(self.agent, {"role": "user", "parts": results}))
+
+    def report_response(self, response: Any, external: set[str]) -> None:
+        """Report what a model said and called, but for calls that are its structured answer."""
+        calls = [part for part in response.parts if part.part_kind == "tool-call"]
+        own = [part for part in calls if part.tool_name not in self.output_tools]
+        parts = [part for part in response.parts if part not in calls or part in own]
+        shown = described(replace(response, parts=parts))
+        texts = [part.content for part in parts if part.part_kind == "text"]
+        self.said = None if len(own) < len(calls) else "".join(texts)
+        self.usage = None if shown.content else shown.usage
+        if shown.content and self.is_shown:
+            waiting = tuple(part.tool_call_id for part in own if part.tool_name in external)
+            self.turn.long_running |= set(waiting)
+            self.turn.report(
+                self.turn.step(
+                    self.agent,
+                    shown.content,
+                    final=not calls,
+                    usage=shown.usage,
+                    model_version=response.model_name,
+                    long_running=waiting,
+                )
+            )
+
+
+def _since_response(messages: Sequence[Any]) -> list[Any]:
+    parts: list[Any] = []
+    for message in reversed(messages):
+        if message.kind == "response":
+            break
+        parts = [*message.parts, *parts]
+    return parts
+
+
+current_turn: ContextVar[Turn | None] = ContextVar("evaltui_pydantic_ai_turn", default=None)
+# The innermost run that the current task works for; of a turn, the first one is that of the agent itself.
+current_run: ContextVar[Run | None] = ContextVar("evaltui_pydantic_ai_run", default=None)
+# Whether a model is being asked: one that hands a request on to another makes one request.
+_asking: ContextVar[bool] = ContextVar("evaltui_pydantic_ai_asking", default=False)
+# The call that is running: a toolset hands it on to those that it is made of.
+_calling: ContextVar[tuple[int, str | None] | None] = ContextVar("evaltui_pydantic_ai_call", default=None)
+
+
+@functools.cache
+def watch_agents() -> None:
+    """From now on, what agents do in a turn is reported and recorded; classes defined later included."""
+    agent: Any = Agent
+    agent.iter = _watched_iter(Agent.iter)
+    wrap_methods(Model, {"request": _watched_request, "request_stream": _watched_stream})
+    wrap_methods(AbstractToolset, {"call_tool": _watched_call})
+
+
+def _watched_iter(iterate: Callable[..., Any]) -> Any:
+    @functools.wraps(iterate)
+    @asynccontextmanager
+    async def watched(self: Any, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        turn, outer, asking = current_turn.get(), current_run.get(), _asking.get()
+        if turn is not None:
+            run = Run(self.name or "agent", turn, is_root=outer is None)
+            turn.root = turn.root or run
+            current_run.set(run)
+            _asking.set(False)
+        try:
+            async with iterate(self, *args, **kwargs) as running:
+                yield running
+        finally:
+            current_run.set(outer)
+            _asking.set(asking)
+
+    return watched
+
+
+def _watched_request(request: Callable[..., Awaitable[Any]]) -> Any:
+    @functools.wraps(request)
+    async def watched(self: Any, messages: Any, settings: Any, parameters: Any) -> Any:
+        if current_turn.get() is None or _asking.get():
+            return await request(self, messages, settings, parameters)
+        return await _asked(self, messages, settings, parameters, request)
+
+    return watched
+
+
+def _watched_stream(stream: Callable[..., Any]) -> Any:
+    @functools.wraps(stream)
+    @asynccontextmanager
+    async def watched(
+        self: Any, messages: Any, settings: Any, parameters: Any, *more: Any, **named: Any
+    ) -> AsyncIterator[Any]:
+        if current_turn.get() is None or _asking.get():
+            async with stream(self, messages, settings, parameters, *more, **named) as streamed:
+                yield streamed
+            return
+
+        async def whole(*request: Any) -> Any:
+            async with stream(*request, *more, **named) as streamed:
+                async for _ in streamed:
+                    pass
+                return streamed.get()
+
+        # Whoever listens gets it in one piece, as in a replay.
+        response = await _asked(self, messages, settings, parameters, whole)
+        yield _whole(response, parameters)
+
+    return watched
+
+
+def _whole(response: Any, parameters: Any) -> Any:
+    """A stream of a response that is there already."""
+    try:
+        from pydantic_ai.models import CompletedStreamedResponse
+    except ImportError:
+        # Version 1, in which those who listen get no pieces of it.
+        from pydantic_ai.models.wrapper import CompletedStreamedResponse
+
+        return CompletedStreamedResponse(parameters, response)
+    return CompletedStreamedResponse(response, model_request_parameters=parameters, replay_events=True)
+
+
+async def _asked(
+    model: Any, messages: Any, settings: Any, parameters: Any, ask: Callable[..., Awaitable[Any]]
+) -> Any:
+    run = current_run.get()
+    if run is not None:
+        run.output_tools |= {tool.name for tool in parameters.output_tools}
+        run.report_results(messages)
+    token = _asking.set(True)
+    try:
+        response = await ask_model(
+            model.model_name,
+            run.agent if run else "",
+            functools.partial(_request, model, messages, settings, parameters),
+            functools.partial(ask, model, messages, settings, parameters),
+            _FORMAT,
+        )
+    finally:
+        _asking.reset(token)
+    if run is not None:
+        external = {tool.name for tool in parameters.function_tools if tool.kind == "external"}
+        run.report_response(response, external)
+    return response
+
+
+def _request(model: Any, messages: Any, settings: Any, parameters: Any) -> JsonRequest:
+    tools = [*parameters.function_tools, *parameters.output_tools]
+    asked = {"settings": dict(settings or {}), "output_mode": parameters.output_mode}
+    # Their name is not the same in all versions, and asking for the older one warns.
+    name = "native_tools" if hasattr(parameters, "native_tools") else "builtin_tools"
+    native = getattr(parameters, name, None)
+    if parameters.output_object is not None:
+        asked["output_schema"] = parameters.output_object.json_schema
+    if native:
+        asked["native_tools"] = native
+    return JsonRequest(
+        model=model.model_name,
+        instruction=instruction_of(messages),
+        tools=[
+            {
+                "name": tool.name,
+                "description": tool.description or "",
+                "parameters_json_schema": tool.parameters_json_schema,
+            }
+            for tool in tools
+        ],
+        contents=contents_of(messages),
+        config={
+            key: value
+            for key, value in to_jsonable_python(asked, fallback=str).items()
+            if value and value != "text"
+        },
+    )
+
+
+def _watched_call(call: Callable[..., Awaitable[Any]]) -> Any:
+    @functools.wraps(call)
+    async def watched(self: Any, name: str, tool_args: Any, ctx: Any, tool: Any) -> Any:
+        run, this = current_run.get(), (id(ctx.messages), ctx.tool_call_id)
+        if run is None or _calling.get() == this or tool.tool_def.kind == "output":
+            return await call(self, name, tool_args, ctx, tool)
+        token = _calling.set(this)
+        try:
+            return await call_tool(
+                name,
+                _args(tool_args, ctx),
+                ctx.tool_call_id or "",
+                functools.partial(call, self, name, tool_args, ctx, tool),
+                write=functools.partial(_outcome, run.turn.deps, run.turn.deps.state()),
+                read=functools.partial(_recorded, run.turn.deps),
+                seconds=run.turn.seconds,
+            )
+        finally:
+            _calling.reset(token)
+
+    return watched
+
+
+def _args(tool_args: Any, ctx: Any) -> Json:
+    """The arguments as the model gave them; a person who approves a call may give others."""
+    if not ctx.tool_call_approved:
+        for part in reversed(ctx.messages[-1].parts if ctx.messages else ()):
+            if part.part_kind == "tool-call" and part.tool_call_id == ctx.tool_call_id:
+                return dict(part.args_as_dict())
+    plain: Json = to_jsonable_python(tool_args, fallback=str)
+    return plain
+
+
+def _outcome(deps: Deps, before: Json, *, result: Any = None, error: Exception | None = None) -> ToolOutcome:
+    after = deps.state()
+    removed = removed_keys(before, after)
+    changed = {key: value for key, value in state_delta(before, after).items() if key not in removed}
+    actions: Json = {}
+    if isinstance(result, ToolReturn):
+        actions = {"content": list(user_parts(result.content or []))}
+        result = result.return_value
+    response = None if error is not None else response_of(result)
+    return ToolOutcome(result=response, error=error, state=changed, removed=removed, actions=actions)
+
+
+def _recorded(deps: Deps, recorded: ToolCall) -> Any:
+    deps.apply(recorded.state, recorded.removed)
+    value = result_of(recorded.result)
+    if "content" in recorded.actions:
+        return ToolReturn(return_value=value, content=user_items(recorded.actions["content"]) or None)
+    return value

@@ -1,0 +1,1 @@
+"""Ways in to agents behind a network: ADK's api_server, A2A."""

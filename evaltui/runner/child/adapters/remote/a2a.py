@@ -1,0 +1,290 @@
+"""Drives an A2A agent by its card, with the official SDK, which speaks its versions 0.3 and 1.0."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
+from typing import Any
+
+import httpx
+from a2a.client.client import Client, ClientCallContext, ClientConfig
+from a2a.client.client_factory import ClientFactory
+from a2a.client.errors import A2AClientError
+from a2a.types import CancelTaskRequest, GetTaskRequest, SendMessageRequest
+from a2a.utils.errors import A2AError
+from google.protobuf.json_format import Error, MessageToDict, ParseDict
+from google.protobuf.message import Message
+
+from .....core.model.events import Json, Step
+from ..base import AgentInfo, Reporter, SessionSpec, step_numbers
+from .a2a_card import BINDINGS, find_card
+from .a2a_steps import FAILED, Heard, TurnSteps, a2a_part
+from .errors import (
+    HttpStatusError,
+    MalformedResponseError,
+    RemoteError,
+    UnreachableError,
+    excerpt,
+    explained,
+    may_pass,
+    status_error,
+    was_refused,
+)
+from .requests import UNRECORDED, CancelledError, again, given_headers, http_client
+
+# Seconds. How long a turn takes is the business of its case.
+_PATIENCE = httpx.Timeout(None, connect=10.0, pool=None)
+_ANSWERING = 60.0
+_CANCELLING = 1.0
+_NOTE = "A2A sends no session state, tools or model requests; tool calls are sent by google-adk agents only"
+_FIRST_LOOK, _LONGEST_LOOK = 0.1, 2.0
+
+
+class TaskFailedError(RemoteError):
+    """The agent gave up a task, or refused it; the message is its own."""
+
+
+class A2AAdapter:
+    """The agent whose card is at `url`, or below it. Nothing is asked before `open`."""
+
+    def __init__(self, url: str, headers: Sequence[tuple[str, str]]) -> None:
+        self._url = url
+        self._headers = headers
+        self._http: httpx.AsyncClient | None = None
+        self._agent: _Agent | None = None
+
+    async def open(self) -> AgentInfo:
+        """Raises AgentLoadError where there is no card that can be used, RemoteError for a server that does
+        not answer."""
+        card = await find_card(self._url, self._headers)
+        url = card.supported_interfaces[0].url
+        self._http = http_client(url, given_headers(self._headers))
+        self._http.timeout = _PATIENCE
+        config = ClientConfig(httpx_client=self._http, supported_protocol_bindings=[*BINDINGS])
+        variables = tuple(variable for _, variable in self._headers)
+        self._agent = _Agent(card.name, ClientFactory(config).create(card), f"POST {url}", variables)
+        return AgentInfo(name=card.name, framework="a2a", notes=(_NOTE,), unrecorded=UNRECORDED)
+
+    async def new_session(
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
+    ) -> A2ASession:
+        """Raises ValueError for a past that is none of this agent's conversations as far as they are now, and
+        for a state, which no agent takes."""
+        assert self._agent is not None
+        if spec.state:
+            keys = ", ".join(list(spec.state))
+            raise ValueError(
+                f"the session state ({keys}) cannot be set: A2A knows none. Remove it from the case, or run "
+                "the case with the agent itself"
+            )
+        place, heard = self._agent.place_after(past)
+        return A2ASession(self._agent, reporter, place, heard, past)
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.aclose()
+
+
+class _Agent:
+    """An agent and the conversations with it. `where` is what is asked, `variables` hold credentials."""
+
+    def __init__(self, name: str, client: Client, where: str, variables: Sequence[str]) -> None:
+        self.name = name
+        self.where = where
+        self._client = client
+        self._variables = variables
+        self._conversations: dict[str, tuple[int, Heard]] = {}
+
+    def goes_on(self, context_id: str, turns: int, heard: Heard) -> None:
+        """A conversation has so many turns now, and all of them are known."""
+        if context_id:
+            self._conversations[context_id] = turns, heard
+
+    def forget(self, context_id: str) -> None:
+        """What was said in a conversation is not known any more: a message may have been heard or not."""
+        self._conversations.pop(context_id, None)
+
+    def place_after(self, past: Sequence[Step]) -> tuple[Json, Heard]:
+        """What the agent goes on by at the end of `past`, {} in a new conversation, and what it sent there.
+
+        Raises ValueError where the agent knows of other turns than those of `past`.
+        """
+        if not past:
+            return {}, Heard()
+        known = (step.framework for step in reversed(past) if step.framework)
+        place: Json = next(known, {}).get("a2a", {})
+        turns = 1 + max(step.turn or 0 for step in past)
+        known_turns, heard = self._conversations.get(str(place.get("context_id")), (0, Heard()))
+        if known_turns != turns:
+            raise ValueError(
+                "cannot continue from here: an A2A agent keeps its conversation itself. Replay it, or start "
+                "a new one"
+            )
+        return place, heard
+
+    async def responses(self, message: Json, reporter: Reporter) -> AsyncGenerator[Json]:
+        """What the agent sends until its task is done or waits, as JSON.
+
+        The message is sent again only where the server refused it: 429, Too Many Requests.
+        """
+        request = ParseDict({"message": message}, SendMessageRequest())
+
+        async def begin() -> tuple[Any, Message | None]:
+            stream = self._client.send_message(request)
+            with self._explaining():
+                return stream, await anext(stream, None)
+
+        stream, response = await again(begin, was_refused, reporter)
+        async with aclosing(stream):
+            while response is not None:
+                yield self._json(response)
+                with self._explaining():
+                    response = await anext(stream, None)
+
+    async def task(self, task_id: str, reporter: Reporter) -> Json:
+        """A task as it is now, as a response."""
+
+        async def ask() -> Json:
+            with self._explaining():
+                found = await self._client.get_task(
+                    GetTaskRequest(id=task_id), context=ClientCallContext(timeout=_ANSWERING)
+                )
+            return {"task": self._json(found)}
+
+        return await again(ask, may_pass, reporter)
+
+    async def cancel(self, task_id: str) -> None:
+        """Asks the agent to stop; whether it does is its own business."""
+        with suppress(A2AError, httpx.HTTPError, TimeoutError, ValueError, Error):
+            async with asyncio.timeout(_CANCELLING):
+                await self._client.cancel_task(CancelTaskRequest(id=task_id))
+
+    def _json(self, message: Message) -> Json:
+        with self._explaining():
+            found: Json = MessageToDict(message)
+            return found
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
+        except asyncio.CancelledError:
+            raise CancelledError(self.where) from None
+        except RemoteError:
+            raise
+        except httpx.HTTPError as error:
+            raise explained(error, self.where) from error
+        except A2AError as error:
+            raise self._explained(error) from error
+        except (Error, ValueError, TypeError, KeyError, AttributeError) as error:
+            # What the SDK raises for an answer that it cannot read is of many kinds.
+            said = excerpt(f"{type(error).__name__}: {error}")
+            raise MalformedResponseError(
+                f"the response is not one of A2A ({said}). Check the server's log", self.where
+            ) from error
+
+    def _explained(self, error: A2AError) -> RemoteError:
+        cause = error.__cause__
+        if isinstance(cause, httpx.HTTPStatusError):
+            return status_error(cause.response, self.where, self._variables)
+        if isinstance(cause, httpx.HTTPError):
+            return explained(cause, self.where)
+        said = excerpt(error.message).rstrip(".")
+        if isinstance(cause, json.JSONDecodeError):
+            said = f"the response is not JSON: {said}"
+            return MalformedResponseError(f"{said}. Check the server's log", self.where)
+        # Errors that the protocol names keep their names.
+        name = "RemoteError" if isinstance(error, A2AClientError) else type(error).__name__
+        refused: RemoteError = type(name, (RemoteError,), {})(
+            f"the agent's server answered: {said}. Check the server's log", self.where
+        )
+        return refused
+
+
+class A2ASession:
+    """A conversation: the context that the server gives it, and the task that waits for the next message.
+
+    `place` is where it goes on, {} for a new one.
+    """
+
+    def __init__(
+        self, agent: _Agent, reporter: Reporter, place: Json, heard: Heard, past: Sequence[Step]
+    ) -> None:
+        self._agent = agent
+        self._reporter = reporter
+        self._context_id = str(place.get("context_id") or "")
+        self._task_id = str(place.get("task_id") or "")
+        self._turns = 1 + max((step.turn or 0 for step in past), default=-1)
+        self._numbers = step_numbers(past)
+        self._heard = heard
+
+    async def send(self, content: Json) -> None:
+        """Raises RemoteError, and ValueError for a message that A2A cannot hold."""
+        turn = TurnSteps(self._agent.name, self._heard, self._numbers)
+        self._agent.forget(self._context_id)
+        try:
+            await self._take_through(turn, self._message(content))
+        except asyncio.CancelledError:
+            if turn.task_id and turn.state == "working":
+                await self._agent.cancel(turn.task_id)
+            raise
+        except RemoteError as error:
+            if not _may_be_heard(error):
+                self._agent.goes_on(self._context_id, self._turns, self._heard)
+            raise
+        finally:
+            self._report(turn.end())
+        if turn.state in FAILED:
+            said = turn.failure or f"the task is {turn.state}; the agent does not say why"
+            raise TaskFailedError(said, self._agent.where)
+        self._context_id, self._task_id = turn.context_id or self._context_id, turn.waiting_task
+        self._turns += 1
+        self._agent.goes_on(self._context_id, self._turns, self._heard)
+
+    async def _take_through(self, turn: TurnSteps, message: Json) -> None:
+        is_empty = True
+        async with aclosing(self._agent.responses(message, self._reporter)) as responses:
+            async for response in responses:
+                is_empty = False
+                self._report(turn.take(response))
+        if is_empty:
+            raise MalformedResponseError("the response is empty. Check the server's log", self._agent.where)
+        # Some servers answer before the work is done; some end the stream.
+        delay = _FIRST_LOOK
+        while turn.state == "working":
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, _LONGEST_LOOK)
+            self._report(turn.take(await self._agent.task(turn.task_id, self._reporter)))
+
+    def _message(self, content: Json) -> Json:
+        parts = [made for part in content.get("parts") or [] if (made := a2a_part(part)) is not None]
+        message: Json = {
+            "messageId": uuid.uuid4().hex,
+            "role": "ROLE_USER",
+            "parts": parts or [{"text": ""}],
+            "contextId": self._context_id,
+            "taskId": self._task_id,
+        }
+        return {name: value for name, value in message.items() if value}
+
+    def _report(self, steps: Sequence[Step] | Iterator[Step]) -> None:
+        for step in steps:
+            if step.partial:
+                self._reporter.event("text", step.content, agent=step.author, data={"partial": True})
+            else:
+                self._reporter.step(step)
+
+    async def state(self) -> None:
+        """Unknown: A2A has no session state."""
+
+    async def close(self) -> None: ...
+
+
+def _may_be_heard(error: RemoteError) -> bool:
+    """Whether the agent may have got the message that this is the error of."""
+    if isinstance(error, HttpStatusError):
+        return error.status >= 500
+    return not isinstance(error, UnreachableError)
