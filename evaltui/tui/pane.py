@@ -263,9 +263,11 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
         written = (self.shown_state(), width)
         if written != self._written:
             self._written = written
-            self.page = Page(width, self.widest)
-            self.write(self.page)
-            self.lines_changed(len(self.page.lines))
+            page = Page(width, self.widest)
+            self.write(page)
+            # Only a page that is whole is drawn.
+            self.page = page
+            self.lines_changed(len(page.lines))
         if self._workbench.navigation.selection != self._shown:
             self._shown = self._workbench.navigation.selection
             self._scroll_to_selection()
@@ -278,9 +280,13 @@ class PagePane(Pane, ScrolledLines, can_focus=True, inherit_bindings=False):
             navigation = self._workbench.navigation
             navigation.select(navigation.selection._replace(turn=int(section.removeprefix(_TURN))))
 
+    def page_to_copy(self) -> Page:
+        """The page as it is copied."""
+        return self.page
+
     def copied(self) -> Copied | None:
         """The whole page, without colours."""
-        lines = [draw(line, color=False) for line in self.page.lines]
+        lines = [draw(line, color=False) for line in self.page_to_copy().lines]
         eval_id = self._workbench.navigation.selection.eval_id
         what = "this page" if eval_id is None else eval_id
         return Copied(f"the {self.id} of {what}", "\n".join(lines) + "\n") if lines else None

@@ -183,10 +183,10 @@ class Bench:
                 "--report",
                 f"json={self.report}",
             ],
-            "watch": ["run", agent, "--watch"],
+            "watch": ["run", agent, "--watch", "--parallel", "1"],
             "chat": ["chat", agent],
             "record": ["record", agent, set_file, "--case", "new", "--turns", str(turns)],
-            "workbench": [agent],
+            "workbench": [agent, "--parallel", "1"],
         }[front]
         program = Program(words, self._environ() | {"STAYS": "1"}, hup=hup, limit=limit)
         self._opened.append(program)

@@ -1,6 +1,7 @@
 """Filter, help, palette, copying, themes, own keys, the chooser of agents."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ra
 from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.keys import found_rows, keys_here
+from evaltui.tui.panes.result import ResultView
 from evaltui.tui.screens.chooser import ChooserApp
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.keys import GuidePage, HelpScreen
@@ -334,3 +336,40 @@ async def test_the_chooser_can_be_left():
 def test_a_key_that_is_typed_into_the_help_finds_its_action_first(key, action):
     here = keys_here(Workbench(Path("nowhere")), Scope.CASES)
     assert found_rows(here, key, 80).order[0][1].target == action
+
+
+async def test_a_metric_of_a_page_that_is_no_longer_there_opens_nothing(parrot):
+    """A newer result comes between two frames: the page still shows the metrics of the one before."""
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press("R")
+        await ran(app, pilot, 1)
+        view = app.screen.query_one(ResultView)
+        await until(
+            pilot, lambda: any(isinstance(link.opens, str) and link.opens for link in view.page.links)
+        )
+        link = next(link for link in view.page.links if isinstance(link.opens, str) and link.opens)
+        outcomes, case = app.workbench.outcomes, app.workbench.navigation.selection.case
+        scored = outcomes.get(case)
+        outcomes.results.put(case, replace(scored, result=replace(scored.result, metrics=())))
+        view.open_link(link)
+        assert not isinstance(app.screen, DetailsScreen)
+        outcomes.results.put(case, scored)
+        view.open_link(link)
+        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
+
+
+async def test_copying_a_page_leaves_what_is_drawn_alone(parrot):
+    """The copy has marks and lines of its own: a pane that is hidden meanwhile would not be written again."""
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press("R")
+        await ran(app, pilot, 1)
+        view = app.screen.query_one(ResultView)
+        await until(pilot, lambda: view.page.differences or view.page.links)
+        page = view.page
+        assert view.copied().text
+        assert view.page is page
+        assert view.line_count == len(page.lines)

@@ -112,13 +112,11 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         folding = Folding(navigation.shows_equal_calls, self._toggled[1])
         return View(folding, self.size.height, is_small=self.app.size.width < _SMALL_SCREEN)
 
-    def copied(self) -> Copied | None:
+    def page_to_copy(self) -> Page:
         """As it is shown, with marks around the words that changed."""
-        self.page = Page(self.page.width, self.widest, marks=True)
-        self.write(self.page)
-        copied, self._written = super().copied(), None
-        self.follow()
-        return copied
+        page = Page(self.page.width, self.widest, marks=True)
+        self.write(page)
+        return page
 
     # Differences
 
@@ -244,7 +242,10 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
     def _open_metric(self, scored: CaseOutcome, name: str) -> None:
         from evaltui.tui.pages.metric import write_criterion, write_requirements, write_scores
 
-        metric = next(one for one in scored.shown.metrics if one.name == name)
+        metric = next((one for one in scored.shown.metrics if one.name == name), None)
+        if metric is None:
+            # There is a newer result, which the page does not show yet.
+            return
         run = self._workbench.runs.current
         checks = run.checks if run is not None and run.number == scored.run.number else ()
         tabs = [

@@ -286,9 +286,11 @@ class PageLines(ScrolledLines, inherit_bindings=False):
 
     def write_page(self) -> None:
         """Writes the page anew, after a change of what it tells."""
-        self.page = Page(self.size.width - 2, self._widest)
-        self._write(self.page)
-        self.lines_changed(len(self.page.lines))
+        page = Page(self.size.width - 2, self._widest)
+        self._write(page)
+        # Only a page that is whole is drawn.
+        self.page = page
+        self.lines_changed(len(page.lines))
 
     def on_resize(self) -> None:
         if not self.page.lines or self.page.width != Page(self.size.width - 2, self._widest).width:
