@@ -8,6 +8,7 @@ import json
 import pytest
 from misbehaving_server import MisbehavingServer, drops, event, gives, refuses, says, sends, streams
 from talking import talk, user
+from waiting import until
 
 from evaltui.runner.child.adapters.base import AgentLoadError, Reporter, SessionSpec
 from evaltui.runner.child.adapters.remote.adk_api import AdkApiAdapter
@@ -109,8 +110,8 @@ async def test_a_turn_that_fails_is_sent_once(server, adapter, name):
     assert str(raised.value).startswith(message)
     assert raised.value.where == f"POST {server.url.removesuffix('/desk')}/run_sse"
     assert server.sent("/run_sse") == 1
-    # The session is deleted, and the next case goes on.
-    assert server.sent("/apps/desk/users/", "DELETE") == 1
+    # The session is deleted, on a busy machine in the background, and the next case goes on.
+    await until(lambda: server.sent("/apps/desk/users/", "DELETE") == 1)
     assert (await talk(adapter, ["hi"])).of("text")[0].content["parts"] == [{"text": "hello"}]
 
 
