@@ -61,7 +61,7 @@ class RunReport:
 def verdict(case: CaseResult) -> Status:
     """A case's status, a flaky one as its policy decides: PASSED or FAILED."""
     if case.status is Status.FLAKY:
-        return Status.PASSED if case.policy_met else Status.FAILED
+        return Status.PASSED if case.passed else Status.FAILED
     return case.status
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
-from evaltui.core.trace.model_calls import CallCounts
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.parent.pool import HostSettings, StartedHost
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
-from evaltui.runner.plan import CaseDone, Happened, Noted, RepeatDone
+from evaltui.runner.plan import CaseDone, Happened, Noted
 from evaltui.runs.execution import RunUpdate
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.selection import RunRequest, select
@@ -63,7 +62,6 @@ class BackgroundRun:
         self.request = request
         self.notes: list[str] = []
         """Remarks on the run."""
-        self.calls = CallCounts()
         self.log: Path | None = None
         """Where the run is kept; None until it is over, and where it is not."""
         self.seconds = 0.0
@@ -165,11 +163,8 @@ class BackgroundRun:
                     self._results[result.id] = result
                     self._changed.notify_all()
             case Happened(event):
-                self.calls.on_event(event)
                 if event.kind == "console" and event.case:
                     with self._changed:
                         self._printed[CaseId(event.path, event.case)].append(str(event.data.get("text", "")))
-            case RepeatDone(result=result):
-                self.calls.on_result(result)
             case Noted(text):
                 self.notes.append(text)

@@ -66,6 +66,7 @@ class CaseRuns:
         self.runs: list[BackgroundRun] = []
         """Those that were begun."""
         self._run_of: dict[CaseToTest, BackgroundRun] = {}
+        self._errors: dict[Path, EvalSetError | None] = {}
         self._secrets: dict[Path, Secrets] = {}
         self._loop: BackgroundLoop | None = None
         self._warm_hosts: dict[AgentAddress, WarmHosts] = {}
@@ -88,10 +89,19 @@ class CaseRuns:
             self._start([one for one in others if self._belongs(one, case)])
         try:
             return self._run_of[case].result(case.id)
-        except NoResultError:
-            # A set with errors is left out; this says which.
-            load_eval_set(case.path)
-            raise
+        except NoResultError as error:
+            # A set with errors is left out; these are its errors.
+            raise self._errors_of(case.path) or error from None
+
+    def _errors_of(self, path: Path) -> EvalSetError | None:
+        """What is wrong with an eval set, which is looked for once; None where nothing is."""
+        if path not in self._errors:
+            self._errors[path] = None
+            try:
+                load_eval_set(path)
+            except EvalSetError as error:
+                self._errors[path] = error
+        return self._errors[path]
 
     def printed(self, case: CaseToTest) -> str:
         """What the agent printed during a case."""
@@ -152,7 +162,7 @@ class CaseRuns:
         run.start(self.loop, then=warm_hosts.prepare if warm_hosts else lambda: None)
 
     @property
-    def loop(self) -> Any:
+    def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop that runs are in, in a thread of its own."""
         if self._loop is None:
             self._loop = BackgroundLoop()

@@ -10,6 +10,7 @@ import pytest
 
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.store import RunStore
+from evaltui.testing import case_runs
 
 pytest_plugins = ["pytester"]
 # Loaded once for all the sessions of pytest inside of this one, which forget what they have loaded.
@@ -213,6 +214,17 @@ def test_a_broken_set_is_an_error_that_says_where(pytester, project, kind):
     assert says in result.stdout.str()
     assert "def " not in result.stdout.str()
     assert "INTERNALERROR" not in result.stdout.str()
+
+
+def test_the_errors_of_a_set_are_looked_for_once(pytester, project, monkeypatch):
+    """Not once for each of its cases, of which a set may have thousands."""
+    read = []
+    load = case_runs.load_eval_set
+    monkeypatch.setattr(case_runs, "load_eval_set", lambda path: read.append(path) or load(path))
+    write(project, *(case("twin", "hats") for _ in range(9)))
+    result = pytester.runpytest_inprocess("--evaltui")
+    assert result.parseoutcomes() == {"errors": 9}
+    assert read == [project / "basics.evalset.json"]
 
 
 def test_json_of_others_is_left_alone(pytester, project):
