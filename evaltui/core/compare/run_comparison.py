@@ -240,7 +240,8 @@ def case_name(change: CaseChange, comparison: Comparison) -> str:
 
 def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
     known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
-    return Total(sum(mine for mine, _ in known), sum(theirs for _, theirs in known)) if known else None
+    # Sorted, since sums of floats depend on their order, and the cases of two runs come in that of the candidate.
+    return Total(sum(sorted(mine for mine, _ in known)), sum(sorted(theirs for _, theirs in known))) if known else None
 
 
 def compare(base: RunSummary, candidate: RunSummary) -> Comparison:
