@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from evaltui.core.compare.turn_verdicts import answer_differs
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import RUNNING
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.results import answer_differs, calls_in, differences_of
+from evaltui.workbench.results import calls_in, differences_of
 from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:

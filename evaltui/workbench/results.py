@@ -9,8 +9,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from evaltui.core.compare.turn_verdicts import answer_differs, response_op
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_score
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
@@ -87,24 +88,6 @@ def differences_in_calls(result: CaseResult) -> Iterator[DifferenceAt]:
     """The calls that differ, or their arguments, of all turns."""
     for number, turn in enumerate(result.turns):
         yield from calls_in(turn, number)
-
-
-def turn_status(result: CaseResult, turn: int) -> str | None:
-    """The gravest verdict on one turn, counted from 0; None where no metric says anything of it."""
-    from evaltui.core.compare.judged import over_conversation
-
-    if turn < len(result.turns) and result.turns[turn].expectation == "context":
-        return None
-    statuses = {
-        metric.per_invocation[turn].status
-        for metric in result.metrics
-        if metric.status != "INFORMATIONAL"
-        and turn < len(metric.per_invocation) == len(result.turns)
-        and not over_conversation(metric.name)
-    }
-    return next(
-        (status for status in ("FAILED", "ERROR", "NOT_EVALUATED", "PASSED") if status in statuses), None
-    )
 
 
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
@@ -188,33 +171,11 @@ def calls_in(turn: TurnResult, number: int) -> Iterator[DifferenceAt]:
             yield DifferenceAt("call", number, row)
 
 
-_RESPONSE_METRICS = ("response_match_score", "final_response_match_v2")
-
-
-def response_op(result: CaseResult, number: int) -> Literal["", "within", "changed"]:
-    """How the response of a turn, from 0, differs: not at all, within the threshold of a metric that compares
-    responses, or more than that."""
-    if not answer_differs(result.turns[number]):
-        return ""
-    statuses = {
-        metric.per_invocation[number].status
-        for metric in result.metrics
-        if metric.name in _RESPONSE_METRICS and len(metric.per_invocation) == len(result.turns)
-    }
-    return "within" if statuses == {"PASSED"} else "changed"
-
-
 def failing_differences(result: CaseResult) -> list[DifferenceAt]:
     """The differences without those within a threshold; these where there are no others."""
     every = list(differences_of(result))
     failing = [at for at in every if at.kind != "answer" or response_op(result, at.turn or 0) == "changed"]
     return failing or every
-
-
-def answer_differs(turn: TurnResult) -> bool:
-    """Whether an answer is expected and came out otherwise."""
-    expected = turn.response.expected
-    return bool(expected) and turn.expectation != "context" and expected != turn.response.actual
 
 
 class Results:

@@ -7,13 +7,14 @@ import pytest
 
 from evaltui.core.model.events import CALLS, Event
 from evaltui.core.model.outcome import Call, CallDiff, ResponseDiff, TurnResult
+from evaltui.core.trace.span_lines import Scale
 from evaltui.core.trace.spans import SpanTree, request_of
 from evaltui.core.trace.time_spent import time_spent
 from evaltui.text.lines import draw
 from evaltui.tui.pages.chat import write_row
 from evaltui.tui.pages.chat_inspector import write_inspected
 from evaltui.tui.pages.span import write_expected, write_head, write_request
-from evaltui.tui.pages.trace import Scale, axis_line, cut_text, span_line, write_time_spent
+from evaltui.tui.pages.trace import axis_line, cut_text, span_line, write_time_spent
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 from evaltui.workbench.chat.rows import Row, RowKind

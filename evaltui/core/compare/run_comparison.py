@@ -240,8 +240,10 @@ def case_name(change: CaseChange, comparison: Comparison) -> str:
 
 def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
     known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
-    # Sorted, since sums of floats depend on their order, and the cases of two runs come in that of the candidate.
-    return Total(sum(sorted(mine for mine, _ in known)), sum(sorted(theirs for _, theirs in known))) if known else None
+    if not known:
+        return None
+    # Sums of floats depend on their order, and the cases of two runs come in that of the candidate.
+    return Total(sum(sorted(mine for mine, _ in known)), sum(sorted(theirs for _, theirs in known)))
 
 
 def compare(base: RunSummary, candidate: RunSummary) -> Comparison:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from evaltui.core.compare.judged import over_conversation
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
+from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status
 from evaltui.core.model.problems import format_path
@@ -25,7 +26,6 @@ from evaltui.tui.pages.verdict import write_strip, write_verdict
 from evaltui.tui.pages.writer import LABEL, NOT_FOLDED, Folding, Lines, Page, RepeatAt, write_error
 from evaltui.workbench.agent_state import PrintedLine
 from evaltui.workbench.histories import CasePast
-from evaltui.workbench.results import turn_status
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 # More kinds of trajectories than this are noise, and so are longer lines of one.

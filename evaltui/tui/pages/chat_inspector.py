@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from evaltui.core.compare.turn_verdicts import answer_differs
 from evaltui.core.conversation.responding import asker_of, request_of
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.outcome import StateDiff
@@ -18,7 +19,6 @@ from evaltui.tui.pages.turns import write_heads, write_response
 from evaltui.tui.pages.writer import Folding, Page, write_code, write_error, write_json
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, Transcript
 from evaltui.workbench.chat.rows import Row
-from evaltui.workbench.results import answer_differs
 
 _KINDS = {
     "user": "message",

@@ -9,13 +9,13 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CallDiff, TurnResult
 from evaltui.core.trace.graph import AgentUse, Graph
 from evaltui.core.trace.model_calls import STAND_IN
+from evaltui.core.trace.span_lines import came_of, part_of, tokens_of
 from evaltui.core.trace.spans import Request, Span
 from evaltui.files.agent_source import SourcePlace, source_lines
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.syntax import arguments_line, code
 from evaltui.text.values import visible, visible_block
-from evaltui.tui.pages.trace import came_of, part_of, tokens_of
 from evaltui.tui.pages.writer import Page, write_code, write_json
 
 _MAX_VALUE = 160

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from evaltui.core.compare.diff import calls_of
+from evaltui.core.compare.turn_verdicts import response_op, turn_status
 from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, TurnResult
 from evaltui.text.figures import counted, score_figures, show_duration, show_score
@@ -27,7 +28,6 @@ from evaltui.tui.pages.calls import (
     write_row,
 )
 from evaltui.tui.pages.writer import Folding, Page
-from evaltui.workbench.results import response_op, turn_status
 from evaltui.workbench.state import DifferenceAt
 
 _RESPONSE_METRIC = "response_match_score"

@@ -12,6 +12,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import Problem
@@ -34,7 +35,7 @@ from evaltui.tui.widgets.fields import FieldLine, FieldText
 from evaltui.tui.widgets.lines import DrawnLine
 from evaltui.workbench.chat.controller import Source
 from evaltui.workbench.chat.conversation import SessionStart
-from evaltui.workbench.results import needs_attention, turn_status
+from evaltui.workbench.results import needs_attention
 from evaltui.workbench.workbench import Workbench
 
 if TYPE_CHECKING:

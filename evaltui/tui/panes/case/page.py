@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
+from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.jsondoc.edits import alike
 from evaltui.core.model.problems import Problem, Severity
 from evaltui.text.keys import key_of
@@ -18,7 +19,6 @@ from evaltui.tui.pages.selected import write_no_sets, write_set_facts
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import PagePane
 from evaltui.workbench.fields import Part, Row
-from evaltui.workbench.results import turn_status
 from evaltui.workbench.selected_case import SelectedCase
 from evaltui.workbench.workbench import Workbench
 

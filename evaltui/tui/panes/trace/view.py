@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
+from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.trace.span_lines import Scale
 from evaltui.core.trace.spans import Span
 from evaltui.core.trace.time_spent import time_spent
 from evaltui.files.agent_source import SourcePlace, frame_place
@@ -22,7 +24,6 @@ from evaltui.tui.pages.trace import (
     PLOT_ROWS,
     TIMES_ROWS,
     WITH_BARS,
-    Scale,
     axis_line,
     cut_text,
     span_line,
@@ -36,7 +37,6 @@ from evaltui.tui.panes.trace.parts import Summary
 from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.editors import place_of_agent, place_of_tool
-from evaltui.workbench.results import turn_status
 from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.traces import GAP, Outline, Trace
 from evaltui.workbench.workbench import Workbench

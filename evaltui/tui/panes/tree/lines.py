@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
@@ -14,7 +15,7 @@ from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
 from evaltui.workbench.case_list import Row
-from evaltui.workbench.results import turn_status, why
+from evaltui.workbench.results import why
 from evaltui.workbench.workbench import Workbench
 
 # Below this many cells of name, the figure at the right is left out.

@@ -1,0 +1,51 @@
+"""What a result says of single turns: the verdict on each, and how its response differs.
+
+Statuses are compared by their text, so that nothing heavy is imported to draw a case that has not run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
+
+
+def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
+    """The gravest verdict on one turn, counted from 0; None where no metric says anything of it."""
+    from evaltui.core.compare.judged import over_conversation
+
+    if turn < len(result.turns) and result.turns[turn].expectation == "context":
+        return None
+    statuses = {
+        metric.per_invocation[turn].status
+        for metric in result.metrics
+        if metric.status != "INFORMATIONAL"
+        and turn < len(metric.per_invocation) == len(result.turns)
+        and not over_conversation(metric.name)
+    }
+    return next(
+        (status for status in ("FAILED", "ERROR", "NOT_EVALUATED", "PASSED") if status in statuses), None
+    )
+
+
+_RESPONSE_METRICS = ("response_match_score", "final_response_match_v2")
+
+
+def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "within", "changed"]:
+    """How the response of a turn, from 0, differs: not at all, within the threshold of a metric that compares
+    responses, or more than that."""
+    if not answer_differs(result.turns[number]):
+        return ""
+    statuses = {
+        metric.per_invocation[number].status
+        for metric in result.metrics
+        if metric.name in _RESPONSE_METRICS and len(metric.per_invocation) == len(result.turns)
+    }
+    return "within" if statuses == {"PASSED"} else "changed"
+
+
+def answer_differs(turn: TurnResult) -> bool:
+    """Whether an answer is expected and came out otherwise."""
+    expected = turn.response.expected
+    return bool(expected) and turn.expectation != "context" and expected != turn.response.actual

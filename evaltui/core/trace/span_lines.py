@@ -1,0 +1,146 @@
+"""Spans as lines: what each of them was, its tokens, and the time that all of a case took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from evaltui.core.model.events import Event, Json, describe_response
+from evaltui.core.trace.spans import Span
+from evaltui.text.figures import show_number
+from evaltui.text.lines import Line, cells
+from evaltui.text.syntax import arguments_line, value_line
+from evaltui.text.values import cut, visible
+
+TIMED: Mapping[str, str] = {"agent": "agent", "model": "model", "tool": "tool"}
+"""The kinds of spans that take time, each with the role of its name and its bar."""
+KIND_ROLES: Mapping[str, str] = {**TIMED, "state": "warning"}
+# Cells without which the response of a tool is left to the inspector.
+_LEAST_RESPONSE = 16
+# What does not fit in a row anyway need not be made into text.
+_LONGEST = 300
+
+
+class Scale(NamedTuple):
+    """The time that the bars of a case are parts of, in seconds since the run began."""
+
+    begin: float
+    end: float
+
+    @classmethod
+    def of(cls, spans: Sequence[Span], turns: Iterable[Span]) -> Scale:
+        """One for all turns, so that their bars can be compared. It begins with the first agent at work: an
+        import before it has no bar."""
+        timed = [
+            spans[number]
+            for turn in turns
+            if turn.turn is not None
+            for number in turn.children
+            if spans[number].kind in TIMED
+        ]
+        if not timed:
+            return cls(0.0, 0.0)
+        return cls(min(span.begin for span in timed), max(span.end for span in timed))
+
+
+def what_line(span: Span, room: int) -> Line:
+    """What a span that is no turn was, without its kind; the response of a tool only where `room` cells hold
+    some of it."""
+    if span.kind == "agent":
+        return [(visible(span.agent), "bold error" if span.failed else "bold")]
+    event = span.events[-1]
+    match span.kind:
+        case "error":
+            return _error(span.events[0].data)
+        case "model":
+            return _model(span)
+        case "tool":
+            return _tool(span, room)
+        case "transfer":
+            return [("⇄ ", "muted"), (visible(str(event.data.get("to", ""))), "bold agent")]
+        case "state":
+            return arguments_line(event.data.get("delta"), _LONGEST)[1:]
+        case "console":
+            return [(short(str(event.data.get("text", ""))), "muted")]
+    if event.data.get("partial"):
+        pieces = "".join(text_of(piece.content) for piece in span.events)
+        return [(short(pieces), "muted")]
+    return [(short(text_of(event.content)), "")]
+
+
+def _model(span: Span) -> Line:
+    asked, answered = span.event("model_request"), span.event("model_response")
+    name = str((asked.data if asked else answered.data if answered else {}).get("model") or "")
+    line: Line = [(visible(name), "")]
+    if failed := span.event("error"):
+        return [*line, ("  ", ""), *_error(failed.data)]
+    if answered is None:
+        return line
+    if answered.content is None:
+        return [*line, ("  ", ""), (short(str(answered.data.get("error_message") or "no content")), "error")]
+    return [*line, (f" → {visible(came_of(answered.content))}", "muted")]
+
+
+def came_of(content: Json) -> str:
+    """What a model answered, in a word: the tools that it calls, else `text`."""
+    calls = [part["function_call"].get("name", "") for part in content.get("parts") or () if _calls(part)]
+    if len(calls) > 1:
+        return f"{calls[0]} and {len(calls) - 1} more"
+    return str(calls[0]) if calls else "text" if content.get("parts") else "nothing"
+
+
+def _calls(part: Mapping[str, Any]) -> bool:
+    return bool(part.get("function_call"))
+
+
+def _tool(span: Span, room: int) -> Line:
+    called, returned = span.event("tool_call"), span.event("tool_result")
+    call = part_of(called, "function_call") or part_of(returned, "function_response")
+    line: Line = [(visible(str(call.get("name", ""))), "bold"), *arguments_line(call.get("args"), _LONGEST)]
+    if returned is not None and cells(line) + _LEAST_RESPONSE <= room:
+        response = part_of(returned, "function_response").get("response")
+        line += [(" → ", "muted"), *value_line(response, _LONGEST)]
+    return line
+
+
+def _error(data: Json) -> Line:
+    known = [str(data.get(name) or "") for name in ("type", "message")]
+    return [(short(": ".join(part for part in known if part)), "error")]
+
+
+def tokens_of(usage: Json | None) -> str:
+    """`612 → 38` for the tokens asked and answered."""
+    known = usage or {}
+    asked, answered = known.get("prompt_token_count"), known.get("candidates_token_count")
+    if asked is None and answered is None:
+        total = known.get("total_token_count")
+        return "" if total is None else show_number(total)
+    return f"{show_number(asked or 0)} → {show_number(answered or 0)}"
+
+
+def part_of(event: Event | None, name: str) -> Mapping[str, Any]:
+    """The first part of an event's content of a name, such as `function_call`; empty without one."""
+    parts = (event.content or {}).get("parts") or [] if event else []
+    return next((part[name] for part in parts if name in part), {})
+
+
+def text_of(content: Json | None) -> str:
+    """The texts of a content, and in words what else is in it."""
+    return " ".join(_texts((content or {}).get("parts") or []))
+
+
+def _texts(parts: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    for part in parts:
+        if part.get("text"):
+            yield f"(thought) {part['text']}" if part.get("thought") else str(part["text"])
+        elif "function_call" in part:
+            yield f"→ {part['function_call'].get('name', '')}"
+        elif "function_response" in part:
+            yield describe_response(part["function_response"])
+        else:
+            yield f"({', '.join(part)})"
+
+
+def short(text: str) -> str:
+    """A text on one line, cut."""
+    return visible(cut(" ".join(text[: 4 * _LONGEST].split()), _LONGEST))
