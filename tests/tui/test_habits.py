@@ -211,8 +211,6 @@ async def test_the_palette_shows_what_can_be_done_by_place_and_the_rest_once_it_
         await pilot.press("enter")
         await ran(app, pilot, 1)
         await palette(pilot, app, ["o", "p", "e", "n", "space", "r", "u", "n"])
-        await until(pilot, lambda: "Open run…" in screen_text(app))
-        await pilot.press("down")
         await until(pilot, lambda: "Show the results of an earlier run" in screen_text(app))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, PickRunScreen) and len(app.screen.found) == 1)
@@ -373,3 +371,15 @@ async def test_copying_a_page_leaves_what_is_drawn_alone(parrot):
         assert view.copied().text
         assert view.page is page
         assert view.line_count == len(page.lines)
+
+
+async def test_a_title_typed_whole_is_the_first_of_the_palette(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await palette(pilot, app, "")
+        found = app.screen.find("")
+        titles = ["".join(text for text, _ in entry.title) for entry in found]
+        assert {"Open runs", "Open run…", "Theme…"} <= set(titles)
+        first = {title: app.screen.find(title.rstrip("…"))[0].title[0][0] for title in titles}
+        assert first == {title: title for title in titles}

@@ -143,7 +143,8 @@ def _score(query: str, title: str, about: str) -> float:
     if not words:
         return 1.0
     if has_words(query, title):
-        return _IN_TITLE + title.casefold().startswith(words[0])
+        of_title = title.casefold().rstrip("…").split()
+        return _IN_TITLE + of_title[0].startswith(words[0]) + (of_title == words)
     if has_words(query, f"{title} {about}"):
         return _IN_HELP
     return Matcher(query).match(title)
