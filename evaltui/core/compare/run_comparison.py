@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import fsum
 from typing import Any, Literal, NamedTuple, get_args
 
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
@@ -240,10 +241,8 @@ def case_name(change: CaseChange, comparison: Comparison) -> str:
 
 def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
     known = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
-    if not known:
-        return None
-    # Sums of floats depend on their order, and the cases of two runs come in that of the candidate.
-    return Total(sum(sorted(mine for mine, _ in known)), sum(sorted(theirs for _, theirs in known)))
+    # Exact, so that the order of the cases, which is that of the candidate, does not matter.
+    return Total(fsum(mine for mine, _ in known), fsum(theirs for _, theirs in known)) if known else None
 
 
 def compare(base: RunSummary, candidate: RunSummary) -> Comparison:
