@@ -16,6 +16,7 @@ from evaltui.commands.arguments import (
     demo_parser,
     help_parser,
     lint_parser,
+    merge_parser,
     metrics_parser,
     migrate_parser,
     new_parser,
@@ -24,7 +25,7 @@ from evaltui.commands.arguments import (
     runs_parser,
     workbench_parser,
 )
-from evaltui.commands.output import WRONG_USE
+from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.commands.parser import Parser
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
@@ -121,6 +122,12 @@ def _compare(options: argparse.Namespace) -> int:
     return compare_runs(options)
 
 
+def _merge(options: argparse.Namespace) -> int:
+    from evaltui.commands.merge import merge_runs
+
+    return merge_runs(options)
+
+
 def _help(options: argparse.Namespace) -> int:
     from evaltui.commands.help import show_help
     from evaltui.files.guide import TOPICS
@@ -177,6 +184,7 @@ _COMMANDS: dict[str, _Command] = {
     "record": (record_parser, _record),
     "runs": (runs_parser, _runs),
     "compare": (compare_parser, _compare),
+    "merge": (merge_parser, _merge),
     "lint": (lint_parser, _lint),
     "migrate": (migrate_parser, _migrate),
     "metrics": (metrics_parser, _metrics),
@@ -190,6 +198,7 @@ _SUMMARIES = {
     "record": "Record a case from a file of user turns",
     "runs": "List an agent's runs",
     "compare": "Compare two runs",
+    "merge": "Put the logs of shards together as one run",
     "lint": "Check eval sets and configs",
     "migrate": "Convert a file of an old format to an eval set",
     "metrics": "List metrics and their requirements",

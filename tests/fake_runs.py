@@ -12,6 +12,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.replay import steps_of_invocation
 from evaltui.core.metrics.scoring import Expected, failed_repeat, score_repeat
@@ -20,9 +22,18 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Event, split
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
 from evaltui.runner.parent.pool import StartedHost
-from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, RepeatDone, SetPlan
+from evaltui.runner.plan import (
+    AgentLoaded,
+    CaseDone,
+    CaseStarted,
+    Happened,
+    OnUpdate,
+    RepeatDone,
+    RunPlan,
+    SetPlan,
+)
 from evaltui.runs.execution import ExecutedRun, LogGrew, OnRunUpdate, Selected
-from evaltui.runs.selection import RunRequest, SelectedRun, select
+from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import SetSource
 
 # What the agent does in a run of a case, counted from 0; an exception it raises is the error of the case.
@@ -73,18 +84,27 @@ class FakeRuns:
         for one in selected.plan.sets:
             for case in one.cases:
                 await self.go_on.wait()
-                statuses.append(await self._run(selected, one, case, on_update))
+                statuses.append(await self._run(selected.plan, one, case, on_update))
         status = worst_status(statuses) if statuses else None
         return ExecutedRun(started, status, None, has_secrets=False)
 
+    async def follow(self, plan: RunPlan, on_update: OnUpdate, *, first: object) -> Status:
+        """Stands for `follow_plan`: everything else of a run, its log too, is real."""
+        on_update(AgentLoaded(self._info))
+        cases = [(one, case) for one in plan.sets for case in one.cases]
+        return worst_status([await self._run(plan, one, case, on_update) for one, case in cases])
+
     async def _run(
-        self, selected: SelectedRun, one: SetPlan, case: EvalCase, on_update: OnRunUpdate
+        self, plan: RunPlan, one: SetPlan, case: EvalCase, on_update: Callable[[Any], None]
     ) -> Status:
-        plan, path = selected.plan, selected.plan.path_of(one)
+        path = plan.path_of(one)
         named = CaseId(path, case.eval_id)
         repeats: list[RepeatResult] = []
         on_update(LogGrew(None, None))
         for number in range(plan.runs or one.config.evaltui.repeats.runs):
+            if number in plan.known.get(named, {}):
+                repeats.append(plan.known[named][number])
+                continue
             on_update(CaseStarted(named, one.eval_set_id, number))
             result, events = await self._act(one, case, number)
             for event in events:
@@ -113,3 +133,25 @@ def _events(actual: list[Invocation]) -> Iterator[Event]:
         yield Event("user", user.content, turn=turn)
         for step in others:
             yield from split(step)
+
+
+class NoHost:
+    """Stands for a host process that was started."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+        self.host = self
+
+    async def end(self) -> None:
+        pass
+
+    async def kill(self) -> None:
+        pass
+
+
+def run_without_processes(monkeypatch: pytest.MonkeyPatch, act: Act = as_expected) -> FakeRuns:
+    """`evaltui run` in this process starts no other; what the agent does is made up."""
+    fake = FakeRuns(act)
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", fake.follow)
+    monkeypatch.setattr("evaltui.commands.run.start_host", NoHost)
+    return fake

@@ -315,6 +315,34 @@ def runs_parser() -> Parser:
     return parser
 
 
+def merge_parser() -> Parser:
+    parser = Parser(
+        prog="evaltui merge",
+        description="Put run logs together as one run: all shards of a run, or runs of different cases of an "
+        "agent. Without -o, the run is stored with the agent's runs.",
+        epilog="A case that several logs have counts once, as the run that was started last has it. Exit "
+        "codes: as of `evaltui run` for the whole run; 2 also for logs of different plans, 3 also for "
+        "missing shards and unfinished cases.",
+    )
+    add = parser.add_argument
+    add(
+        "logs",
+        nargs="+",
+        metavar="LOG",
+        help="Path of a run log, or an id or name of a stored run; a first word that is a folder or .py file "
+        "is the agent (default: the current folder)",
+    )
+    add(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="Write the log of the merged run to FILE; it is stored, too, if the agent is named",
+    )
+    _add_settings(parser, "results-dir", "keep-runs")
+    return parser
+
+
 def compare_parser() -> Parser:
     parser = Parser(
         prog="evaltui compare",

@@ -18,7 +18,8 @@ from evaltui.commands.chat_lines import (
     secrets_to_hide,
     send_turn,
 )
-from evaltui.commands.output import HAD_ERRORS, UsageError, complain, require_one_agent
+from evaltui.commands.exit_codes import HAD_ERRORS
+from evaltui.commands.output import UsageError, complain, require_one_agent
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
 from evaltui.core.conversation.waiting import WaitingCall, waiting_calls

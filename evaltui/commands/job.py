@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
+from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.metrics import announce
-from evaltui.commands.output import HAD_ERRORS, ReportTarget, UsageError, write_reports
+from evaltui.commands.output import ReportTarget, UsageError, write_reports
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
@@ -244,7 +245,7 @@ class Job:
     def _exit_code(self, report: RunReport) -> int:
         if report.comparison is not None and self._ending.fail_on_regression:
             return 1 if report.comparison.regressions else 0
-        return exit_code(report.result)
+        return exit_code(map(verdict, report.result.cases))
 
     def _on_update(self, update: RunUpdate) -> None:
         match update:
@@ -338,11 +339,3 @@ def _cases(selected: SelectedRun) -> list[CaseId]:
     plan = selected.plan
     sets = ((plan.path_of(one), one) for one in plan.sets)
     return [CaseId(path, eval_id) for path, one in sets for eval_id, _ in ids_and_turns(one.cases)]
-
-
-def exit_code(result: RunResult) -> int:
-    """0 all passed (FLAKY by its policy), 1 some case failed, 3 errors or unevaluated ones and no failure."""
-    verdicts = {verdict(case) for case in result.cases}
-    if Status.FAILED in verdicts:
-        return 1
-    return 0 if verdicts == {Status.PASSED} else 3

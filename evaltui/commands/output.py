@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
+from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.files.folders import may_be_agent
 from evaltui.files.projects import agents_in
 from evaltui.files.remote_address import meant_url
@@ -74,11 +75,6 @@ def colored(stream: TextIO | None = None) -> bool:
 def width() -> int:
     """The cells of a line: those of the terminal; 80 where there is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
-
-
-# Exit codes.
-WRONG_USE = 2
-HAD_ERRORS = 3
 
 
 class UsageError(ValueError):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from evaltui.commands.addressing import settle_address
-from evaltui.commands.output import WRONG_USE
+from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.files.remote_address import is_url
 from evaltui.files.run_settings import COUNT, FOLDER, SECONDS
 from evaltui.text.values import MAX_VALUE, cut

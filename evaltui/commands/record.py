@@ -18,8 +18,8 @@ from evaltui.commands.chat_lines import (
     secrets_to_hide,
     send_turn,
 )
+from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
-    HAD_ERRORS,
     UsageError,
     complain,
     require_one_agent,

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import ids_and_turns
@@ -36,14 +35,12 @@ from evaltui.runner.plan import (
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.log import LoggedSet, RunLog
-from evaltui.runs.log_reader import lines_of_cases
+from evaltui.runs.merging import Repeat, copy_repeats
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource
 from evaltui.runs.store import RunStore
 
 Json = dict[str, Any]
-# A run of a case, and its number from 0.
-Repeat = tuple[CaseId, int]
 
 
 class LoggedRun:
@@ -100,16 +97,8 @@ class LoggedRun:
 
         Raises OSError, and ValueError where that log is damaged.
         """
-        for line in lines_of_cases(earlier):
-            if (line.case, line.repeat) not in repeats:
-                continue
-            match line.kind:
-                case "case_started":
-                    self._log.started(line.case, line.eval_set_id, line.repeat)
-                case "repeat_result":
-                    self._log.repeat(line.case, line.eval_set_id, line.repeat, line.data["result"])
-                case _:
-                    self._log.event({**line.data, "path": line.case.path})
+        for _ in copy_repeats(earlier, repeats, self._log):
+            pass
 
     def write(self, update: Update) -> None:
         match update:
@@ -142,6 +131,7 @@ def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
         tuple(eval_id for eval_id, _ in ids_and_turns(one.cases)),
         one.config.model_dump(mode="json", exclude_defaults=True),
         one.whole,
+        one.places,
     )
 
 

@@ -33,6 +33,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
 from evaltui.files.folders import OWN_FOLDER
 from evaltui.files.settings import secrets_of
+from evaltui.runs.shards import ShardsOfRun
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.values import in_words
 
@@ -82,13 +83,18 @@ class RunLog:
         now = datetime.now(UTC)
         stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
         path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
-        log = cls(path, FileIO(path, "x", opener=private), secrets_of(store.agent_dir))
+        begun = {"started": now.isoformat(), "number": number}
+        return cls.create_at(path, {**begun, **header, "number": number}, secrets_of(store.agent_dir))
+
+    @classmethod
+    def create_at(cls, path: Path, header: Json, secrets: Secrets) -> RunLog:
+        """Begin a log in a new file with a header line, which gets the versions. Raises OSError."""
+        log = cls(path, FileIO(path, "x", opener=private), secrets)
         # Released when the process ends, however it ends: see `is_being_written`.
         with suppress(OSError):
             fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         versions = {"version": VERSION, "evaltui": _own_version(), "python": platform.python_version()}
-        begun = {"started": now.isoformat(), "number": number}
-        log._write({"kind": "header", **versions, **begun, **header, "number": number})
+        log._write({"kind": "header", **versions, **header})
         try:
             log._flush()
         except OSError:
@@ -219,7 +225,7 @@ class LoggedSet:
     """An eval set of a run, and which of its cases were selected.
 
     `path` is that of `CaseId`, `config` what scored it, None where nobody knows; `whole` where all of its
-    cases were selected.
+    cases were selected. `places` are theirs in the set, from 0, None where nobody knows.
     """
 
     path: str
@@ -227,11 +233,14 @@ class LoggedSet:
     eval_ids: tuple[str, ...]
     config: Json | None = None
     whole: bool = False
+    places: tuple[int, ...] | None = None
 
     def to_json(self) -> Json:
         data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
         if self.config is not None:
             data["config"] = self.config
+        if self.places is not None and not self.whole:
+            data["places"] = list(self.places)
         return data | ({"whole": True} if self.whole else {})
 
 
@@ -240,7 +249,8 @@ class RunHeader:
     """`files` are the agent's with fingerprints of what they hold, `data` is all that the line says.
 
     Where it is `by_label`, the log is of an earlier version, which told cases by set id only. `twins` are the
-    ids of set and case of those of which it cannot tell the file.
+    ids of set and case of those of which it cannot tell the file. `shards` are those of the selection that it
+    holds, None where it was not divided.
     """
 
     started: datetime
@@ -249,6 +259,7 @@ class RunHeader:
     data: Json
     by_label: bool = False
     twins: frozenset[tuple[str, str]] = frozenset()
+    shards: ShardsOfRun | None = None
 
     @property
     def number(self) -> int | None:
@@ -295,7 +306,8 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
     else:
         found = tuple(_logged_set(one) for one in sets)
     started = datetime.fromisoformat(member(data, "started", str))
-    return RunHeader(started, found, files, data, by_label, twins)
+    shards = ShardsOfRun.from_json(member(data, "shards", dict)) if "shards" in data else None
+    return RunHeader(started, found, files, data, by_label, twins, shards)
 
 
 # What the run was begun with, as far as it was asked for.
@@ -322,7 +334,18 @@ def _logged_set(data: Any) -> LoggedSet:
         raise ValueError(f"an eval set is {in_words(data)}")
     config = member(data, "config", dict) if "config" in data else None
     path, eval_set_id = member(data, "path", str), member(data, "eval_set_id", str)
-    return LoggedSet(path, eval_set_id, _texts(data, "eval_ids"), config, bool(data.get("whole")))
+    eval_ids, whole = _texts(data, "eval_ids"), bool(data.get("whole"))
+    places = tuple(range(len(eval_ids))) if whole else _places(data, len(eval_ids))
+    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places)
+
+
+def _places(data: Json, count: int) -> tuple[int, ...] | None:
+    if "places" not in data:
+        return None
+    places = member(data, "places", list)
+    if len(places) != count or not all(type(one) is int and one >= 0 for one in places):
+        raise ValueError(f"places is {in_words(places)}, eval_ids has {count}")
+    return tuple(places)
 
 
 def _sets_by_label(log: Path, data: Json) -> Iterator[LoggedSet]:

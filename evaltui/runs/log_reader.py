@@ -318,15 +318,27 @@ def lines_of_cases(path: Path) -> Iterator[CaseLine]:
         for line in file:
             if line.startswith((_HEADER, _RESULT, _INDEX, _FOOTER)) or b'"case":' not in line:
                 continue
-            for data in _parsed(path, line):
-                if "case" not in data:
-                    continue
-                eval_set_id = data.get("set", "")
-                with _damage(path, "a line"):
-                    case = header.id_of(data.get("path"), eval_set_id, data["case"])
-                    if data.get("kind") == "repeat_result" and not isinstance(data.get("result"), dict):
-                        raise ValueError("without a result")
-                yield CaseLine(case, eval_set_id, _repeat_number(path, data), data)
+            yield from _case_lines(path, header, line)
+
+
+def results_of_repeats(path: Path, header: RunHeader) -> Iterator[CaseLine]:
+    """The results of runs of cases, in the order in which these were finished; raises what `lines_of_cases`
+    does."""
+    with _mapped(path) as log:
+        for line in _found(log, _REPEAT):
+            yield from _case_lines(path, header, line)
+
+
+def _case_lines(path: Path, header: RunHeader, line: bytes) -> Iterator[CaseLine]:
+    for data in _parsed(path, line):
+        if "case" not in data:
+            continue
+        eval_set_id = data.get("set", "")
+        with _damage(path, "a line"):
+            case = header.id_of(data.get("path"), eval_set_id, data["case"])
+            if data.get("kind") == "repeat_result" and not isinstance(data.get("result"), dict):
+                raise ValueError("without a result")
+        yield CaseLine(case, eval_set_id, _repeat_number(path, data), data)
 
 
 def _parsed(path: Path, line: bytes) -> Iterator[Json]:

@@ -169,8 +169,13 @@ def files_changed_since(log: Path, header_files: Mapping[str, str], agent_dir: P
     return tuple(
         name
         for name in changed_files(header_files, files_of(agent_dir))
-        if Path(name).suffix in _CODE or not _changed_before(folder / name, end)
+        if is_source(name) or not _changed_before(folder / name, end)
     )
+
+
+def is_source(name: str) -> bool:
+    """Whether only the user writes a file of this name."""
+    return Path(name).suffix in _CODE
 
 
 def twins_in_words(header: RunHeader) -> str:

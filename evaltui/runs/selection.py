@@ -22,7 +22,7 @@ from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.resuming import Resumption
-from evaltui.runs.sets import SetInfo, SetSource, only
+from evaltui.runs.sets import SetInfo, SetSource, SetToRun, only
 from evaltui.runs.store import RunStore
 
 
@@ -120,7 +120,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         if passed:
             one = _without(one, named, passed)
         if one.cases or (eval_ids is None and not request.only_failed):
-            plans.append(one)
+            plans.append(replace(one, places=_places(found, one)))
             infos.append(SetInfo.of(found, one, named))
     if request.only_failed and not plans:
         raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
@@ -130,6 +130,13 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         request = replace(request, settings=replace(request.settings, record="off"))
     plan = checked(_plan(request, plans))
     return SelectedRun(request, plan, tuple(infos), _header(request, sets), tuple(notes))
+
+
+def _places(found: SetToRun, one: SetPlan) -> tuple[int, ...] | None:
+    if one.whole:
+        return None
+    numbers = {eval_id: number for number, (eval_id, _) in enumerate(ids_and_turns(found.cases))}
+    return tuple(numbers[eval_id] for eval_id, _ in ids_and_turns(one.cases))
 
 
 def _header(request: RunRequest, sets: SetSource) -> dict[str, Any]:

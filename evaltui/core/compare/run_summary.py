@@ -46,7 +46,14 @@ class CaseSummary:
     @property
     def passes(self) -> bool:
         """Whether it counts as passed, a flaky case by its policy."""
-        return self.status is Status.PASSED or (self.status is Status.FLAKY and self.policy_met)
+        return self.verdict is Status.PASSED
+
+    @property
+    def verdict(self) -> Status:
+        """The status, of a flaky case as its policy decides: PASSED or FAILED."""
+        if self.status is not Status.FLAKY:
+            return self.status
+        return Status.PASSED if self.policy_met else Status.FAILED
 
     def to_json(self) -> Json:
         """Without what is usual: one run, its verdict by the policy `all`."""

@@ -1,0 +1,118 @@
+"""`evaltui merge`: the logs of several runs as one run."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
+from evaltui.commands.output import UsageError, complain, settings_of, write_lines
+from evaltui.files.folders import may_be_agent
+from evaltui.files.settings import secrets_of
+from evaltui.files.workspace import SelectionError
+from evaltui.reports.console import counts
+from evaltui.runs.history import find_run
+from evaltui.runs.log import RunLog
+from evaltui.runs.merging import MergedRun, MergeError, merge
+from evaltui.runs.store import RunStore
+from evaltui.text.figures import counted, plural, show_duration, some_of
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
+
+# Shards that a note names.
+_MOST_NAMES = 20
+
+
+def merge_runs(options: argparse.Namespace) -> int:
+    """Merge, say what is missing, and return the exit code of the whole run."""
+    try:
+        named, logs = _agent_and_logs(options.logs)
+        options.agent_dir = named or Path()
+        settings = settings_of(options)
+        store = RunStore.of(options.agent_dir, settings)
+        _check(named, options.output, store)
+        paths = [find_run(store, one) for one in logs]
+        stored = named is not None or options.output is None
+        merged = _merge(paths, store if stored else None, options)
+        if stored and settings.keep_runs is not None:
+            store.prune(settings.keep_runs, paths)
+    except (UsageError, SelectionError, MergeError, OSError, ValueError) as error:
+        return complain("merge", error)
+    problems = list(_problems(merged))
+    notes: list[Line] = [
+        [("note  ", "warning"), (visible(one), "")] for one in (*problems, *_remarks(merged))
+    ]
+    write_lines([*notes, _sum(merged, options.output or merged.log, len(paths))])
+    code = exit_code(one.verdict for one in merged.cases)
+    return code or HAD_ERRORS if problems else code
+
+
+def _agent_and_logs(words: Sequence[str]) -> tuple[Path | None, Sequence[str]]:
+    """A first word that is a folder, or a file of Python, names the agent."""
+    first = Path(words[0])
+    if not (first.is_dir() or first.suffix == ".py"):
+        return None, words
+    if len(words) == 1:
+        raise UsageError(f"{first} is the agent; name the run logs after it, such as {first}/*.jsonl")
+    return first, words[1:]
+
+
+def _check(named: Path | None, output: Path | None, store: RunStore) -> None:
+    if output is not None and not output.parent.is_dir():
+        raise UsageError(f"-o: the folder {output.parent} does not exist")
+    if named is None and output is not None:
+        return
+    folder = store.agent_dir
+    if not may_be_agent(folder) and not store.folder.is_dir():
+        where = "the current folder" if named is None else str(folder)
+        raise UsageError(f"{where} has no agent to store the run with. Name AGENT_DIR, or a file with -o LOG")
+
+
+def _merge(paths: Sequence[Path], store: RunStore | None, options: argparse.Namespace) -> MergedRun:
+    output: Path | None = options.output
+    if output is None:
+        assert store is not None
+        return merge(paths, lambda header: RunLog.create(store, header))
+    # Whoever reads the file meanwhile finds the whole log, or what was there.
+    beside = output.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
+    try:
+        if store is not None:
+            merged = merge(paths, lambda header: RunLog.create(store, header))
+            shutil.copyfile(merged.log, beside)
+        else:
+            secrets = secrets_of(options.agent_dir)
+            merged = merge(paths, lambda header: RunLog.create_at(beside, header, secrets))
+        beside.replace(output)
+    finally:
+        beside.unlink(missing_ok=True)
+    return merged
+
+
+def _sum(merged: MergedRun, log: Path, logs: int) -> Line:
+    head = counts([one.status for one in merged.cases]) or [("no case run", "warning")]
+    took = f" in {show_duration(merged.seconds)}" if merged.seconds is not None else ""
+    tail: Line = [(f"{took} · {counted(logs, 'run')}", ""), (f" · log {visible(str(log))}", "muted")]
+    return [*head, *tail]
+
+
+def _problems(merged: MergedRun) -> Iterator[str]:
+    """What the merged run lacks."""
+    if merged.missing_shards:
+        names = [f"{number}/{merged.shards}" for number in merged.missing_shards]
+        yield f"{plural(len(names), 'shard')} missing: {some_of(names, _MOST_NAMES)}"
+    if merged.unfinished:
+        names = [case.eval_id for case in merged.unfinished]
+        yield f"{counted(len(names), 'case')} not finished: {some_of(names)}"
+    if merged.lost:
+        lost = counted(merged.lost, "selected case")
+        yield f"{lost} in no shard: different versions of evaltui divided them"
+
+
+def _remarks(merged: MergedRun) -> Iterator[str]:
+    if merged.duplicates:
+        yield f"{counted(merged.duplicates, 'result')} in several logs: the run started last counts"
+    if merged.changed_data:
+        yield f"not the same in every run: {some_of(merged.changed_data)}"

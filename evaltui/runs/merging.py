@@ -1,0 +1,338 @@
+"""Run logs put together: shards of one selection, or runs of different cases of the same agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.run_comparison import config_changes
+from evaltui.core.compare.run_summary import CaseSummary, summarize
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.outcome import RepeatResult, Status, worst_status
+from evaltui.files.agent_files import changed_files
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.history import stored_repeat
+from evaltui.runs.log import LoggedSet, RunHeader, RunLog
+from evaltui.runs.log_reader import (
+    CaseLine,
+    StoredRun,
+    lines_of_cases,
+    read_agent,
+    read_run,
+    results_of_repeats,
+)
+from evaltui.runs.resuming import is_source, twins_in_words
+from evaltui.runs.shards import ShardsOfRun
+from evaltui.runs.store import is_being_written
+from evaltui.text.figures import some_of
+from evaltui.text.values import show_value
+
+Json = dict[str, Any]
+# A run of a case, and its number from 0.
+Repeat = tuple[CaseId, int]
+
+
+class MergeError(ValueError):
+    """Why logs cannot be merged: a sentence that names them."""
+
+
+def copy_repeats(earlier: Path, repeats: Collection[Repeat], into: RunLog) -> Iterator[CaseLine]:
+    """Copies what happened in runs of cases, and their results, from another log; yields each result.
+
+    Raises OSError, and ValueError where that log is damaged.
+    """
+    for line in lines_of_cases(earlier):
+        if (line.case, line.repeat) not in repeats:
+            continue
+        match line.kind:
+            case "case_started":
+                into.started(line.case, line.eval_set_id, line.repeat)
+            case "repeat_result":
+                into.repeat(line.case, line.eval_set_id, line.repeat, line.data["result"])
+                yield line
+            case _:
+                into.event({**line.data, "path": line.case.path})
+
+
+@dataclass(frozen=True)
+class MergedRun:
+    """A run that was made of several, and what it lacks."""
+
+    log: Path
+    cases: tuple[CaseSummary, ...]
+    """Those with a result, in the order of the selection."""
+    status: Status | None
+    """The worst of the cases; None where some selected case has no result."""
+    seconds: float | None
+    """Wall time of the longest run, None where nobody knows."""
+    duplicates: int = 0
+    """Runs of cases that several logs had: the one that was started last counts."""
+    missing_shards: tuple[int, ...] = ()
+    """Numbers from 1."""
+    shards: int = 0
+    """How many the selection was divided into; 0 where it was not."""
+    unfinished: tuple[CaseId, ...] = ()
+    """Cases that a run was begun with and did not finish."""
+    lost: int = 0
+    """Cases of the selection that no shard was begun with, though no shard is missing."""
+    changed_data: tuple[str, ...] = ()
+    """Files of the agent that are no code and were not the same at the start of every run."""
+
+
+def merge(logs: Sequence[Path], create: Callable[[Json], RunLog]) -> MergedRun:
+    """Put logs together in one that `create` makes with the header it gets, and that is closed then.
+
+    Raises MergeError for logs that do not belong together, OSError, and ValueError for what is no run log or
+    is damaged; the log is gone then.
+    """
+    merge = _Merge(_read(logs))
+    merge.check()
+    into = create(merge.header())
+    try:
+        return merge.write(into)
+    except BaseException:
+        into.path.unlink(missing_ok=True)
+        raise
+
+
+def _read(logs: Sequence[Path]) -> list[StoredRun]:
+    """The one that was started first comes first, in whatever order they are given."""
+    runs: list[StoredRun] = []
+    for path in dict.fromkeys(one.resolve() for one in logs):
+        if path.name.endswith(ADK_SUFFIX):
+            raise MergeError(f"{path.name} is an ADK result file; only run logs can be merged")
+        run = read_run(path)
+        if run.footer is None and is_being_written(path):
+            raise MergeError(f"{path.name}: run in progress")
+        if run.header.twins:
+            raise MergeError(f"{path.name}: {twins_in_words(run.header)}")
+        runs.append(run)
+    return sorted(runs, key=lambda run: (run.header.started, run.id))
+
+
+@dataclass
+class _Case:
+    """A selected case while the logs are read."""
+
+    set: LoggedSet
+    runs: int
+    pass_if: PassIf
+    expects: str = ""
+    repeats: dict[int, RepeatResult] = field(default_factory=dict)
+
+
+class _Merge:
+    def __init__(self, runs: Sequence[StoredRun]) -> None:
+        self._runs = runs
+        self._sets = list(_merged_sets(runs))
+        self._shards = _merged_shards(runs)
+
+    # Checking
+
+    def check(self) -> None:
+        """Raises MergeError unless all logs are of one plan, OSError, and ValueError."""
+        first, *others = self._runs
+        for one in others:
+            if differences := list(_differences(first.header, one.header)):
+                raise MergeError(
+                    f"{one.path.name} is not of the same plan as {first.path.name}: {some_of(differences)}"
+                )
+        expects: dict[CaseId, tuple[str, StoredRun]] = {}
+        for run in self._runs:
+            for line in results_of_repeats(run.path, run.header):
+                mine = line.data["result"].get("expects", "")
+                known, where = expects.setdefault(line.case, (mine, run))
+                if mine != known:
+                    raise MergeError(
+                        f"{run.path.name} is not of the same plan as {where.path.name}: "
+                        f"{line.case.eval_id} of {line.case.path} changed"
+                    )
+
+    # Writing
+
+    def header(self) -> Json:
+        """That of the first log, with all that was selected."""
+        first = self._runs[0].header.data
+        data = {name: value for name, value in first.items() if name not in _OF_ONE_LOG}
+        data["started"] = self._runs[0].header.started.isoformat()
+        data["sets"] = [one.to_json() for one in self._sets]
+        data["merged"] = [run.id for run in self._runs]
+        return data | ({"shards": self._shards.to_json()} if self._shards else {})
+
+    def write(self, into: RunLog) -> MergedRun:
+        agent = next((said for run in self._runs if (said := read_agent(run.path))), None)
+        if agent is not None:
+            into.event({"kind": "agent", **agent})
+        winners, duplicates = self._winners()
+        cases = self._cases
+        finished: dict[CaseId, CaseSummary] = {}
+        for number, run in enumerate(self._runs):
+            wanted = {repeat for repeat, winner in winners.items() if winner == number}
+            for line in copy_repeats(run.path, wanted, into):
+                case = cases[line.case]
+                case.repeats[line.repeat] = stored_repeat(run.path, line.data["result"])
+                if len(case.repeats) == case.runs:
+                    finished[line.case] = _summary(line.case, case)
+                    into.result(finished[line.case])
+                    case.repeats.clear()
+        return self._ended(into, finished, tuple(case for case in cases if case not in finished), duplicates)
+
+    def _ended(
+        self,
+        into: RunLog,
+        finished: dict[CaseId, CaseSummary],
+        unfinished: tuple[CaseId, ...],
+        duplicates: int,
+    ) -> MergedRun:
+        shards = self._shards
+        missing = shards.missing if shards else ()
+        planned = sum(one.cases for one in shards.sets.values()) if shards else 0
+        lost = 0 if missing else max(0, planned - len(finished) - len(unfinished))
+        complete = not (missing or unfinished or lost)
+        status = worst_status(one.status for one in finished.values()) if complete else None
+        footers = [run.footer.seconds if run.footer else None for run in self._runs]
+        known = [one for one in footers if one is not None]
+        seconds = max(known) if len(known) == len(footers) else None
+        into.close({"status": status, "seconds": seconds} if status else None)
+        order = {case: number for number, case in enumerate(self._cases)}
+        return MergedRun(
+            into.path,
+            tuple(finished[case] for case in sorted(finished, key=order.__getitem__)),
+            status,
+            seconds,
+            duplicates,
+            missing,
+            shards.count if shards else 0,
+            unfinished,
+            lost,
+            self._changed_data(),
+        )
+
+    def _changed_data(self) -> tuple[str, ...]:
+        files = [run.header.files for run in self._runs]
+        changed = {name for one in files for name in changed_files(files[0], one)}
+        return tuple(sorted(name for name in changed if not is_source(name)))
+
+    @cached_property
+    def _cases(self) -> dict[CaseId, _Case]:
+        given = self._runs[0].header.data
+        found: dict[CaseId, _Case] = {}
+        for one in self._sets:
+            repeats = EvalConfig.model_validate(one.config or {"criteria": {}}).evaltui.repeats
+            runs, pass_if = given.get("runs") or repeats.runs, given.get("pass_if") or repeats.pass_if
+            found |= {CaseId(one.path, eval_id): _Case(one, runs, pass_if) for eval_id in one.eval_ids}
+        return found
+
+    def _winners(self) -> tuple[dict[Repeat, int], int]:
+        """Of each run of a case the log that counts, and how many are in other logs as well."""
+        cases = self._cases
+        winners: dict[Repeat, int] = {}
+        results = 0
+        for number, run in enumerate(self._runs):
+            mine = {(line.case, line.repeat) for line in results_of_repeats(run.path, run.header)}
+            mine = {(case, repeat) for case, repeat in mine if case in cases and repeat < cases[case].runs}
+            results += len(mine)
+            winners |= dict.fromkeys(mine, number)
+        return winners, results - len(winners)
+
+
+# What a header says of its own log.
+_OF_ONE_LOG = ("version", "evaltui", "python", "number", "resumed", "merged", "shards")
+
+
+def _summary(case: CaseId, known: _Case) -> CaseSummary:
+    repeats = [known.repeats[number] for number in sorted(known.repeats)]
+    path, eval_id = case
+    return summarize(case_over_repeats(known.set.eval_set_id, eval_id, repeats, known.pass_if, path))
+
+
+def _merged_sets(runs: Sequence[StoredRun]) -> Iterator[LoggedSet]:
+    """Every set of the logs with all of its cases that were selected, in the order of the set if known."""
+    by_path: dict[str, list[LoggedSet]] = {}
+    for run in runs:
+        for one in run.header.sets:
+            by_path.setdefault(one.path, []).append(one)
+    shards = _merged_shards(runs)
+    for path, parts in by_path.items():
+        whole = next((one for one in parts if one.whole), None)
+        if whole is not None:
+            yield whole
+            continue
+        places: dict[str, int | None] = {}
+        for one in parts:
+            places |= dict(zip(one.eval_ids, one.places or [None] * len(one.eval_ids), strict=True))
+        known = {eval_id: place for eval_id, place in places.items() if place is not None}
+        eval_ids = sorted(places, key=known.__getitem__) if len(known) == len(places) else list(places)
+        divided = shards.sets.get(path) if shards else None
+        yield replace(
+            parts[0],
+            eval_ids=tuple(eval_ids),
+            whole=divided is not None and divided.whole and divided.cases == len(eval_ids),
+            places=tuple(known[one] for one in eval_ids) if len(known) == len(places) else None,
+        )
+
+
+def _merged_shards(runs: Sequence[StoredRun]) -> ShardsOfRun | None:
+    found = [run.header.shards for run in runs if run.header.shards is not None]
+    if not found:
+        return None
+    return replace(found[0], numbers=tuple(sorted({number for one in found for number in one.numbers})))
+
+
+# Whether logs are of one plan
+
+_MODES = {
+    "url": "URL",
+    "agent_name": "agent",
+    "module": "module",
+    "runs": "runs",
+    "pass_if": "pass-if",
+    "adk_verdicts": "ADK's verdicts",
+    "record": "record",
+    "tools": "tools",
+}
+
+
+def _differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
+    """What is different, in words; nothing for logs that may be merged."""
+    for name, word in _MODES.items():
+        before, now = first.data.get(name), other.data.get(name)
+        if before != now:
+            yield f"{word} {_given(before)} → {_given(now)}"
+    # Data an agent may change itself while it works.
+    yield from (f"{name} changed" for name in changed_files(first.files, other.files) if is_source(name))
+    theirs = {one.path: one for one in other.sets}
+    for one in first.sets:
+        same = theirs.get(one.path)
+        if same is None:
+            continue
+        if same.eval_set_id != one.eval_set_id:
+            yield f"{one.path} has the set id {one.eval_set_id} → {same.eval_set_id}"
+        yield from (f"{one.path}: {change}" for change in config_changes(one.config, same.config))
+    yield from _divided_otherwise(first.shards, other.shards)
+
+
+def _given(value: object) -> str:
+    return "not given" if value is None else show_value(value)
+
+
+def _divided_otherwise(first: ShardsOfRun | None, other: ShardsOfRun | None) -> Iterator[str]:
+    if first is None or other is None:
+        if first is not other:
+            yield "only one of them is of a shard"
+        return
+    if first.count != other.count:
+        yield f"{first.count} shards → {other.count}"
+    if first.divided_by != other.divided_by:
+        yield "divided by other durations"
+    for path in dict.fromkeys([*first.sets, *other.sets]):
+        before, now = first.sets.get(path), other.sets.get(path)
+        if before != now:
+            yield (
+                f"selected cases of {path} changed" if before and now else f"only one of them selects {path}"
+            )

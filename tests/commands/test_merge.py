@@ -1,0 +1,287 @@
+"""`evaltui merge`: logs of one plan become one run; what does not belong together is refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import call
+from fake_runs import run_without_processes
+
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.runs.history import open_run
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_reader import lines_of_cases, read_header
+from evaltui.runs.store import RunStore
+
+
+def one_case(number: int) -> dict[str, Any]:
+    """Its outcome goes by its number: see `act`."""
+    return {
+        "eval_id": f"case_{number}",
+        "conversation": [
+            {
+                "user_content": {"role": "user", "parts": [{"text": f"case {number}"}]},
+                "final_response": {"role": "model", "parts": [{"text": "right"}]},
+            }
+        ],
+    }
+
+
+def act(case: EvalCase, repeat: int) -> list[Invocation]:
+    """Case 3, 13 ... fails, case 7, 17 ... raises, case 5, 15 ... passes in every second run."""
+    last = int(case.eval_id.rpartition("_")[2]) % 10
+    if last == 7:
+        raise RuntimeError("out of order")
+    text = "wrong" if last == 3 or (last == 5 and repeat % 2) else "right"
+    answer = {"final_response": {"role": "model", "parts": [{"text": text}]}}
+    return [
+        Invocation.model_validate({**turn.model_dump(include={"user_content"}), **answer})
+        for turn in case.conversation or []
+    ]
+
+
+def write_set(folder: Path, name: str, numbers: Sequence[int]) -> None:
+    data = {"eval_set_id": name, "eval_cases": [one_case(number) for number in numbers]}
+    (folder / f"{name}.evalset.json").write_text(json.dumps(data))
+
+
+@pytest.fixture
+def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
+    run_without_processes(monkeypatch, act)
+    folder: Path = write_agent("root_agent = lambda message: message")
+    (folder / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
+    write_set(folder, "first", range(6))
+    write_set(folder, "second", [8, 7, 6])
+    return folder
+
+
+def logs_of(agent: Path, *selections: Sequence[str]) -> list[Path]:
+    """A log for each selection."""
+    for words in selections:
+        call("run", agent, *words, "--report", "json=/dev/null")
+    return RunStore(agent).logs()[-len(selections) :]
+
+
+def events_of(log: Path) -> list[tuple[Any, ...]]:
+    """What happened in each run of a case, in order."""
+    found: dict[Any, list[Any]] = {}
+    for line in lines_of_cases(log):
+        unsaid = {name: value for name, value in line.data.items() if name not in ("t", "seq")}
+        if line.kind == "repeat_result":
+            unsaid["result"] = {k: v for k, v in unsaid["result"].items() if k != "seconds"}
+        found.setdefault((line.case, line.repeat), []).append(unsaid)
+    return sorted(found.items())
+
+
+def assert_same_run(merged: Path, whole: Path) -> None:
+    ours, theirs = open_run(merged), open_run(whole)
+    assert ours.status is theirs.status
+    assert list(ours.summary.cases) == list(theirs.summary.cases)
+    for case, summary in theirs.summary.cases.items():
+        mine = ours.summary.cases[case].to_json()
+        assert mine | {"seconds": 0} == summary.to_json() | {"seconds": 0}
+        assert [one.status for one in ours.case(case).repeats] == [
+            one.status for one in theirs.case(case).repeats
+        ]
+        assert ours.events(case).keys() == theirs.events(case).keys()
+    assert ours.summary.whole == theirs.summary.whole
+    assert ours.summary.unfinished == theirs.summary.unfinished
+    assert events_of(merged) == events_of(whole)
+
+
+def test_parts_in_any_order_are_the_whole_run(agent, tmp_path, capsys):
+    """Whatever the logs have in common, and however cases and repeats are divided."""
+    chance = random.Random(3)
+    for runs in (1, 3, 1, 2):
+        (whole,) = logs_of(agent, ["--runs", str(runs)])
+        selections = [["--runs", str(runs)] for _ in range(chance.randint(2, 5))]
+        ids = {"first": [f"case_{n}" for n in range(6)], "second": ["case_8", "case_7", "case_6"]}
+        for name, cases in ids.items():
+            owners = {case: chance.sample(selections, chance.randint(1, 2)) for case in cases}
+            for words in selections:
+                if mine := [case for case in cases if words in owners[case]]:
+                    words.append(f"{name}:{','.join(mine)}")
+        # Without a set, all of them are run.
+        selections = [words for words in selections if len(words) > 2]
+        parts = logs_of(agent, *selections)
+        chance.shuffle(parts)
+        merged = tmp_path / "merged.jsonl"
+        assert call("merge", *parts, "-o", merged) == 1
+        # A selection by name is no whole set, though all of its cases are named.
+        ours, theirs = open_run(merged), open_run(whole)
+        assert set(ours.summary.cases) == set(theirs.summary.cases)
+        assert events_of(merged) == events_of(whole)
+        again = tmp_path / "again.jsonl"
+        assert call("merge", merged, *parts, "-o", again) == 1
+        assert events_of(again) == events_of(whole)
+
+
+def test_a_stored_run_is_like_any_other(agent, capsys, monkeypatch):
+    parts = logs_of(agent, ["first"], ["second"])
+    (whole,) = logs_of(agent, [])
+    capsys.readouterr()
+    assert call("merge", agent, parts[1].stem, parts[0].stem) == 1
+    out = capsys.readouterr().out
+    merged = RunStore(agent).latest()
+    assert re.search(rf"^7 passed, 1 failed, 1 error in .* · 2 runs · log {merged}$", out, re.MULTILINE)
+    assert_same_run(merged, whole)
+    assert read_header(merged).number == read_header(whole).number + 1
+    # In the folder of the agent it need not be named.
+    monkeypatch.chdir(agent)
+    assert call("merge", "last", *parts) == 1
+    assert call("runs", ".") == 0
+    assert call("compare", "last", whole.stem, "--fail-on-regression") == 0
+    # --resume finds the error in it that is left to do.
+    assert call("run", agent, "--resume", merged.stem, "--report", "json=/dev/null") == 1
+
+
+def test_the_exit_code_is_that_of_the_run(agent, tmp_path):
+    for selectors, code in {
+        ("first:case_0", "first:case_1"): 0,
+        ("first:case_0", "second:case_7"): 3,
+        ("first:case_3", "second:case_7"): 1,
+    }.items():
+        parts = logs_of(agent, *([one] for one in selectors))
+        assert call("merge", *parts, "-o", tmp_path / "merged.jsonl") == code
+        assert call("run", agent, *selectors, "--report", "json=/dev/null") == code
+
+
+def _write_prompt(agent: Path) -> None:
+    (agent / "agent.py").write_text("root_agent = lambda message: 'other'")
+
+
+def _write_config(agent: Path) -> None:
+    (agent / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
+
+
+def _change_case(agent: Path) -> None:
+    file = agent / "first.evalset.json"
+    file.write_text(file.read_text().replace("case 0", "case zero"))
+
+
+def _nothing(agent: Path) -> None:
+    pass
+
+
+OTHER_PLANS = {
+    "agent": (_write_prompt, [], "agent.py changed"),
+    "config": (_write_config, [], "first.evalset.json: config: criteria.response_match_score 1.0 → 0.5"),
+    "case": (_change_case, [], "case_0 of first.evalset.json changed"),
+    "runs": (_nothing, ["--runs", "2"], "runs not given → 2"),
+    "policy": (_nothing, ["--pass-if", "0.5"], "pass-if not given → 0.5"),
+    "verdicts": (_nothing, ["--adk-verdicts"], "ADK's verdicts not given → true"),
+    "record": (_nothing, ["--record", "auto"], 'record not given → "auto"'),
+    "tools": (_nothing, ["--tools", "stub"], 'tools not given → "stub"'),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_PLANS)
+def test_another_plan_is_refused(agent, tmp_path, capsys, kind):
+    change, words, says = OTHER_PLANS[kind]
+    (before,) = logs_of(agent, ["first:case_0"])
+    change(agent)
+    (after,) = logs_of(agent, ["first:case_0,case_1", *words])
+    capsys.readouterr()
+    target = tmp_path / "merged.jsonl"
+    target.write_text("mine")
+    assert call("merge", after, before, "-o", target) == 2
+    refusal = f"evaltui merge: {after.name} is not of the same plan as {before.name}: "
+    assert capsys.readouterr().err.startswith(refusal + says)
+    assert target.read_text() == "mine"
+    assert [path.name for path in tmp_path.glob(".evaltui*")] == []
+
+
+def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):
+    (log,) = logs_of(agent, ["first"])
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"kind": "nothing"}\n')
+    going_on = RunLog.create(RunStore(agent), {})
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_text(log.read_text().replace('"repeat_result"', '"repeat_result', 1))
+    adk = next(agent.glob(".adk/eval_history/*"))
+    missing = tmp_path / "missing.jsonl"
+    for path, says in {
+        other: "is not a run log",
+        going_on.path: "run in progress",
+        damaged: "is damaged",
+        adk: "is an ADK result file",
+        missing: "has no run",
+    }.items():
+        assert call("merge", log, path, "-o", tmp_path / "merged.jsonl") == 2
+        assert says in capsys.readouterr().err
+    going_on.close()
+    before = RunStore(agent).logs()
+    assert call("merge", agent, log, damaged) == 2
+    assert RunStore(agent).logs() == before
+
+
+def test_wrong_use(agent, tmp_path, capsys, monkeypatch):
+    (log,) = logs_of(agent, ["first"])
+    monkeypatch.chdir(tmp_path)
+    for words, says in {
+        (log,): "the current folder has no agent to store the run with",
+        (tmp_path, log): "has no agent to store the run with",
+        (agent,): "is the agent; name the run logs after it",
+        (log, "-o", "nowhere/merged.jsonl"): "-o: the folder nowhere does not exist",
+        (log, "-o", agent): "Is a directory",
+    }.items():
+        assert call("merge", *words) == 2
+        assert says in capsys.readouterr().err
+
+
+def test_of_duplicates_the_run_started_last_counts(agent, tmp_path, capsys, monkeypatch):
+    (first,) = logs_of(agent, ["first:case_0"])
+    fake = run_without_processes(monkeypatch, act)
+
+    def breaks(case: EvalCase, repeat: int) -> list[Invocation]:
+        raise RuntimeError("503")
+
+    fake.act = breaks
+    (second,) = logs_of(agent, ["first:case_0,case_1"])
+    for order in ((first, second), (second, first)):
+        capsys.readouterr()
+        assert call("merge", *order, "-o", tmp_path / "merged.jsonl") == 3
+        out = capsys.readouterr().out
+        assert "1 result in several logs: the run started last counts" in out
+        assert "2 errors" in out
+
+
+def test_an_interrupted_part_is_named_and_can_be_finished(agent, tmp_path, capsys):
+    (whole,) = logs_of(agent, ["--runs", "2"])
+    first, second = logs_of(agent, ["first", "--runs", "2"], ["second", "--runs", "2"])
+    lines = second.read_text().splitlines(keepends=True)
+    ends = [number for number, line in enumerate(lines) if line.startswith('{"kind":"repeat_result"')]
+    # Killed in the second run of the first case.
+    second.write_text("".join(lines[: ends[0] + 2])[:-9])
+    os.utime(second, (time.time(), time.time()))
+    capsys.readouterr()
+    assert call("merge", agent, first, second) == 1
+    out = capsys.readouterr().out
+    assert "note  3 cases not finished: case_8, case_7, case_6" in out
+    merged = RunStore(agent).latest()
+    assert open_run(merged).status is None
+    assert {case.eval_id for case in open_run(merged).summary.unfinished} == {"case_6", "case_7", "case_8"}
+    assert call("run", agent, "--resume", merged.stem, "--report", "json=/dev/null") == 1
+    assert_same_run(RunStore(agent).latest(), whole)
+
+
+def test_a_file_and_the_store_have_the_same_log(agent, tmp_path):
+    parts = logs_of(agent, ["first"], ["second"])
+    assert call("merge", agent, *parts, "-o", tmp_path / "merged.jsonl") == 1
+    assert (tmp_path / "merged.jsonl").read_bytes() == RunStore(agent).latest().read_bytes()
+
+
+def test_older_runs_go_as_after_a_run(agent):
+    parts = logs_of(agent, ["first"], ["second"], ["first"])
+    assert call("merge", agent, *parts[1:], "--keep-runs", "2") == 1
+    kept = RunStore(agent).logs()
+    assert parts[0] not in kept
+    assert kept[:-1] == parts[1:]
