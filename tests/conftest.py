@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import textwrap
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -54,9 +55,27 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.getoption("--thorough"):
         return
-    long = [item for item in items if item.get_closest_marker("thorough")]
-    config.hook.pytest_deselected(items=long)
-    items[:] = [item for item in items if item.get_closest_marker("thorough") is None]
+    long = {item for item in items if item.get_closest_marker("thorough")} | _other_sizes(items)
+    config.hook.pytest_deselected(items=[item for item in items if item in long])
+    items[:] = [item for item in items if item not in long]
+
+
+def _other_sizes(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Of a test that is the same at several sizes of the screen, all but one, which is the same every day."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if (
+            isinstance(item, pytest.Function)
+            and hasattr(item, "callspec")
+            and [*item.callspec.params] == ["size"]
+        ):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return {
+        item
+        for name, sizes in tests.items()
+        for number, item in enumerate(sizes)
+        if number != zlib.crc32(name.encode()) % len(sizes)
+    }
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Random input: a round on each sample every day, 20 minutes with --thorough."""
+"""Random input: a round on a sample every day, 20 minutes on all of them with --thorough."""
 
 import os
 import signal
@@ -33,9 +33,8 @@ def play(*arguments):
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("sample", ["calculator", "home_automation", "library_desk"])
-def test_a_round_of_random_input(sample):
-    play("--once", "--seed", "1", "--sample", sample)
+def test_a_round_of_random_input():
+    play("--once", "--seed", "1", "--sample", "home_automation")
 
 
 @pytest.mark.e2e
