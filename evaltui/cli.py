@@ -15,17 +15,15 @@ from evaltui.commands.arguments import (
     compare_parser,
     demo_parser,
     help_parser,
-    lint_parser,
     merge_parser,
     metrics_parser,
-    migrate_parser,
-    new_parser,
     record_parser,
     run_parser,
     runs_parser,
     workbench_parser,
 )
 from evaltui.commands.exit_codes import WRONG_USE
+from evaltui.commands.file_arguments import lint_parser, migrate_parser, new_parser, schema_parser
 from evaltui.commands.parser import Parser
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
@@ -96,6 +94,12 @@ def _lint(options: argparse.Namespace) -> int:
     from evaltui.commands.eval_sets import lint
 
     return lint(options.paths, options.format)
+
+
+def _schema(options: argparse.Namespace) -> int:
+    from evaltui.commands.schema import schema
+
+    return schema(options)
 
 
 def _migrate(options: argparse.Namespace) -> int:
@@ -186,6 +190,7 @@ _COMMANDS: dict[str, _Command] = {
     "compare": (compare_parser, _compare),
     "merge": (merge_parser, _merge),
     "lint": (lint_parser, _lint),
+    "schema": (schema_parser, _schema),
     "migrate": (migrate_parser, _migrate),
     "metrics": (metrics_parser, _metrics),
     "help": (help_parser, _help),
@@ -200,6 +205,7 @@ _SUMMARIES = {
     "compare": "Compare two runs",
     "merge": "Put the logs of shards together as one run",
     "lint": "Check eval sets and configs",
+    "schema": "Print the JSON Schema of a file format",
     "migrate": "Convert a file of an old format to an eval set",
     "metrics": "List metrics and their requirements",
     "help": "Show the guide",

@@ -22,6 +22,9 @@ import pytest
 from evaltui.cli import _COMMANDS
 from evaltui.commands.arguments import workbench_parser
 from evaltui.files import guide
+from evaltui.reports.report_shape import report_schema
+from evaltui.runs.log_shape import log_schema
+from tests.closed_schemas import closed
 from tests.commands.command_line import call
 from tests.manual import PAGES, ROOT
 
@@ -190,6 +193,10 @@ def test_the_json_report_has_the_keys_of_the_page(folder, capfd):
     )
     call("run", "sample_agents/library_desk", "--report", "json=2.json")
     compared, judged = (json.loads(Path(name).read_text(encoding="utf-8")) for name in ("1.json", "2.json"))
+    for one in (compared, judged):
+        assert [error.message for error in closed(report_schema()).iter_errors(one)] == []
+        lines = Path(one["log"]).read_text(encoding="utf-8").splitlines()
+        assert [error for line in lines for error in closed(log_schema()).iter_errors(json.loads(line))] == []
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)[1:]
     assert len(rows) > 10
     for place, keys in rows:

@@ -52,7 +52,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         metavar="FILE",
         help="Use this config for all sets, remembered for this agent; own restores the config of each set",
     )
-    _add_settings(parser, *SETTINGS)
+    add_settings(parser, *SETTINGS)
     _add_network(parser)
     parser.add_argument("--version", action=_Version, nargs=0, help="Show the version")
     return parser
@@ -88,7 +88,7 @@ def run_parser() -> Parser:
     add("--runs", type=count, metavar="N", help="Run each case N times (default: as in the config, else 1)")
     add("--pass-if", type=pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
     _add_agent_name(parser)
-    _add_settings(parser, *SETTINGS)
+    add_settings(parser, *SETTINGS)
     _add_network(parser)
     _add_reporting(parser)
     return parser
@@ -134,7 +134,7 @@ def _add_agent_name(parser: Parser) -> None:
     )
 
 
-def _add_settings(parser: Parser, *names: str) -> None:
+def add_settings(parser: Parser, *names: str) -> None:
     """Options for run-wide settings, which `[tool.evaltui]` has, too."""
     for name in names:
         setting = SETTINGS[name]
@@ -223,38 +223,8 @@ def _add_agent(parser: Parser) -> None:
         metavar="FILE",
         help='Session at the start: {"app_name", "user_id", "state"}',
     )
-    _add_settings(parser, "timeout", "python")
+    add_settings(parser, "timeout", "python")
     _add_network(parser)
-
-
-def lint_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui lint",
-        description="Check eval sets and configs; each problem with path and line.",
-        epilog="Exit codes: 0 no errors, 1 errors, 2 usage error.",
-    )
-    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="File or folder")
-    parser.add_argument(
-        "--format",
-        choices=("console", "json", "sarif", "github"),
-        default="console",
-        help="Form of the output: for people, as JSON, as SARIF 2.1.0, or as annotations of GitHub Actions "
-        "(default: console)",
-    )
-    return parser
-
-
-def migrate_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui migrate",
-        description="Convert a file of an old format (list of turns or of named sessions) to an eval set.",
-        epilog="OLD is not changed. Exit codes: 0 written, 2 not written, with the reason.",
-    )
-    add = parser.add_argument
-    add("old", type=Path, metavar="OLD", help="File to convert")
-    add("new", type=Path, metavar="NEW", help="File to write; must not exist; its name becomes the set id")
-    add("--initial-session", type=Path, metavar="FILE", help="Session for a list of turns (.test.json)")
-    return parser
 
 
 def metrics_parser() -> Parser:
@@ -271,25 +241,6 @@ def metrics_parser() -> Parser:
         help="Agent or eval set; its metrics are listed first",
     )
     _add_home(parser)
-    return parser
-
-
-def new_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui new",
-        description="Create a starter agent with an eval set and a config. It runs offline and passes.",
-        epilog="Existing files are never overwritten. Exit codes: 0 created, 2 usage error, nothing written.",
-    )
-    add = parser.add_argument
-    add("folder", type=Path, metavar="DIR", help="Folder of the agent, created if missing")
-    add(
-        "--adk",
-        action="store_const",
-        const="adk",
-        default="native",
-        dest="kind",
-        help="Create a google-adk agent (default: an evaltui.Agent, without a framework)",
-    )
     return parser
 
 
@@ -311,7 +262,7 @@ def runs_parser() -> Parser:
     add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
     add("--name", nargs=2, metavar=("RUN", "NAME"), help="Name a run instead of listing runs")
     _add_home(parser)
-    _add_settings(parser, "results-dir")
+    add_settings(parser, "results-dir")
     return parser
 
 
@@ -339,7 +290,7 @@ def merge_parser() -> Parser:
         metavar="FILE",
         help="Write the log of the merged run to FILE; it is stored, too, if the agent is named",
     )
-    _add_settings(parser, "results-dir", "keep-runs")
+    add_settings(parser, "results-dir", "keep-runs")
     return parser
 
 
@@ -374,7 +325,7 @@ def compare_parser() -> Parser:
         help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation",
     )
     _add_home(parser)
-    _add_settings(parser, "results-dir")
+    add_settings(parser, "results-dir")
     return parser
 
 

@@ -17,11 +17,11 @@ from typing import Any, Literal
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import CaseEditor, EditBuilder
 from evaltui.core.jsondoc.edits import Edit, Remove
+from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.problems import JsonPath, Problem
-from evaltui.core.model.tool_schema import Tool
+from evaltui.core.model.tool_values import kinds_of
 from evaltui.files.json_text import parse
-from evaltui.workbench.tool_values import inlined, kinds_of
 
 RowId = tuple[str | int, ...]
 Kind = Literal["line", "string", "text", "value", "json"]
@@ -159,33 +159,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class DeclaredTool:
-    """A tool of the agent as its host describes it."""
-
-    name: str
-    description: str = ""
-    parameters: Mapping[str, Any] | None = None
-    """The schema of its arguments; None where it has none."""
-
-    @property
-    def schema(self) -> Tool:
-        return Tool(self.name, self.parameters)
-
-    @cached_property
-    def properties(self) -> Mapping[str, Any]:
-        """The schema of each argument, without references."""
-        found = (self.parameters or {}).get("properties")
-        if not isinstance(found, Mapping):
-            return {}
-        return {name: inlined(schema, self.parameters or {}) for name, schema in found.items()}
-
-    @property
-    def required(self) -> list[str]:
-        found = (self.parameters or {}).get("required")
-        return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
-
-
-@dataclass(frozen=True)
 class RowSource:
     """What the rows of a case are made of."""
 
@@ -209,14 +182,6 @@ class RowSource:
         """An edit of this case, to be made from the data that there is by then."""
         number = self.editor.number
         return lambda eval_set: edit(eval_set.case(number))
-
-
-def declared_tools(agent: Mapping[str, Any] | None) -> list[DeclaredTool]:
-    """The tools of an agent as its host describes it."""
-    return [
-        DeclaredTool(str(tool["name"]), str(tool.get("description") or ""), tool.get("parameters"))
-        for tool in (agent or {}).get("tools") or ()
-    ]
 
 
 # Texts and values

@@ -13,13 +13,14 @@ from evaltui.core.editing.set import CaseEditor, EditBuilder, SetEditor
 from evaltui.core.jsondoc.edits import EditError, PutText, alike
 from evaltui.core.jsondoc.writing import in_one_line, laid_out
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.declared_tool import declared_tools
 from evaltui.core.model.problems import EvalSetError, JsonPath
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.open_file import OpenFile
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.fields import FieldError, Row, RowId, RowSource, declared_tools, object_of
+from evaltui.workbench.fields import FieldError, Row, RowId, RowSource, object_of
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 

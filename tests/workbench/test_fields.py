@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import CaseEditor, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.model.declared_tool import DeclaredTool
+from evaltui.core.model.tool_values import first_value
 from evaltui.workbench.case_rows.case import case_rows
 from evaltui.workbench.case_rows.turns import next_expectation, toggle_context
-from evaltui.workbench.fields import DeclaredTool, FieldError, RowSource, text_of, value_of
-from evaltui.workbench.tool_values import first_value
+from evaltui.workbench.fields import FieldError, RowSource, text_of, value_of
 
 TOOLS = (
     DeclaredTool(

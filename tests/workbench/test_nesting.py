@@ -6,9 +6,10 @@ from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import CaseEditor, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.model.declared_tool import DeclaredTool
+from evaltui.core.model.tool_values import first_value, inlined, member_schema
 from evaltui.workbench.case_rows.case import case_rows
-from evaltui.workbench.fields import DeclaredTool, RowSource
-from evaltui.workbench.tool_values import first_value, inlined, member_schema
+from evaltui.workbench.fields import RowSource
 
 CALL = ("turn", 0, "call", 0)
 ROOM = {

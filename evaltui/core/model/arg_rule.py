@@ -130,7 +130,9 @@ class Approx(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     abs: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """The greatest difference."""
     rel: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """The greatest difference by the expected number, such as 0.1."""
 
     @model_validator(mode="after")
     def _says_how_far(self) -> Approx:
@@ -144,8 +146,11 @@ class MatchBy(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     regex: Annotated[StrictStr, AfterValidator(_a_regex)] | None = None
+    """The whole text matches this regular expression."""
     approx: Approx | None = None
+    """The number is near."""
     any_of: list[Any] | None = None
+    """The value is one of these."""
 
     @model_validator(mode="after")
     def _is_one(self) -> MatchBy:
@@ -186,12 +191,17 @@ Match = Annotated[
 class ArgRule(BaseModel):
     """What counts as the same for an argument of a tool, in a case, in a set, or everywhere.
 
-    `arg` is a path as in `arg_path`. What each match means, and which rule applies, is told in `rules`.
+    What each match means, and which rule applies, is told in `rules`.
     """
 
     model_config = ConfigDict(extra="forbid")
     tool: Annotated[StrictStr, AfterValidator(_a_name)]
+    """The name of the tool."""
     arg: Annotated[StrictStr, AfterValidator(_a_path)]
+    """The path of the argument, such as `query`, `filter.as_of` or `items[*].id`; `*` is all arguments."""
     match: Match
+    """How far the argument may differ."""
     set: StrictStr | None = None
+    """The id of the only set that it is for; None for all."""
     case: StrictStr | None = None
+    """The id of the only case that it is for; None for all."""

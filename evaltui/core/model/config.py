@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    field_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -18,24 +27,30 @@ _SPEAKS = (
 )
 
 
+_SimulatorType = Literal["llm_backed", "llm_audio"]
+
+
 class SimulatorConfig(BaseModel):
-    """`model` is one that google-genai reaches, or `module:callable`, a function of the user's from prompt to
-    answer. `model_configuration` is a GenerateContentConfig as JSON. The starting prompt counts as one of the
-    `max_allowed_invocations`; a negative number is no limit. Unknown keys are kept, as in ADK.
-    """
+    """Who plays the users of scenarios. Unknown keys are kept, as in ADK."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
-    type: Literal["llm_backed", "llm_audio"] = "llm_backed"
+    type: _SimulatorType = "llm_backed"
+    """`llm_audio` is not supported."""
     model: StrictStr = "gemini-2.5-flash"
+    """One that google-genai reaches, or `module:callable`, a function of the user's from prompt to answer."""
     model_configuration: dict[str, Any] = Field(
         default_factory=lambda: {"thinking_config": {"include_thoughts": True, "thinking_budget": 10240}}
     )
+    """A GenerateContentConfig as JSON."""
     max_allowed_invocations: int = 20
+    """Turns at most, that of the starting prompt included; a negative number is no limit."""
     custom_instructions: StrictStr | None = None
+    """A prompt instead of the built-in one, with its placeholders."""
     include_function_calls: bool = False
+    """Whether the simulated user sees the calls of the agent."""
 
-    @field_validator("type", mode="before")
+    @field_validator("type", mode="before", json_schema_input_type=_SimulatorType | None)
     @classmethod
     def _absent_type(cls, value: Any) -> Any:
         return "llm_backed" if value is None else value
@@ -72,7 +87,13 @@ def _no_truth_value(value: Any) -> Any:
     return value
 
 
-Threshold = Annotated[float, BeforeValidator(_no_truth_value), Field(allow_inf_nan=False)]
+# What pydantic takes for a number in quotes, about so.
+_InQuotes = Annotated[str, Field(pattern=r"^\s*[+-]?\.?\d")]
+Threshold = Annotated[
+    float,
+    BeforeValidator(_no_truth_value, json_schema_input_type=StrictFloat | _InQuotes),
+    Field(allow_inf_nan=False),
+]
 
 
 class BaseCriterion(_Camel):
@@ -242,7 +263,7 @@ class EvalConfig(_Camel):
     evaltui: EvaltuiBlock = Field(default_factory=EvaltuiBlock)
     """What ADK has no place for."""
 
-    @field_validator("evaltui", mode="before")
+    @field_validator("evaltui", mode="before", json_schema_input_type=EvaltuiBlock | None)
     @classmethod
     def _absent_block(cls, value: Any) -> Any:
         return {} if value is None else value

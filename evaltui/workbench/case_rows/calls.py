@@ -13,14 +13,15 @@ from evaltui.core.editing.intermediate import IntermediateResponse
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import Edit
+from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.tool_schema import check_call
+from evaltui.core.model.tool_values import first_value
 from evaltui.text.keys import key_of
 from evaltui.workbench.case_rows.nesting import first_leaf, key_completions, nest_operation
 from evaltui.workbench.case_rows.turn_source import TurnSource
 from evaltui.workbench.fields import (
     Completion,
-    DeclaredTool,
     Field,
     FieldError,
     Operation,
@@ -29,7 +30,6 @@ from evaltui.workbench.fields import (
     required_text,
     value_field,
 )
-from evaltui.workbench.tool_values import first_value
 
 
 def call_rows(turn: TurnSource) -> Iterator[Row]:

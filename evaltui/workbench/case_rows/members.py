@@ -9,6 +9,7 @@ from typing import Any
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edits import Duplicate, Edit, Insert, Move, Put, Remove, Rename
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.tool_values import first_value, member_schema, properties_of
 from evaltui.workbench.case_rows.nesting import first_leaf, key_completions, nest_operation
 from evaltui.workbench.fields import (
     Field,
@@ -19,7 +20,6 @@ from evaltui.workbench.fields import (
     required_text,
     value_field,
 )
-from evaltui.workbench.tool_values import first_value, member_schema, properties_of
 
 
 def with_members(rows: Iterable[Row], toggled: frozenset[RowId] | None) -> Iterator[Row]:

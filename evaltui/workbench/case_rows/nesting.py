@@ -7,9 +7,9 @@ from typing import Any
 
 from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Put, Remove, Rename
 from evaltui.core.model.problems import JsonPath, format_path
+from evaltui.core.model.tool_values import first_value, member_schema
 from evaltui.text.figures import counted
 from evaltui.workbench.fields import Completion, Operation, RowId
-from evaltui.workbench.tool_values import first_value, member_schema
 
 
 def first_leaf(row: RowId, value: Any) -> RowId:

@@ -1,0 +1,88 @@
+"""`evaltui schema`: the JSON Schemas of eval sets, configs, reports and run logs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+from evaltui.commands.exit_codes import HAD_ERRORS
+from evaltui.commands.output import (
+    UsageError,
+    complain,
+    require_one_agent,
+    write_stderr,
+    write_stdout,
+)
+from evaltui.core.model.declared_tool import DeclaredTool, declared_tools
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.interpreters import InterpreterError, find_interpreter
+from evaltui.files.run_settings import SettingsError
+from evaltui.files.settings import secrets_of
+from evaltui.runner.errors import AgentBrokenError
+from evaltui.runner.parent.interrupts import run_interruptible
+from evaltui.runner.parent.pool import HostSettings, start_host
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
+
+_WITH_TOOLS = ("evalset", "config")
+
+
+def schema(options: argparse.Namespace) -> int:
+    """Print a schema; 3 where the agent, whose tools it is to have, cannot be loaded."""
+    try:
+        tools = [] if options.agent_dir is None else _tools(options)
+    except UsageError as error:
+        return complain("schema", error)
+    except AgentBrokenError as broken:
+        hidden = secrets_of(options.agent_dir).in_text(str(broken.error))
+        write_stderr(f"evaltui schema: Cannot load agent: {hidden}")
+        return HAD_ERRORS
+    write_stdout(f"{json.dumps(_schema(options.format, tools), indent=2)}\n")
+    return 0
+
+
+def _tools(options: argparse.Namespace) -> list[DeclaredTool]:
+    """The tools of the agent. Raises UsageError and AgentBrokenError."""
+    if options.format not in _WITH_TOOLS:
+        raise UsageError(
+            f"--agent is for {' and '.join(_WITH_TOOLS)}; the schema of {options.format} has no tools"
+        )
+    named = argparse.Namespace(agent_dir=options.agent_dir, url="", module="")
+    require_one_agent(named)
+    try:
+        interpreter = find_interpreter(options.agent_dir, options.python)
+    except (InterpreterError, SettingsError) as error:
+        raise UsageError(str(error)) from error
+    return declared_tools(run_interruptible(_loaded(AgentAddress(options.agent_dir, None, interpreter))))
+
+
+async def _loaded(agent: AgentAddress) -> dict[str, Any]:
+    host = start_host(HostSettings(agent, IMPORT_TIMEOUT, IMPORT_TIMEOUT, time.monotonic()))
+    # A schema is printed to be read by a program: what the agent prints goes elsewhere.
+    hide = secrets_of(agent.folder).in_text
+    host.host.listen(lambda stream, line: write_stderr(hide(line)))
+    try:
+        return await host.loading
+    finally:
+        await host.end()
+
+
+def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
+    match kind:
+        case "evalset":
+            from evaltui.core.schemas.eval_files import eval_set_schema
+
+            return eval_set_schema(tools)
+        case "config":
+            from evaltui.core.schemas.eval_files import config_schema
+
+            return config_schema(tools)
+        case "report":
+            from evaltui.reports.report_shape import report_schema
+
+            return report_schema()
+        case _:
+            from evaltui.runs.log_shape import log_schema
+
+            return log_schema()

@@ -1,0 +1,1 @@
+"""JSON Schemas of users' files, for editors and other programs."""

@@ -1,0 +1,78 @@
+"""The JSON Schemas of eval sets and of configs, whose metrics and options are proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaltui.core.metrics.registry import METRICS, MetricInfo, Option, options_of
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.declared_tool import DeclaredTool
+from evaltui.core.model.eval_set import EvalSet, Rubric
+from evaltui.core.schemas.generating import Schema, schema_of
+from evaltui.core.schemas.tools import proposal, propose_calls, proposed_names
+
+_OLD = "A format before the EvalSet schema; `evaltui migrate` converts it."
+_TYPES = {"flag": "boolean", "text": "string", "whole number": "integer", "rubrics": "array"}
+
+
+def eval_set_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
+    """The schema of eval sets, with the names and arguments of these tools as proposals."""
+    schema = schema_of(EvalSet, "Eval set")
+    if tools:
+        propose_calls(schema["definitions"]["FunctionCall"], tools)
+    outline = ("$schema", "title", "description", "definitions")
+    head = {name: schema.pop(name) for name in outline}
+    head["definitions"]["EvalSet"] = schema
+    return {
+        **head,
+        "if": {"type": "array"},
+        "then": {"description": _OLD},
+        "else": {"$ref": "#/definitions/EvalSet"},
+    }
+
+
+def config_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
+    """The schema of configs, with the names of these tools as proposals."""
+    schema = schema_of(EvalConfig, "Eval config")
+    block = schema["definitions"]["EvaltuiBlock"]["properties"]
+    names = proposed_names(tools)
+    for criteria, source in ((schema["properties"]["criteria"], "adk"), (block["criteria"], "evaltui")):
+        anything = criteria["additionalProperties"]
+        criteria["properties"] = {
+            name: _criterion(info, anything, names) for name, info in METRICS.items() if info.source == source
+        }
+    if tools:
+        rule = schema["definitions"]["ArgRule"]["properties"]
+        rule["tool"]["anyOf"] = [*names, {"type": "string"}]
+        modes = block["tools"]["additionalProperties"]
+        block["tools"]["properties"] = {tool.name: modes for tool in tools}
+    return schema
+
+
+def _criterion(info: MetricInfo, anything: Schema, tools: list[Schema]) -> Schema:
+    """What a config says of a metric: a threshold or an object, of which the known options are proposed."""
+    schema = {"description": info.meaning, **anything}
+    options: Schema = {}
+    for option in options_of(info.name):
+        _add_option(options, option, tools)
+    return schema | ({"properties": options} if options else {})
+
+
+def _add_option(options: Schema, option: Option, tools: list[Schema]) -> None:
+    *above, name = map(str, option.path)
+    for step in above:
+        options = options.setdefault(step, {"properties": {}})["properties"]
+    options[name] = _proposed(option, tools)
+
+
+def _proposed(option: Option, tools: list[Schema]) -> Schema:
+    wanted: dict[str, Any] = {"description": option.meaning}
+    wanted |= {"enum": list(option.choices)} if option.choices else {"type": _TYPES[option.kind]}
+    if option.kind == "rubrics":
+        fields = Rubric.model_json_schema(by_alias=False, mode="serialization")["properties"]
+        wanted["items"] = {"type": "object", "properties": {name: {} for name in fields}}
+    found = proposal(wanted)
+    if option.path == ("tool",) and tools:
+        found["anyOf"] = [*tools, *found["anyOf"]]
+    return found | ({} if option.default is None else {"default": option.default})

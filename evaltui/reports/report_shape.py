@@ -1,0 +1,314 @@
+"""The JSON report as types, of which its schema is made. `json_report` writes it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from evaltui.core.model.outcome import ArgOp, CallOp, Expectation, Status
+from evaltui.core.schemas.generating import Schema, schema_of
+
+Outcome = Literal["PASSED", "FAILED", "ERROR", "NOT_EVALUATED", "FLAKY"]
+
+
+class Error(BaseModel):
+    type: str
+    """The exception's class."""
+    message: str
+    traceback: str
+    where: str
+    """The innermost frame of your own code; "" for none."""
+
+
+class Vote(BaseModel):
+    score: float | None
+    label: str
+    """The verdict in the judge's word."""
+    rationale: str
+    problem: str | None
+    """Why the vote does not count."""
+
+
+class Evidence(BaseModel):
+    kind: str
+    text: str
+
+
+class Judgement(BaseModel):
+    """A judge's finding on one subject."""
+
+    id: str
+    """The rubric's or the sentence's; "" for an answer."""
+    subject: str
+    """The text that was judged."""
+    score: float | None
+    rationale: str
+    evidence: list[Evidence]
+    votes: list[Vote]
+
+
+class TurnScore(BaseModel):
+    score: float | None
+    status: Status
+    reason: str
+    judgements: list[Judgement] = []
+    """Of a judge."""
+
+
+class JudgedBy(BaseModel):
+    model: str
+    prompt: str
+    """Name and version of the prompt."""
+    asked: int
+    answered: int
+    replayed: int
+    unasked: int
+
+
+class Metric(BaseModel):
+    name: str
+    score: float | None
+    threshold: float | None
+    """null where there is no verdict."""
+    status: Status
+    reason: str
+    error: Error | None
+    details: dict[str, float | None]
+    """The parts of a compound value, such as tokens."""
+    judge: JudgedBy | None = None
+    """Absent where no judge was asked."""
+    per_turn: list[TurnScore]
+
+
+class Call(BaseModel):
+    name: str
+    args: dict[str, Any] | None
+
+
+class Argument(BaseModel):
+    path: str
+    """Such as `filter.as_of`; "" for the arguments as a whole."""
+    op: ArgOp
+    expected: Any
+    actual: Any
+    rule: str | None
+    """The rule that lets the argument differ."""
+
+
+class AlignedCall(BaseModel):
+    op: CallOp
+    expected: Call | None
+    actual: Call | None
+    args: list[Argument]
+
+
+class Response(BaseModel):
+    expected: str | None
+    actual: str | None
+    score: float | None
+
+
+class Said(BaseModel):
+    author: str
+    text: str
+
+
+class Turn(BaseModel):
+    """A turn, expected and actual."""
+
+    expectation: Expectation
+    """What the case says of the calls."""
+    calls: list[AlignedCall]
+    response: Response
+    unscored: list[Said]
+    """Texts before the response."""
+    user: str = ""
+    """The message of a simulated user."""
+
+
+class State(BaseModel):
+    path: str
+    expected: Any
+    actual: Any
+
+
+class Repeat(BaseModel):
+    status: Outcome
+    error: Error | None
+    metrics: list[Metric]
+    actual: list[dict[str, Any]]
+    """The turns as they ran, as invocations of an eval set."""
+    seconds: float
+    stopped: str = ""
+    """What ended the conversation with a simulated user."""
+
+
+class PassRate(BaseModel):
+    k: int
+    pass_at_k: float
+    pass_hat_k: float
+
+
+class Trajectory(BaseModel):
+    """Repeats with the same calls, turn by turn."""
+
+    repeats: list[int]
+    """Counted from 0."""
+    status: Outcome
+    calls: list[list[Call]]
+
+
+class Policy(BaseModel):
+    pass_if: str
+    """`all`, `majority` or a pass rate."""
+    met: bool
+
+
+class Case(BaseModel):
+    eval_set_id: str
+    path: str
+    """Its file, relative to the folder of the agent."""
+    eval_id: str
+    status: Outcome
+    policy: Policy
+    pass_rates: list[PassRate]
+    trajectories: list[Trajectory]
+    error: Error | None
+    metrics: list[Metric]
+    repeats: list[Repeat]
+    turns: list[Turn]
+    state: list[State]
+    """Keys of the final session state that differ."""
+    stopped: str = ""
+    """What ended the conversation with a simulated user."""
+
+
+class Totals(BaseModel):
+    cases: int
+    passed: int
+    failed: int
+    error: int
+    not_evaluated: int
+    flaky: int
+
+
+class Calls(BaseModel):
+    live: int
+    replayed: int
+
+
+class CaseName(BaseModel):
+    eval_set_id: str
+    eval_id: str
+
+
+class Check(BaseModel):
+    """A metric that is asked for, checked before the run."""
+
+    metric: str
+    status: Literal["RUNS", "SOME_CASES", "CANNOT"]
+    why: str
+    fix: str
+    optional: bool
+    sets: list[str]
+    cases: int
+    without: list[CaseName]
+    """Cases for which the metric cannot be evaluated."""
+
+
+class Config(BaseModel):
+    path: str | None
+    """null for ADK's defaults."""
+    effective: dict[str, Any]
+    defaulted: list[str]
+    """Metrics that are ADK's defaults."""
+    not_used: str = ""
+    """A config above that is for other sets."""
+
+
+class EvalSet(BaseModel):
+    eval_set_id: str
+    path: str
+    config: Config
+
+
+class ComparedRun(BaseModel):
+    id: str
+    cases: int
+    passing: int
+    unfinished: int
+
+
+class Total(BaseModel):
+    base: float
+    candidate: float
+
+
+class Summary(BaseModel):
+    status: Outcome
+    passes: bool
+    runs: int
+    passed: int
+    seconds: float | None
+    tokens: float | None
+
+
+class Score(BaseModel):
+    metric: str
+    base: float | None
+    candidate: float | None
+
+
+class Change(BaseModel):
+    eval_set_id: str
+    path: str
+    eval_id: str
+    change: Literal["broken", "fixed", "flaky", "expectation_changed", "new", "gone", "not_run", "unchanged"]
+    regression: bool
+    reasons: list[str]
+    base: Summary | None
+    candidate: Summary | None
+    scores: list[Score]
+
+
+class Comparison(BaseModel):
+    base: ComparedRun
+    candidate: ComparedRun
+    changed: list[str]
+    """Differences of agent, model and options."""
+    totals: dict[str, int]
+    """Cases by kind of change."""
+    regressions: int
+    seconds: Total | None
+    tokens: Total | None
+    cases: list[Change]
+
+
+class Report(BaseModel):
+    """The report of `evaltui run --report json`. Keys may be added within a version; none goes or changes."""
+
+    version: Literal[1]
+    status: Outcome
+    agent: str
+    started: str
+    """UTC, ISO 8601."""
+    seconds: float
+    totals: Totals
+    record: str
+    model_calls: Calls
+    judge_calls: Calls
+    stubbed_tool_calls: int
+    log: str | None
+    """The run log."""
+    notes: list[str]
+    preflight: list[Check]
+    sets: list[EvalSet]
+    comparison: Comparison | None
+    """null without `--baseline`."""
+    cases: list[Case]
+
+
+def report_schema() -> Schema:
+    """The schema of the JSON report."""
+    return schema_of(Report, "evaltui report", written=True)

@@ -1,0 +1,148 @@
+"""The lines of a run log as types, of which their schema is made. `log` writes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import Status
+from evaltui.core.schemas.generating import Schema, schema_of
+
+
+class SetOfRun(BaseModel):
+    path: str
+    """Relative to the folder of the agent."""
+    eval_set_id: str
+    eval_ids: list[str]
+    """The selected cases."""
+    config: dict[str, Any] | None = None
+    whole: bool = False
+    """Whether all cases of the set were selected."""
+
+
+class Header(BaseModel):
+    """The first line."""
+
+    kind: Literal["header"]
+    version: int
+    """Of the log."""
+    evaltui: str
+    python: str
+    started: str
+    """ISO 8601."""
+    number: int
+    """Of the run, from 1."""
+    event_version: int
+    agent_dir: str
+    agent_name: str = ""
+    """A sub-agent that was run instead of the root agent."""
+    module: str = ""
+    url: str = ""
+    sets: list[SetOfRun]
+    files: dict[str, str]
+    """Files of the agent with fingerprints of their text."""
+    settings: dict[str, Any] = {}
+    """Run-wide settings as they were in effect."""
+    runs: int = 1
+    """How often each case is run, where `--runs` says so."""
+    pass_if: str | float = "all"
+    adk_verdicts: bool = False
+    record: str = ""
+    tools: str = ""
+    config: str = ""
+    """Of `--config`."""
+    initial_session: str = ""
+    """Of `--initial-session`."""
+
+
+class Agent(BaseModel):
+    """The agent as its host has imported it."""
+
+    kind: Literal["agent"]
+    name: str
+    framework: str
+    version: str
+    """Of the framework."""
+    model: str
+    tools: list[dict[str, Any]]
+    """Each with name, description and the JSON schema of its arguments."""
+    sub_agents: list[str]
+    plugins: list[str]
+    notes: list[str]
+    unrecorded: str
+    """Why its calls cannot be recorded; "" where they can."""
+    python: str = ""
+    """The version of its Python."""
+
+
+class CaseStarted(BaseModel):
+    """A repeat of a case begins, or begins anew: what came of it before does not count."""
+
+    kind: Literal["case_started"]
+    path: str
+    set: str
+    case: str
+    repeat: int
+    """Counted from 0."""
+
+
+class RepeatResult(BaseModel):
+    """The result of one repeat of a case."""
+
+    kind: Literal["repeat_result"]
+    path: str
+    set: str
+    case: str
+    repeat: int
+    """Counted from 0."""
+    result: dict[str, Any]
+    """Status, metrics, the turns as they ran, error, seconds."""
+
+
+class CaseResult(BaseModel):
+    """The result of a case; the index at the end has it once more."""
+
+    kind: Literal["case_result", "index"]
+    path: str = ""
+    eval_id: str
+    eval_set_id: str
+    status: Status
+    runs: int = 1
+    passed: int = 0
+    """Repeats that passed, where there were several."""
+    pass_if: str = "all"
+    policy_met: bool = False
+    scores: dict[str, float] = {}
+    """By metric, the mean over repeats."""
+    seconds: float | None = None
+    tokens: float | None = None
+    expects: str = ""
+    """Fingerprint of the case."""
+    judges: dict[str, str] = {}
+    events: list[int] = []
+    """Where the events of the case begin and end in the log, in bytes."""
+    repeats_at: list[int] = []
+    """Where the results of its repeats are, in bytes."""
+
+
+class Footer(BaseModel):
+    """The last line of a log that was closed."""
+
+    kind: Literal["footer"]
+    status: Status | None = None
+    """Absent where the run was interrupted."""
+    seconds: float | None = None
+    index: list[int]
+    """Where the index begins and ends, in bytes."""
+
+
+Line = Annotated[
+    Header | Agent | CaseStarted | Event | RepeatResult | CaseResult | Footer, Field(discriminator="kind")
+]
+
+
+def log_schema() -> Schema:
+    """The schema of a line of a run log."""
+    return schema_of(Line, "Line of an evaltui run log", written=True)
