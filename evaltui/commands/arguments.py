@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NoReturn
 
-from evaltui.commands.parser import Parser, agent_word, count, folder, names, pass_if, seconds
+from evaltui.commands.parser import Parser, Version, agent_word, count, folder, names, pass_if, seconds, shard
 from evaltui.files.run_settings import COUNT, FOLDER, SECONDS, SETTINGS
 
 _WORKBENCH_USAGE = """\
@@ -37,7 +36,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         usage=_WORKBENCH_USAGE,
         description="A terminal workbench for LLM agents and their eval sets.",
         epilog="commands:\n" + "\n".join(f"  {name:8} {text}" for name, text in commands.items()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "agent_dir", nargs="?", default=Path(), type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR
@@ -54,18 +53,8 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
     )
     add_settings(parser, *SETTINGS)
     _add_network(parser)
-    parser.add_argument("--version", action=_Version, nargs=0, help="Show the version")
+    parser.add_argument("--version", action=Version, nargs=0, help="Show the version")
     return parser
-
-
-class _Version(argparse.Action):
-    """Prints the version. Package metadata is slow to read, so only here."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from importlib.metadata import version
-
-        print(f"evaltui {version('evaltui')}")
-        parser.exit()
 
 
 def run_parser() -> Parser:
@@ -98,6 +87,19 @@ def _add_reporting(parser: Parser) -> None:
     """Options of `run` about the cases of earlier runs, reports and verdicts."""
     add = parser.add_argument
     add("--failed", action="store_true", help="Run only cases that did not pass in the last run")
+    add(
+        "--shard",
+        type=shard,
+        metavar="I/N",
+        help="Run only the I-th of N parts of the selected cases; `evaltui merge` puts the runs together",
+    )
+    add(
+        "--durations",
+        type=Path,
+        metavar="FILE",
+        help="Divide into shards that take equally long, by FILE (default: by a hash of file and id)",
+    )
+    _add_store_durations(parser)
     add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
     add("--baseline", metavar="RUN", help="Compare with this run, case by case")
     add(
@@ -123,6 +125,15 @@ def _add_reporting(parser: Parser) -> None:
     add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
     add("--adk-verdicts", action="store_true", help="Use ADK's verdicts unchanged")
     add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")
+
+
+def _add_store_durations(parser: Parser) -> None:
+    parser.add_argument(
+        "--store-durations",
+        type=Path,
+        metavar="FILE",
+        help="Write how long each case took to FILE, for --durations; other cases in it stay",
+    )
 
 
 def _add_agent_name(parser: Parser) -> None:
@@ -290,6 +301,7 @@ def merge_parser() -> Parser:
         metavar="FILE",
         help="Write the log of the merged run to FILE; it is stored, too, if the agent is named",
     )
+    _add_store_durations(parser)
     add_settings(parser, "results-dir", "keep-runs")
     return parser
 

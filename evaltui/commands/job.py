@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.metrics import announce
-from evaltui.commands.output import ReportTarget, UsageError, write_reports
+from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
@@ -24,6 +24,7 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_files import files_of
+from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace, select
@@ -104,6 +105,8 @@ _BEGUN_WITH = {
     "pass_if": "--pass-if",
     "agent": "--agent",
     "failed": "--failed",
+    "shard": "--shard",
+    "durations": "--durations",
     "adk_verdicts": "--adk-verdicts",
     "record": "--record",
     "tools": "--tools",
@@ -116,6 +119,7 @@ class Ending:
 
     targets: Sequence[ReportTarget]
     exit_zero: bool
+    store_durations: Path | None = None
     baseline: RunSummary | None = None
     fail_on_regression: bool = False
 
@@ -133,7 +137,7 @@ def prepare(
     asked = RunRequest(agent, settings=settings)
     request, sets = _resumed(options, asked) if options.resume else _requested(options, asked)
     baseline = _baseline(options, asked.store)
-    ending = Ending(targets, options.exit_zero, baseline, options.fail_on_regression)
+    ending = Ending(targets, options.exit_zero, options.store_durations, baseline, options.fail_on_regression)
     return Job(request, sets, ending, options.require)
 
 
@@ -147,8 +151,26 @@ def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunReque
         runs=options.runs,
         pass_if=options.pass_if,
         adk_verdicts=options.adk_verdicts,
+        shard=options.shard,
+        seconds=_durations(options),
     )
     return request, sets
+
+
+def _durations(options: argparse.Namespace) -> dict[CaseId, float]:
+    file: Path | None = options.durations
+    if file is None:
+        return {}
+    if options.shard is None:
+        raise UsageError("--durations needs --shard I/N to divide the cases")
+    try:
+        return read_durations(file)
+    except FileNotFoundError:
+        # As in the first job ever, which finds none in its cache.
+        write_stderr(f"evaltui run: {visible(str(file))} does not exist; the cases are divided by a hash")
+        return {}
+    except (OSError, DurationsError) as error:
+        raise UsageError(f"--durations: {error}") from error
 
 
 def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
@@ -226,12 +248,17 @@ class Job:
             self._notes.append(f"interrupted: {done} of {counted(count, 'case')} finished")
         report = self._report(self._selected, executed, time.monotonic() - began)
         report = self._without_secrets(report, executed)
-        all_written = write_reports(report, self._ending.targets)
+        all_written = write_reports(report, self._ending.targets) & self._store_durations(report)
         if interrupted:
             return INTERRUPTED
         code = 0 if self._ending.exit_zero else self._exit_code(report)
         # Who asked for a report must not take its absence for a pass.
         return code if all_written else code or HAD_ERRORS
+
+    def _store_durations(self, report: RunReport) -> bool:
+        """Returns whether they are written, or need not be."""
+        file = self._ending.store_durations
+        return file is None or stored_durations(file, map(summarize, report.result.cases), "run")
 
     def _without_secrets(self, report: RunReport, executed: ExecutedRun) -> RunReport:
         """The report as it may be written; what was scored stays what it was."""
@@ -245,6 +272,8 @@ class Job:
     def _exit_code(self, report: RunReport) -> int:
         if report.comparison is not None and self._ending.fail_on_regression:
             return 1 if report.comparison.regressions else 0
+        if self._request.shard is not None and not report.result.cases:
+            return 0
         return exit_code(map(verdict, report.result.cases))
 
     def _on_update(self, update: RunUpdate) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
-from evaltui.commands.output import UsageError, complain, settings_of, write_lines
+from evaltui.commands.output import UsageError, complain, settings_of, stored_durations, write_lines
 from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError
@@ -46,8 +46,11 @@ def merge_runs(options: argparse.Namespace) -> int:
         [("note  ", "warning"), (visible(one), "")] for one in (*problems, *_remarks(merged))
     ]
     write_lines([*notes, _sum(merged, options.output or merged.log, len(paths))])
+    all_written = options.store_durations is None or stored_durations(
+        options.store_durations, merged.cases, "merge"
+    )
     code = exit_code(one.verdict for one in merged.cases)
-    return code or HAD_ERRORS if problems else code
+    return code or HAD_ERRORS if problems or not all_written else code
 
 
 def _agent_and_logs(words: Sequence[str]) -> tuple[Path | None, Sequence[str]]:

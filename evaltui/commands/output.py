@@ -22,6 +22,7 @@ from evaltui.files.run_settings import RunSettings, SettingsError, run_settings
 from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
+    from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.files.agent_address import AgentAddress
     from evaltui.reports.model import RunReport
     from evaltui.text.lines import Line
@@ -186,6 +187,18 @@ def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> bool:
     for note in (*untold, *complaints):
         write_stderr(f"evaltui run: {note}")
     return not complaints
+
+
+def stored_durations(file: Path, cases: Iterable[CaseSummary], command: str) -> bool:
+    """Whether the durations could be written; else the reason is told."""
+    from evaltui.files.durations import DurationsError, store_durations
+
+    try:
+        store_durations(file, {case.id: case.seconds for case in cases if case.seconds is not None})
+    except (OSError, DurationsError) as error:
+        write_stderr(f"evaltui {command}: --store-durations: {error}")
+        return False
+    return True
 
 
 def write_text(text: str, target: ReportTarget) -> None:

@@ -6,13 +6,16 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from evaltui.commands.addressing import settle_address
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.files.remote_address import is_url
 from evaltui.files.run_settings import COUNT, FOLDER, SECONDS
 from evaltui.text.values import MAX_VALUE, cut
+
+if TYPE_CHECKING:
+    from evaltui.runs.shards import Shard
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,6 +51,20 @@ class Parser(argparse.ArgumentParser):
         return did_you_mean(option[1], self._option_string_actions)
 
 
+class Version(argparse.Action):
+    """Prints the version. Package metadata is slow to read, so only here."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"evaltui {version('evaltui')}")
+        parser.exit()
+
+
+# Python reads no number of more.
+_MOST_DIGITS = 4_300
+
+
 def agent_word(text: str) -> str | Path:
     """The agent that a word names: its URL, or its folder or file."""
     return text if is_url(text) else Path(text)
@@ -65,6 +82,19 @@ def pass_if(text: str) -> str | float:
     return rate
 
 
+def shard(text: str) -> Shard:
+    from evaltui.runs.shards import Shard
+
+    number, slash, count = text.partition("/")
+    if slash and all(one.isdecimal() and len(one) < _MOST_DIGITS for one in (number, count)):
+        found = Shard(int(number), int(count))
+        if 1 <= found.number <= found.count:
+            return found
+    raise argparse.ArgumentTypeError(
+        f"{cut(text, MAX_VALUE)!r} is not a shard I/N with I from 1 to N, e.g. 3/8"
+    )
+
+
 def names(text: str) -> tuple[str, ...]:
     found = tuple(name.strip() for name in text.split(","))
     if not all(found):
@@ -72,10 +102,6 @@ def names(text: str) -> tuple[str, ...]:
             f"{text!r} is not a list of metrics, e.g. safety_v1,hallucinations_v1"
         )
     return found
-
-
-# Python reads no number of more.
-_MOST_DIGITS = 4_300
 
 
 def count(text: str) -> int:

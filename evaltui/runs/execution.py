@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
 from evaltui.core.model.modes import DEFAULT_MODE
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
@@ -203,6 +203,8 @@ async def run(
             on_update(Noted(note))
         if selected.plan.case_count:
             return await _Execution(selected, on_update).run(host)
+        if request.shard is not None:
+            return await _Execution(selected, on_update).run_nothing()
         return ExecutedRun(datetime.now(UTC), None, None, has_secrets=False)
     finally:
         await host.end()
@@ -238,6 +240,13 @@ class _Execution:
         except OSError as error:
             self._on_update(Noted(f"no result file for adk web: {error}"))
         return ExecutedRun(started, status, log.path if log else None, log is None or log.has_masked)
+
+    async def run_nothing(self) -> ExecutedRun:
+        """A shard without a case: its log says that nothing of it is missing."""
+        started, status = datetime.now(UTC), worst_status(())
+        self._begin_log(started)
+        self._write_log(lambda log: log.close(status))
+        return ExecutedRun(started, status, self._log.path if self._log else None, has_secrets=False)
 
     def _begin_log(self, started: datetime) -> None:
         request = self._selected.request

@@ -258,7 +258,10 @@ def _merged_sets(runs: Sequence[StoredRun]) -> Iterator[LoggedSet]:
         for one in run.header.sets:
             by_path.setdefault(one.path, []).append(one)
     shards = _merged_shards(runs)
-    for path, parts in by_path.items():
+    # A set without a case in a shard is in the selection none the less.
+    order = [*(shards.sets if shards else ()), *by_path]
+    for path in dict.fromkeys(path for path in order if path in by_path):
+        parts = by_path[path]
         whole = next((one for one in parts if one.whole), None)
         if whole is not None:
             yield whole

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.resuming import Resumption
-from evaltui.runs.sets import SetInfo, SetSource, SetToRun, only
+from evaltui.runs.sets import CasesById, SetInfo, SetSource, only
+from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
+from evaltui.text.figures import counted
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,10 @@ class RunRequest:
     adk_verdicts: bool = False
     settings: RunSettings = field(default_factory=RunSettings)
     """How it is run, and where it is stored."""
+    shard: Shard | None = None
+    """The part of the cases that is run; None for all of them."""
+    seconds: Mapping[CaseId, float] = field(default_factory=dict)
+    """How long a run of a case takes, as far as known: what shards are divided by."""
     resumes: Resumption | None = None
     """The run that this one brings to its end."""
     number: int | None = None
@@ -120,26 +126,48 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         if passed:
             one = _without(one, named, passed)
         if one.cases or (eval_ids is None and not request.only_failed):
-            plans.append(replace(one, places=_places(found, one)))
+            plans.append(one)
             infos.append(SetInfo.of(found, one, named))
     if request.only_failed and not plans:
         raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
+    shards = request.resumes.header.shards if request.resumes else None
+    if request.shard is not None:
+        plans, infos, shards = _part(request, request.shard, plans, infos)
+        if not any(one.cases for one in plans):
+            count = sum(one.cases for one in shards.sets.values())
+            notes.append(f"shard {request.shard} has none of the {counted(count, 'case')}")
+    plans = [replace(one, places=_places(sets, one)) for one in plans]
     if request.agent.url and request.settings.record != "off":
         # Of the project: nobody has asked for it here.
         notes.append(f"recordings {request.settings.record}: off for an agent behind a network")
         request = replace(request, settings=replace(request.settings, record="off"))
     plan = checked(_plan(request, plans))
-    return SelectedRun(request, plan, tuple(infos), _header(request, sets), tuple(notes))
+    return SelectedRun(request, plan, tuple(infos), _header(request, sets, shards), tuple(notes))
 
 
-def _places(found: SetToRun, one: SetPlan) -> tuple[int, ...] | None:
-    if one.whole:
+def _part(
+    request: RunRequest, shard: Shard, plans: Sequence[SetPlan], infos: Sequence[SetInfo]
+) -> tuple[list[SetPlan], list[SetInfo], ShardsOfRun]:
+    """The cases of one shard; a set that has some in other shards only is left out."""
+    named = [info.known_as for info in infos]
+    mine, shards = divide(list(zip(named, plans, strict=True)), shard, request.runs, request.seconds)
+    left = [
+        (part, replace(info, cases=CasesById(part.cases)))
+        for part, plan, info in zip(mine, plans, infos, strict=True)
+        if part.cases or not plan.cases
+    ]
+    return [part for part, _ in left], [info for _, info in left], shards
+
+
+def _places(sets: SetSource, one: SetPlan) -> tuple[int, ...] | None:
+    if one.whole or one.path is None:
         return None
-    numbers = {eval_id: number for number, (eval_id, _) in enumerate(ids_and_turns(found.cases))}
+    cases = sets.open(one.path).cases
+    numbers = {eval_id: number for number, (eval_id, _) in enumerate(ids_and_turns(cases))}
     return tuple(numbers[eval_id] for eval_id, _ in ids_and_turns(one.cases))
 
 
-def _header(request: RunRequest, sets: SetSource) -> dict[str, Any]:
+def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) -> dict[str, Any]:
     files = {"config": sets.config, "initial_session": sets.initial_session}
     header: dict[str, Any] = {name: str(path.resolve()) for name, path in files.items() if path}
     # The process of an agent behind a network is somebody else's.
@@ -147,6 +175,8 @@ def _header(request: RunRequest, sets: SetSource) -> dict[str, Any]:
     header["settings"] = request.settings.to_json() | {"python": python}
     if request.number is not None:
         header["number"] = request.number
+    if shards is not None:
+        header["shards"] = shards.to_json()
     return header | ({"resumed": request.resumes.id} if request.resumes else {})
 
 

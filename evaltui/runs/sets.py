@@ -130,7 +130,7 @@ class SetInfo:
             config_path=config.path,
             effective=config.config.model_dump(mode="json", exclude_defaults=True),
             defaulted=tuple(DEFAULT_CRITERIA) if config.defaulted else (),
-            cases=_CasesById(plan.cases),
+            cases=CasesById(plan.cases),
             case_path=case_path,
             passed_over=config.passed_over,
             problems=config.problems,
@@ -146,7 +146,7 @@ class SetInfo:
         return (case.conversation or []) if case else []
 
 
-class _CasesById(Mapping[str, EvalCase]):
+class CasesById(Mapping[str, EvalCase]):
     """Cases by their ids; a model of a stored one is made when it is asked for."""
 
     def __init__(self, cases: Sequence[EvalCase]) -> None:

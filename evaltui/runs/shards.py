@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from evaltui.core.model.case_id import CaseId, case_text, fingerprint
 from evaltui.core.model.json_values import member
+from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
+from evaltui.runner.plan import SetPlan
+from evaltui.runs.sets import only
 from evaltui.text.values import in_words
 
 Json = dict[str, Any]
+_HASH = "hash"
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One of the equal parts of a selection."""
+
+    number: int
+    """From 1."""
+    count: int
+    """How many parts there are."""
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
 
 
 @dataclass(frozen=True)
@@ -37,7 +57,7 @@ class ShardsOfRun:
     count: int
     """How many there are."""
     divided_by: str
-    """`hash`, or a fingerprint of the durations."""
+    """`hash`, or the fingerprint of the durations that were known."""
     sets: Mapping[str, DividedSet]
     """The selection by path of `CaseId`, in its order."""
 
@@ -69,3 +89,59 @@ def _divided_set(data: Json) -> DividedSet:
     return DividedSet(
         member(data, "cases", int), member(data, "fingerprint", str), member(data, "whole", bool, False)
     )
+
+
+def divide(
+    plans: Sequence[tuple[str, SetPlan]], shard: Shard, runs: int | None, seconds: Mapping[CaseId, float]
+) -> tuple[list[SetPlan], ShardsOfRun]:
+    """The cases of one shard, set by set in the same order, and what it is a part of.
+
+    `plans` have the paths of `CaseId`, `seconds` how long a run of a case takes, as far as known. A case is
+    in one shard with all of its repeats; which one depends on nothing but what is given here.
+    """
+    weights: dict[CaseId, int] = {}
+    for path, plan in plans:
+        each = runs or plan.config.evaltui.repeats.runs
+        weights |= {CaseId(path, eval_id): each for eval_id, _ in ids_and_turns(plan.cases)}
+    known = {case: seconds[case] for case in weights if case in seconds}
+    shard_of = _by_duration(weights, known, shard.count) if known else _by_hash(weights, shard.count)
+    mine: list[SetPlan] = []
+    for path, plan in plans:
+        ids = [one for one, _ in ids_and_turns(plan.cases) if shard_of[CaseId(path, one)] == shard.number]
+        whole = plan.whole and len(ids) == len(plan.cases)
+        mine.append(replace(plan, cases=only(plan.cases, ids), whole=whole))
+    by = fingerprint(repr(sorted(known.items()))) if known else _HASH
+    sets = {path: _divided(plan) for path, plan in plans}
+    return mine, ShardsOfRun((shard.number,), shard.count, by, sets)
+
+
+def _by_hash(cases: Mapping[CaseId, int], count: int) -> dict[CaseId, int]:
+    """Another case more moves none of the others."""
+    return {case: 1 + int(_digest(case), 16) % count for case in cases}
+
+
+def _by_duration(
+    runs: Mapping[CaseId, int], seconds: Mapping[CaseId, float], count: int
+) -> dict[CaseId, int]:
+    """The longest cases first, each to the shard that has the least to do."""
+    # A case that nobody has timed takes as long as any.
+    usual = sorted(seconds.values())[len(seconds) // 2]
+    took = {case: seconds.get(case, usual) * number for case, number in runs.items()}
+    shards = [(0.0, number) for number in range(1, count + 1)]
+    found: dict[CaseId, int] = {}
+    for case in sorted(took, key=lambda case: (-took[case], case)):
+        load, number = heapq.heappop(shards)
+        found[case] = number
+        heapq.heappush(shards, (load + took[case], number))
+    return found
+
+
+def _digest(case: CaseId) -> str:
+    return hashlib.sha256(f"{case.path}\0{case.eval_id}".encode()).hexdigest()
+
+
+def _divided(plan: SetPlan) -> DividedSet:
+    cases = plan.cases
+    # Making models of thousands of cases would take longer than running some of them.
+    texts = (one.text for one in cases.stored) if isinstance(cases, StoredCases) else map(case_text, cases)
+    return DividedSet(len(cases), fingerprint("\0".join(texts)), plan.whole)

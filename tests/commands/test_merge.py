@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import re
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import call
 from fake_runs import run_without_processes
+from numbered_cases import act, assert_same_run, events_of, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.history import open_run
 from evaltui.runs.log import RunLog
-from evaltui.runs.log_reader import lines_of_cases, read_header
+from evaltui.runs.log_reader import read_header
 from evaltui.runs.store import RunStore
-
-
-def one_case(number: int) -> dict[str, Any]:
-    """Its outcome goes by its number: see `act`."""
-    return {
-        "eval_id": f"case_{number}",
-        "conversation": [
-            {
-                "user_content": {"role": "user", "parts": [{"text": f"case {number}"}]},
-                "final_response": {"role": "model", "parts": [{"text": "right"}]},
-            }
-        ],
-    }
-
-
-def act(case: EvalCase, repeat: int) -> list[Invocation]:
-    """Case 3, 13 ... fails, case 7, 17 ... raises, case 5, 15 ... passes in every second run."""
-    last = int(case.eval_id.rpartition("_")[2]) % 10
-    if last == 7:
-        raise RuntimeError("out of order")
-    text = "wrong" if last == 3 or (last == 5 and repeat % 2) else "right"
-    answer = {"final_response": {"role": "model", "parts": [{"text": text}]}}
-    return [
-        Invocation.model_validate({**turn.model_dump(include={"user_content"}), **answer})
-        for turn in case.conversation or []
-    ]
-
-
-def write_set(folder: Path, name: str, numbers: Sequence[int]) -> None:
-    data = {"eval_set_id": name, "eval_cases": [one_case(number) for number in numbers]}
-    (folder / f"{name}.evalset.json").write_text(json.dumps(data))
 
 
 @pytest.fixture
@@ -61,40 +28,6 @@ def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_set(folder, "first", range(6))
     write_set(folder, "second", [8, 7, 6])
     return folder
-
-
-def logs_of(agent: Path, *selections: Sequence[str]) -> list[Path]:
-    """A log for each selection."""
-    for words in selections:
-        call("run", agent, *words, "--report", "json=/dev/null")
-    return RunStore(agent).logs()[-len(selections) :]
-
-
-def events_of(log: Path) -> list[tuple[Any, ...]]:
-    """What happened in each run of a case, in order."""
-    found: dict[Any, list[Any]] = {}
-    for line in lines_of_cases(log):
-        unsaid = {name: value for name, value in line.data.items() if name not in ("t", "seq")}
-        if line.kind == "repeat_result":
-            unsaid["result"] = {k: v for k, v in unsaid["result"].items() if k != "seconds"}
-        found.setdefault((line.case, line.repeat), []).append(unsaid)
-    return sorted(found.items())
-
-
-def assert_same_run(merged: Path, whole: Path) -> None:
-    ours, theirs = open_run(merged), open_run(whole)
-    assert ours.status is theirs.status
-    assert list(ours.summary.cases) == list(theirs.summary.cases)
-    for case, summary in theirs.summary.cases.items():
-        mine = ours.summary.cases[case].to_json()
-        assert mine | {"seconds": 0} == summary.to_json() | {"seconds": 0}
-        assert [one.status for one in ours.case(case).repeats] == [
-            one.status for one in theirs.case(case).repeats
-        ]
-        assert ours.events(case).keys() == theirs.events(case).keys()
-    assert ours.summary.whole == theirs.summary.whole
-    assert ours.summary.unfinished == theirs.summary.unfinished
-    assert events_of(merged) == events_of(whole)
 
 
 def test_parts_in_any_order_are_the_whole_run(agent, tmp_path, capsys):

@@ -1,0 +1,105 @@
+"""Runs of cases whose outcome goes by their number, and two runs that are to be the same but for times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.reports.json_report import case_result_json
+from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.log_reader import lines_of_cases
+from evaltui.runs.store import RunStore
+from tests.commands.command_line import call
+
+
+def one_case(number: int) -> dict[str, Any]:
+    """Its outcome goes by its number: see `act`."""
+    return {
+        "eval_id": f"case_{number}",
+        "conversation": [
+            {
+                "user_content": {"role": "user", "parts": [{"text": f"case {number}"}]},
+                "final_response": {"role": "model", "parts": [{"text": "right"}]},
+            }
+        ],
+    }
+
+
+def act(case: EvalCase, repeat: int) -> list[Invocation]:
+    """Case 3, 13 ... fails, case 7, 17 ... raises, case 5, 15 ... passes in every second run."""
+    last = int(case.eval_id.rpartition("_")[2]) % 10
+    if last == 7:
+        raise RuntimeError("out of order")
+    text = "wrong" if last == 3 or (last == 5 and repeat % 2) else "right"
+    answer = {"final_response": {"role": "model", "parts": [{"text": text}]}}
+    return [
+        Invocation.model_validate({**turn.model_dump(include={"user_content"}), **answer})
+        for turn in case.conversation or []
+    ]
+
+
+def write_set(folder: Path, name: str, numbers: Sequence[int]) -> None:
+    data = {"eval_set_id": name, "eval_cases": [one_case(number) for number in numbers]}
+    (folder / f"{name}.evalset.json").write_text(json.dumps(data))
+
+
+def logs_of(agent: Path, *selections: Sequence[str]) -> list[Path]:
+    """A log for each selection."""
+    for words in selections:
+        call("run", agent, *words, "--report", "json=/dev/null")
+    return RunStore(agent).logs()[-len(selections) :]
+
+
+def events_of(log: Path) -> list[tuple[Any, ...]]:
+    """What happened in each run of a case, in order, without times."""
+    found: dict[Any, list[Any]] = {}
+    for line in lines_of_cases(log):
+        found.setdefault((line.case, line.repeat), []).append(without_times(line.data))
+    return sorted(found.items())
+
+
+_TIMES = {
+    "t",
+    "seq",
+    "seconds",
+    "total_seconds",
+    "duration",
+    "creation_timestamp",
+    "timestamp",
+    "session_id",
+    "id",
+}
+
+
+def without_times(data: Any) -> Any:
+    """What two runs of the same agent have in common: no time, and no id that is made up."""
+    if isinstance(data, list):
+        return [without_times(one) for one in data]
+    if not isinstance(data, dict):
+        return data
+    kept = {name: without_times(value) for name, value in data.items() if name not in _TIMES}
+    is_time = "total_seconds" in data.get("details", ())
+    return {"name": data["name"]} if is_time else kept
+
+
+def assert_same_run(merged: Path, whole: Path) -> None:
+    ours, theirs = open_run(merged), open_run(whole)
+    assert ours.status is theirs.status
+    assert list(ours.summary.cases) == list(theirs.summary.cases)
+    for case, summary in theirs.summary.cases.items():
+        mine = ours.summary.cases[case].to_json()
+        assert mine | {"seconds": 0} == summary.to_json() | {"seconds": 0}
+        assert _report(ours, case) == _report(theirs, case)
+    assert ours.summary.whole == theirs.summary.whole
+    assert ours.summary.unfinished == theirs.summary.unfinished
+    assert events_of(merged) == events_of(whole)
+
+
+def _report(run: KeptRun, case: CaseId) -> dict[str, Any]:
+    """What the JSON report says of a case, without times."""
+    document: dict[str, Any] = without_times(case_result_json(run.case(case)))
+    return document
