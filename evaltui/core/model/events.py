@@ -23,6 +23,17 @@ CALLS = "tool calls"
 MODEL_CALLS = "model calls"
 """In `data["untold"]` of a user's message: nobody sees the model calls of the turn where they happen."""
 
+ARGUMENTS = "arguments"
+"""As CALLS: calls are known by name, and what they were made with is not."""
+ANSWERS = "answers"
+"""As CALLS: what the agent said is not known."""
+USER_MESSAGE = "the user's message"
+"""As CALLS: what the user said is not known."""
+TURN = "the turn"
+"""As CALLS: an expected turn that was not held, or was not recorded."""
+UNEXPECTED = "an expectation"
+"""As CALLS: a turn that was held, and that no turn of the case is for."""
+
 # The author of what a simulated user asks its model. What it says is a `user` event like any other. The event
 # that ends the conversation is a console line of this author with `data["stopped"]`, `signal` or `limit`.
 SIMULATED_USER = "simulated user"
@@ -145,6 +156,8 @@ class Step:
     """What only the agent framework understands, and needs to go on from here."""
     untold: tuple[str, ...] = ()
     """What the agent keeps to itself of the turn, such as CALLS: unknown, not empty."""
+    remedy: str = ""
+    """What brings what is untold, a sentence without its dot; "" where nobody knows."""
 
     @property
     def parts(self) -> list[Json]:
@@ -210,6 +223,7 @@ STEP_FIELDS = {
     "error_message": None,
     "framework": None,
     "untold": (),
+    "remedy": "",
 }
 _MADE_ID = re.compile(r"call-\d+(\.\d+)?")
 

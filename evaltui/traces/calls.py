@@ -1,0 +1,191 @@
+"""The calls of tools in a turn, as answers of models and spans of tools tell of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.layouts.operation import Json, Operation, as_result, calls_in, responses_in, texts
+from evaltui.traces.tree import Work
+
+
+def answer_of(operation: Operation) -> list[Json] | None:
+    """The parts of a model's answer; None where nobody recorded it.
+
+    A streamed answer is recorded piece by piece and then as a whole, perhaps with a thought in front that was
+    not streamed: then the pieces are the answer.
+    """
+    outputs = operation.outputs
+    if outputs is None:
+        return None
+    parts = [part for one in outputs for part in one["parts"] if "function_response" not in part]
+    if operation.whole or len(outputs) < 2:
+        return parts
+    pieces, last = "".join(texts(outputs[:-1])), "".join(texts(outputs[-1:]))
+    if not pieces or not last.endswith(pieces):
+        # Pieces without a whole, or several answers.
+        text = "".join(texts(outputs))
+        return [*([{"text": text}] if text else []), *({"function_call": one} for one in calls_in(outputs))]
+    calls = calls_in(outputs[-1:]) or calls_in(outputs)
+    return [{"text": pieces}, *({"function_call": one} for one in calls)]
+
+
+def may_hold_thoughts(operation: Operation) -> bool:
+    """Whether texts of an answer may be thoughts, whose mark this layout does not keep."""
+    if operation.whole or operation.outputs is None or not operation.is_adk:
+        return False
+    last = operation.outputs[-1:]
+    said = texts(last)
+    return (
+        len(said) > 1
+        and len(operation.outputs) == 1
+        and (operation.usage or {}).get("thoughts_token_count") != 0
+    )
+
+
+@dataclass(slots=True)
+class TurnCall:
+    """A call of a tool. What nobody tells of it is ABSENT."""
+
+    name: str
+    id: str
+    """Unique in its turn."""
+    arguments: Any
+    result: Any = ABSENT
+    own_id: str = ""
+    """As the model's answer has it."""
+    is_announced: bool = False
+    """Whether a model's answer has it, at the place where it was asked for."""
+    has_span: bool = False
+
+    def as_json(self) -> Json:
+        call: Json = {"name": self.name, "id": self.id}
+        return call if self.arguments is ABSENT else {**call, "args": self.arguments}
+
+
+class TurnCalls:
+    """The calls in a turn, or in a call of a tool. Ids are no help where an answer and a span have others:
+    then a span is that of the first call of its name which has none."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self.announced: list[TurnCall] = []
+        self._ids: set[str] = set()
+        self._parts: dict[int, list[Json]] = {}
+        self._of: dict[int, TurnCall] = {}
+        self._answered: dict[int, list[TurnCall]] = {}
+        asked: dict[int, list[TurnCall]] = {}
+        models = [work for work in works if work.operation.kind == "model"]
+        tools = [work for work in works if work.operation.kind == "tool"]
+        for model in models:
+            parts = answer_of(model.operation) or []
+            asked[id(model)] = [self._announce(part, model) for part in parts if "function_call" in part]
+            self._parts[id(model)] = parts
+        for tool in tools:
+            self._of[id(tool)] = self._claim(tool, models, asked)
+        self._find_results(models, asked)
+        for model in models:
+            named = iter(asked[id(model)])
+            self._parts[id(model)] = [
+                {"function_call": next(named).as_json()} if "function_call" in part else part
+                for part in self._parts[id(model)]
+            ]
+
+    def of(self, tool: Work) -> TurnCall:
+        """The call that a span of a tool tells of."""
+        return self._of[id(tool)]
+
+    def parts_of(self, model: Work) -> list[Json]:
+        """The parts of a model's answer, its calls as they are known."""
+        return self._parts[id(model)]
+
+    def answered_by(self, model: Work) -> list[TurnCall]:
+        """The calls without a span whose results the request of a model has."""
+        return self._answered.get(id(model), [])
+
+    def _announce(self, part: Json, model: Work) -> TurnCall:
+        said = part["function_call"]
+        own = str(said.get("id") or "")
+        call = TurnCall(
+            said["name"],
+            self._unique(
+                own if len(own) > len(said["name"]) + 4 else f"{own or said['name']}:{model.span.span_id}"
+            ),
+            said.get("args", ABSENT),
+            own_id=own,
+            is_announced=True,
+        )
+        self.announced.append(call)
+        return call
+
+    def _unique(self, wanted: str) -> str:
+        number, found = 1, wanted
+        while found in self._ids:
+            number += 1
+            found = f"{wanted}.{number}"
+        self._ids.add(found)
+        return found
+
+    def _claim(self, tool: Work, models: Sequence[Work], asked: dict[int, list[TurnCall]]) -> TurnCall:
+        operation = tool.operation
+        before = [
+            call
+            for model in models
+            if model.span.begin <= tool.span.begin
+            for call in asked[id(model)]
+            if not call.has_span
+        ]
+        wanted = operation.call_id
+        call = next((one for one in before if wanted and one.own_id == wanted), None)
+        named = [one for one in before if one.name == operation.name]
+        # Calls at once may end, and begin, in any order.
+        same = (one for one in named if one.arguments == operation.arguments)
+        call = call or next(same, None) or next(iter(named), None)
+        if call is None:
+            call = TurnCall(
+                operation.name,
+                self._unique(wanted or tool.span.span_id),
+                operation.arguments,
+                operation.result,
+            )
+        else:
+            if wanted and wanted != call.id:
+                self._ids.discard(call.id)
+                call.id = self._unique(wanted)
+            if call.arguments is ABSENT or (call.arguments == {} and operation.arguments is not ABSENT):
+                call.arguments = operation.arguments
+            call.result = operation.result
+        call.has_span = True
+        return call
+
+    def _find_results(self, models: Sequence[Work], asked: dict[int, list[TurnCall]]) -> None:
+        """Results in later requests. What the first request of an agent has is of earlier turns."""
+        known: dict[str, int] = {}
+        unanswered: list[TurnCall] = []
+        for model in models:
+            if model.operation.inputs is not None:
+                responses = responses_in(model.operation.inputs)
+                came = responses[known[model.agent] :] if model.agent in known else []
+                self._answered[id(model)] = _answer(unanswered, came)
+                known[model.agent] = len(responses)
+            unanswered += asked[id(model)]
+
+
+def _answer(unanswered: list[TurnCall], responses: Sequence[Json]) -> list[TurnCall]:
+    """Give calls their results: by their ids, else in order. Returns those that no span tells of."""
+    answered: list[TurnCall] = []
+    own_ids = {call.own_id for call in unanswered if call.own_id}
+    for response in responses:
+        given, name = str(response.get("id") or ""), response.get("name")
+        call = next((one for one in unanswered if given and one.own_id == given), None)
+        if call is None and given not in own_ids:
+            call = next((one for one in unanswered if name in (None, one.name)), None)
+        if call is None:
+            continue
+        unanswered.remove(call)
+        if call.result is ABSENT:
+            call.result = as_result(response.get("response", ABSENT))
+            if not call.has_span and call.result is not ABSENT:
+                answered.append(call)
+    return answered

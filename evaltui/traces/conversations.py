@@ -1,0 +1,223 @@
+"""Spans to conversations: which turns belong together, in which order, and what they do not hold.
+
+    found = conversations_in([read_file(path)])
+
+A conversation is all turns that share a session, and the traces in which they are may come from several
+files: a span that several of them have is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.text.figures import counted
+from evaltui.text.values import valid_text
+from evaltui.traces.events import TurnEvents, error_of
+from evaltui.traces.layouts.messages import NOT_RECORDED
+from evaltui.traces.layouts.operation import Json, calls_in
+from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
+from evaltui.traces.tree import TraceTurn, turns_of
+
+CASE_ATTRIBUTES = ("evaltui.eval.case.id", "agentevals.eval.case.id")
+"""Attributes of a span, or of what made it, that name the case that a conversation is of."""
+_SESSION = "agentevals.session_name"
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class RecordedTurn:
+    """One message of the user and all that it led to."""
+
+    events: tuple[Event, ...]
+    """Its own; `turn` is its place in the conversation, `t` seconds since the conversation began."""
+    user: str
+    """The text of the user's message; "" where it has none, or nobody recorded it."""
+    untold: Mapping[str, str]
+    """What the trace does not hold, such as `answers`, with what brings it."""
+    remarks: tuple[str, ...] = ()
+    """What is to be known of what it does hold, a sentence each."""
+    error: ErrorInfo | None = None
+    """What ended it."""
+    spans: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class RecordedConversation:
+    """A conversation as traces have it."""
+
+    id: str
+    """The session's; where there is none, that of the trace."""
+    turns: tuple[RecordedTurn, ...]
+    traces: tuple[str, ...]
+    """Their ids."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """What spans say of the conversation as a whole; the first one to say something counts."""
+    began: float = 0.0
+    """Seconds since 1970; 0.0 where nobody knows."""
+
+    @property
+    def named_case(self) -> str:
+        """The case that it says it is of; "" for none."""
+        return next((str(self.attributes[one]) for one in CASE_ATTRIBUTES if self.attributes.get(one)), "")
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(event for turn in self.turns for event in turn.events)
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """What was found in traces."""
+
+    found: tuple[RecordedConversation, ...]
+    """In the order in which they began."""
+    warnings: tuple[str, ...] = ()
+    """What was passed over, a sentence each."""
+
+
+def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
+    """The conversations in what was read. Of `attributes`, values are kept with each."""
+    spans, logs, warnings = _merged(recorded)
+    warnings += with_logs(spans, logs)
+    traces: dict[str, list[OtelSpan]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    del spans
+    groups: dict[str, list[tuple[str, TraceTurn]]] = {}
+    said: dict[str, dict[str, Any]] = {}
+    kept = (*CASE_ATTRIBUTES, *attributes)
+    empty = 0
+    while traces:
+        trace_id, members = traces.popitem()
+        turns = turns_of(members)
+        empty += not turns
+        session = _session(members)
+        for turn in turns:
+            key = session or _conversation(turn) or trace_id
+            groups.setdefault(key, []).append((trace_id, turn))
+            _keep(said.setdefault(key, {}), kept, turn.spans)
+    if empty:
+        warnings.append(f"{counted(empty, 'trace')} of no agent left out")
+    found = [_conversation_of(key, turns, said[key]) for key, turns in groups.items()]
+    return Conversations(tuple(sorted(found, key=lambda one: (one.began, one.id))), tuple(warnings))
+
+
+def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecord], list[str]]:
+    """Every span once: of twins, the one that says more."""
+    spans: dict[tuple[str, str], OtelSpan] = {}
+    logs: dict[tuple[str, str, str, int], LogRecord] = {}
+    warnings: list[str] = []
+    twins = 0
+    for one in recorded:
+        warnings += one.warnings
+        for span in one.spans:
+            key = (span.trace_id, span.span_id)
+            known = spans.setdefault(key, span)
+            if known is not span:
+                twins += known.name != span.name or known.begin != span.begin
+                if len(span.attributes) > len(known.attributes):
+                    spans[key] = span
+        for number, log in enumerate(one.logs):
+            event = log.event
+            at = event.time or number
+            logs.setdefault((log.trace_id, log.span_id, event.name, at), log)
+    if twins:
+        warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
+    return list(spans.values()), list(logs.values()), warnings
+
+
+def _session(spans: Sequence[OtelSpan]) -> str:
+    return next((str(one.resource[_SESSION]) for one in spans if one.resource.get(_SESSION)), "")
+
+
+def _conversation(turn: TraceTurn) -> str:
+    """The session of the outermost span that names one: an agent in a call of a tool has one of its own."""
+    operations = [turn.operation, *turn.agents, *(work.operation for work in turn.works)]
+    return next((one.conversation for one in operations if one and one.conversation), "")
+
+
+def _keep(said: dict[str, Any], names: Sequence[str], spans: Sequence[OtelSpan]) -> None:
+    for span in spans:
+        for name in names:
+            value = span.attributes.get(name, span.resource.get(name))
+            if value is not None:
+                said.setdefault(name, value)
+
+
+def _conversation_of(
+    key: str, turns: list[tuple[str, TraceTurn]], attributes: Mapping[str, Any]
+) -> RecordedConversation:
+    ordered = sorted(turns, key=lambda one: (one[1].begin, one[1].span.span_id))
+    joined = _joined([turn for _, turn in ordered])
+    zero = joined[0].begin
+    return RecordedConversation(
+        valid_text(key),
+        tuple(_recorded(turn, number, zero) for number, turn in enumerate(joined)),
+        tuple(dict.fromkeys(trace for trace, _ in ordered)),
+        attributes,
+        zero / _SECOND,
+    )
+
+
+def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
+    made = TurnEvents(turn, number, zero)
+    events = tuple(made.events())
+    seconds = max(turn.end - turn.begin, 0) / _SECOND if turn.begin else 0.0
+    return RecordedTurn(
+        events,
+        _user_text(events[0]),
+        made.untold,
+        tuple(_remarks(events)),
+        error_of(turn, number),
+        len(turn.spans),
+        seconds,
+    )
+
+
+def _remarks(events: Sequence[Event]) -> Iterator[str]:
+    if any(event.data.get("may_hold_thoughts") for event in events):
+        yield "response may contain thoughts, which the trace does not mark"
+    if NOT_RECORDED in _user_text(events[0]):
+        yield f"an {NOT_RECORDED}"
+
+
+def _user_text(event: Event) -> str:
+    parts = (event.content or {}).get("parts", ())
+    return "\n".join(part["text"] for part in parts if part.get("text"))
+
+
+def _joined(turns: Sequence[TraceTurn]) -> list[TraceTurn]:
+    """Turns of which each call of a model is a trace of its own, put together.
+
+    That is where nobody but the model's client was watched: a request that ends in the results of the calls
+    that were asked for last goes on with them.
+    """
+    found: list[TraceTurn] = []
+    for turn in turns:
+        if found and _goes_on(found[-1], turn):
+            found[-1].works += turn.works
+            found[-1].spans += turn.spans
+        else:
+            found.append(turn)
+    return found
+
+
+def _goes_on(before: TraceTurn, turn: TraceTurn) -> bool:
+    first, last = turn.models[:1], before.models[-1:]
+    if turn.agents or not first or not last:
+        return False
+    inputs, asked = first[0].operation.inputs, calls_in(last[0].operation.outputs or ())
+    if not inputs or not asked:
+        return False
+    answered = [part["function_response"] for part in inputs[-1]["parts"] if "function_response" in part]
+    ids, known = _ids(asked), _ids(answered)
+    return bool(answered) and (not ids or not known or bool(ids & known))
+
+
+def _ids(calls: Sequence[Json]) -> set[str]:
+    return {str(one["id"]) for one in calls if one.get("id")}

@@ -1,0 +1,301 @@
+"""A turn of a trace to evaltui's events, as if the agent had been run here.
+
+What a trace does not hold is said on the user's message, in `data["untold"]`, with what brings it in
+`data["remedy"]`. Every event has `data["from"]`: the trace and the span that tell of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from evaltui.core.model.events import (
+    ANSWERS,
+    ARGUMENTS,
+    CALLS,
+    MODEL_CALLS,
+    USER_MESSAGE,
+    Event,
+    Step,
+    split,
+)
+from evaltui.core.model.json_values import ABSENT
+from evaltui.core.model.outcome import ErrorInfo
+from evaltui.text.values import valid_json
+from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
+from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
+from evaltui.traces.layouts.operation import Json, Operation
+from evaltui.traces.span import OtelSpan
+from evaltui.traces.tree import TraceTurn, Work, user_message
+
+_SECOND = 1_000_000_000
+_TRANSFER = "transfer_to_agent"
+
+
+class TurnEvents:
+    """The events of one turn; `number` is its place in the conversation, `zero` nanoseconds of its begin."""
+
+    def __init__(self, turn: TraceTurn, number: int, zero: int) -> None:
+        self._turn = turn
+        self._number = number
+        self._zero = zero
+        self._untold: dict[str, str] = {}
+        self._sent: dict[str, list[Json]] = {}
+        self._ids = 0
+
+    def events(self) -> list[Event]:
+        turn = self._turn
+        _settle_ambiguous(turn)
+        done = list(self._works(turn.works, inside=""))
+        said = self._said_in_the_end(done)
+        user = self._user()
+        self._look_for_gaps()
+        untold = {"untold": list(self._untold)} if self._untold else {}
+        remedy = next(iter(self._untold.values()), "")
+        first = replace(user, data={**user.data, **untold, **({"remedy": remedy} if remedy else {})})
+        return [_writable(event) for event in (first, *done, *said)]
+
+    @property
+    def untold(self) -> dict[str, str]:
+        """What the trace does not hold, with what brings it; after `events`."""
+        return self._untold
+
+    def _event(self, span: OtelSpan, at: int, kind: Any, content: Json | None = None, **fields: Any) -> Event:
+        data = {**fields.pop("data", {}), "from": {"trace_id": span.trace_id, "span_id": span.span_id}}
+        return Event(kind, content, data=data, turn=self._number, t=self._seconds(at), **fields)
+
+    def _seconds(self, at: int) -> float:
+        return max(at - self._zero, 0) / _SECOND if at else 0.0
+
+    def _user(self) -> Event:
+        turn = self._turn
+        parts = user_message(turn)
+        if parts is None:
+            self._untold[USER_MESSAGE] = _remedy(turn)
+        data = {
+            "step": f"{turn.span.span_id}:user",
+            "invocation_id": turn.span.trace_id,
+            "timestamp": turn.begin / _SECOND,
+        }
+        return self._event(turn.span, turn.begin, "user", {"role": "user", "parts": parts or []}, data=data)
+
+    def _works(self, works: Sequence[Work], inside: str) -> Iterator[Event]:
+        """What was done, in order; `inside` is the event of the call of a tool in which it was."""
+        calls = TurnCalls(works)
+        for work in works:
+            if work.operation.kind == "model":
+                yield from self._model(work, calls, inside)
+            else:
+                yield from self._tool(work, calls, inside)
+        if not inside and any(call.arguments is ABSENT for call in calls.announced):
+            self._untold.setdefault(ARGUMENTS, _remedy(self._turn))
+
+    def _model(self, work: Work, calls: TurnCalls, inside: str) -> Iterator[Event]:
+        operation, span = work.operation, work.span
+        for call in calls.answered_by(work):
+            yield from self._result(span, span.begin, work.agent, call, inside)
+        nested = {"nested": True} if inside else {}
+        request = {**self._request(work, inside), **nested}
+        yield self._event(
+            span, span.begin, "model_request", id=span.span_id, parent=inside, agent=work.agent, data=request
+        )
+        ended: dict[str, Any] = {"parent": span.span_id, "agent": work.agent, "duration": _duration(span)}
+        if operation.error and operation.outputs is None:
+            error = {"type": operation.error, "message": span.message or operation.error, **nested}
+            yield self._event(span, span.end, "error", data=error, **ended)
+            return
+        yield self._event(
+            span,
+            span.end,
+            "model_response",
+            usage=operation.usage,
+            data={"model": operation.name, **nested},
+            **ended,
+        )
+        if not inside and may_hold_thoughts(operation):
+            nested = {**nested, "may_hold_thoughts": True}
+        yield from self._step(work, calls.parts_of(work), span, nested, inside)
+
+    def _step(
+        self, work: Work, parts: list[Json], span: OtelSpan, marks: Json, inside: str
+    ) -> Iterator[Event]:
+        has_calls = any("function_call" in part for part in parts)
+        step = Step(
+            author=work.agent,
+            content={"role": "model", "parts": parts} if parts else None,
+            final=bool(parts) and not has_calls,
+            usage=work.operation.usage,
+            model_version=work.operation.name or None,
+            id=f"{span.span_id}:answer",
+            turn=self._number,
+            timestamp=span.end / _SECOND,
+        )
+        for event in split(step):
+            yield self._placed(event, span, span.end, marks, inside)
+
+    def _placed(self, event: Event, span: OtelSpan, at: int, marks: Json, inside: str) -> Event:
+        data = {**event.data, **marks, "from": {"trace_id": span.trace_id, "span_id": span.span_id}}
+        return replace(event, data=data, t=self._seconds(at), parent=event.parent or inside)
+
+    def _request(self, work: Work, inside: str) -> Json:
+        """A request repeats the whole history; what the one before had is only counted."""
+        operation = work.operation
+        data: Json = {"model": operation.name, "config": operation.config}
+        if operation.inputs is None:
+            return {**data, "unrecorded": f"The trace does not hold it; {operation.remedy}"}
+        sent = self._sent.get(f"{inside}/{work.agent}", [])
+        known = 0
+        for before, now in zip(sent, operation.inputs, strict=False):
+            if before != now:
+                break
+            known += 1
+        self._sent[f"{inside}/{work.agent}"] = operation.inputs
+        data["system_instruction"] = operation.instruction
+        data["tools"] = operation.tools
+        return {**data, "contents": operation.inputs[known:], **({"contents_before": known} if known else {})}
+
+    def _tool(self, work: Work, calls: TurnCalls, inside: str) -> Iterator[Event]:
+        operation, span = work.operation, work.span
+        call = calls.of(work)
+        nested = {"nested": True} if inside else {}
+        if not call.is_announced:
+            part = {"function_call": call.as_json()}
+            step = Step(
+                author=work.agent,
+                content={"role": "model", "parts": [part]},
+                id=f"{span.span_id}:call",
+                turn=self._number,
+                timestamp=span.begin / _SECOND,
+            )
+            yield from (self._placed(one, span, span.begin, nested, inside) for one in split(step))
+        if call.arguments is ABSENT and not inside:
+            self._untold.setdefault(ARGUMENTS, operation.remedy)
+        yield from self._works(work.inner, inside=call.id)
+        if operation.error and call.result is ABSENT:
+            error = {**_exception(span, operation.error), **nested}
+            yield self._event(
+                span,
+                span.end,
+                "error",
+                parent=call.id,
+                agent=work.agent,
+                data=error,
+                duration=_duration(span),
+            )
+            return
+        yield from self._result(span, span.end, work.agent, call, inside, _duration(span))
+
+    def _result(
+        self, span: OtelSpan, at: int, agent: str, call: TurnCall, inside: str, duration: float | None = None
+    ) -> Iterator[Event]:
+        response: Json = {"name": call.name, "id": call.id}
+        if call.result is not ABSENT:
+            response["response"] = call.result
+        to = call.arguments.get("agent_name") if isinstance(call.arguments, dict) else None
+        step = Step(
+            author=agent,
+            content={"role": "user", "parts": [{"function_response": response}]},
+            id=f"{call.id}:result",
+            turn=self._number,
+            timestamp=at / _SECOND,
+            transfer=to if call.name == _TRANSFER and isinstance(to, str) and not inside else None,
+        )
+        for event in split(step):
+            nested = {"nested": True} if inside else {}
+            placed = self._placed(event, span, at, nested, inside)
+            yield replace(placed, duration=duration) if event.kind == "tool_result" else placed
+
+    def _said_in_the_end(self, done: Sequence[Event]) -> list[Event]:
+        """What the agent answered, where its own span tells that and its models do not."""
+        turn = self._turn
+        spoke = any(
+            event.kind == "text" and event.data.get("final") and not event.data.get("nested")
+            for event in done
+        )
+        told = turn.operation.outputs if turn.operation else None
+        if told is None and not spoke:
+            told = next((one.outputs for one in reversed(turn.agents) if one.outputs is not None), None)
+        parts = [part for part in told[-1]["parts"] if part.get("text")] if told else []
+        if not parts or (spoke and _last_text(done) == "\n".join(part["text"] for part in parts)):
+            return []
+        agent = next((one.agent or one.name for one in turn.agents if one.agent or one.name), "")
+        work = Work(turn.span, Operation("agent"), agent)
+        return list(self._step(work, parts, turn.span, {}, ""))
+
+    def _look_for_gaps(self) -> None:
+        turn = self._turn
+        models = turn.models
+        if not models:
+            self._untold.setdefault(MODEL_CALLS, _remedy(turn))
+        told_by_agent = any(
+            one is not None and one.outputs is not None for one in (turn.operation, *turn.agents)
+        )
+        last = models[-1].operation if models else None
+        is_failed = last is not None and bool(last.error)
+        if not told_by_agent and not is_failed and (last is None or last.outputs is None):
+            self._untold.setdefault(ANSWERS, _remedy(turn))
+        has_tools = any(work.operation.kind == "tool" for work in turn.works)
+        hidden = [
+            one.operation for one in models if one.operation.outputs is None and not one.operation.error
+        ]
+        # A framework that is instrumented tells of its tools; a model's client does not.
+        if hidden and not has_tools and (not turn.agents or any(one.calls_tools for one in hidden)):
+            self._untold.setdefault(CALLS, hidden[0].remedy)
+
+
+def _writable(event: Event) -> Event:
+    """The event without the numbers and letters that JSON in UTF-8 does not have."""
+    data = event.to_json()
+    try:
+        json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        return Event.from_json(valid_json(data))
+    return event
+
+
+def _last_text(events: Sequence[Event]) -> str:
+    said = [event for event in events if event.kind == "text" and not event.data.get("nested")]
+    parts = (said[-1].content or {}).get("parts", ()) if said else ()
+    return "\n".join(part["text"] for part in parts if part.get("text") and not part.get("thought"))
+
+
+def _settle_ambiguous(turn: TraceTurn) -> None:
+    """In schema 1 of google-adk `{}` is what was not captured where requests are `{}`, too."""
+    elided = any(work.operation.is_elided for work in turn.works)
+    waiting = list(turn.works) if elided else []
+    while waiting:
+        work = waiting.pop()
+        waiting += work.inner
+        operation = work.operation
+        if operation.kind == "tool" and operation.remedy == SCHEMA_1:
+            operation.arguments = ABSENT if operation.arguments == {} else operation.arguments
+            operation.result = ABSENT if operation.result == {} else operation.result
+
+
+def _remedy(turn: TraceTurn) -> str:
+    operations = [work.operation for work in turn.works] + [one for one in [turn.operation] if one]
+    # A layout that says how is asked before the conventions, whose attributes nearly all spans have.
+    return next((one.remedy for one in operations if one.kind == "model"), "") or operations[0].remedy
+
+
+def _duration(span: OtelSpan) -> float | None:
+    return (span.end - span.begin) / _SECOND if span.begin and span.end >= span.begin else None
+
+
+def _exception(span: OtelSpan, kind: str) -> Json:
+    """What was raised; google-adk records it twice."""
+    said = next((one.attributes for one in span.events if one.name == "exception"), {})
+    message = str(said.get("exception.message") or span.message or kind)
+    data = {"type": str(said.get("exception.type") or kind), "message": message}
+    trace = said.get("exception.stacktrace")
+    return {**data, **({"traceback": str(trace)} if trace else {})}
+
+
+def error_of(turn: TraceTurn, number: int) -> ErrorInfo | None:
+    """What ended a turn: an error of the span that it began with; a tool that failed is none."""
+    if turn.span.status != "error":
+        return None
+    said = _exception(turn.span, turn.operation.error if turn.operation else "Error")
+    return ErrorInfo(said["type"], said["message"], said.get("traceback", ""), turn=number)

@@ -1,0 +1,57 @@
+"""Spans as the console exporter of OpenTelemetry's Python SDK prints them, one JSON object after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from evaltui.traces.span import SPAN_ID, TRACE_ID, OtelSpan, SpanEvent, normal_id
+
+Json = Mapping[str, Any]
+
+_STATUSES: Mapping[Any, Literal["", "ok", "error"]] = {"OK": "ok", "ERROR": "error"}
+_SECOND = 1_000_000_000
+_MICROSECOND = 1_000
+
+
+def is_printed_span(item: Json) -> bool:
+    context = item.get("context")
+    return isinstance(context, dict) and "trace_id" in context and "span_id" in context
+
+
+def read_printed_span(item: Json) -> OtelSpan:
+    """It does not say which instrumentation made it."""
+    context, status = item["context"], _object(item.get("status"))
+    events = item.get("events")
+    return OtelSpan(
+        normal_id(context["trace_id"], TRACE_ID),
+        normal_id(context["span_id"], SPAN_ID),
+        normal_id(item.get("parent_id"), SPAN_ID),
+        str(item.get("name") or ""),
+        _time(item.get("start_time")),
+        _time(item.get("end_time")),
+        _object(item.get("attributes")),
+        [
+            SpanEvent(str(one.get("name") or ""), _object(one.get("attributes")), _time(one.get("timestamp")))
+            for one in (events if isinstance(events, list) else ())
+            if isinstance(one, dict)
+        ],
+        _STATUSES.get(str(status.get("status_code")), ""),
+        str(status.get("description") or ""),
+        _object(_object(item.get("resource")).get("attributes")),
+    )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _time(text: Any) -> int:
+    """Nanoseconds since 1970 of a time in ISO format; 0 for anything else."""
+    try:
+        moment = datetime.fromisoformat(str(text))
+    except ValueError:
+        return 0
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(moment.timestamp()) * _SECOND + moment.microsecond * _MICROSECOND

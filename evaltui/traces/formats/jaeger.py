@@ -1,0 +1,101 @@
+"""Traces as Jaeger's API and its page answer them: microseconds, typed tags, processes apart.
+
+Jaeger keeps no log records of OpenTelemetry: messages that a producer logs never get there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.span import (
+    SPAN_ID,
+    TRACE_ID,
+    Attributes,
+    OtelSpan,
+    Recorded,
+    SpanEvent,
+    nanoseconds,
+    normal_id,
+)
+
+Json = Mapping[str, Any]
+
+_MICROSECOND = 1_000
+
+
+def is_jaeger(document: Json) -> bool:
+    traces = document.get("data")
+    if isinstance(traces, list):
+        return any(isinstance(one, dict) and "spans" in one for one in traces)
+    return "traceID" in document and "spans" in document
+
+
+def read_jaeger(document: Json) -> Recorded:
+    """One trace, or `{"data": [...]}` of several."""
+    found = Recorded()
+    traces = document["data"] if isinstance(document.get("data"), list) else [document]
+    for trace in _objects(traces):
+        given = trace.get("processes")
+        processes = {
+            key: _tags(one.get("tags")) | {"service.name": one.get("serviceName")}
+            for key, one in (given.items() if isinstance(given, dict) else ())
+            if isinstance(one, dict)
+        }
+        found.spans += [_span(one, trace, processes) for one in _objects(trace.get("spans"))]
+    return found
+
+
+def _span(span: Json, trace: Json, processes: Mapping[str, Attributes]) -> OtelSpan:
+    tags = _tags(span.get("tags"))
+    begin = nanoseconds(span.get("startTime")) * _MICROSECOND
+    code = str(tags.pop("otel.status_code", "")).lower()
+    failed = code == "error" or str(tags.pop("error", "")).lower() == "true"
+    process = span.get("processID")
+    return OtelSpan(
+        normal_id(span.get("traceID") or trace.get("traceID"), TRACE_ID),
+        normal_id(span.get("spanID"), SPAN_ID),
+        _parent(span),
+        str(span.get("operationName") or ""),
+        begin,
+        begin + nanoseconds(span.get("duration")) * _MICROSECOND,
+        tags,
+        [_event(one) for one in _objects(span.get("logs"))],
+        "error" if failed else "ok" if code == "ok" else "",
+        str(tags.pop("otel.status_description", "")),
+        processes.get(process, {}) if isinstance(process, str) else {},
+        str(tags.pop("otel.scope.name", "") or tags.pop("otel.library.name", "")),
+    )
+
+
+def _parent(span: Json) -> str:
+    references = (
+        normal_id(one.get("spanID"), SPAN_ID)
+        for one in _objects(span.get("references"))
+        if one.get("refType") == "CHILD_OF"
+    )
+    # Some versions have the parent in a field of its own.
+    return next(references, "") or normal_id(span.get("parentSpanID"), SPAN_ID)
+
+
+def _event(log: Json) -> SpanEvent:
+    fields = _tags(log.get("fields"))
+    name = fields.pop("event", "") or fields.pop("name", "")
+    return SpanEvent(str(name), fields, nanoseconds(log.get("timestamp")) * _MICROSECOND)
+
+
+def _tags(tags: Any) -> Attributes:
+    return {str(one.get("key")): _value(one) for one in _objects(tags)}
+
+
+def _value(tag: Json) -> Any:
+    value = tag.get("value")
+    # Lists come as texts of JSON; a text that is meant to be JSON is read by whoever knows that.
+    if isinstance(value, str) and value.startswith('["'):
+        return json_value(value)
+    return value
+
+
+def _objects(value: Any) -> Iterator[Json]:
+    yield from (one for one in value if isinstance(one, dict)) if isinstance(value, list) else ()

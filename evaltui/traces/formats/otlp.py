@@ -1,0 +1,180 @@
+"""OTLP as JSON: what exporters and the Collector write, what Tempo's API answers, and bare spans.
+
+Field names are read in camelCase and snake_case, enums as numbers and names, ids in hexadecimal and base64.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from evaltui.traces.span import (
+    SPAN_ID,
+    TRACE_ID,
+    Attributes,
+    LogRecord,
+    OtelSpan,
+    Recorded,
+    SpanEvent,
+    nanoseconds,
+    normal_id,
+)
+
+Json = Mapping[str, Any]
+
+_STATUSES: Mapping[Any, Literal["", "ok", "error"]] = {
+    1: "ok",
+    2: "error",
+    "1": "ok",
+    "2": "error",
+    "STATUS_CODE_OK": "ok",
+    "STATUS_CODE_ERROR": "error",
+    "Ok": "ok",
+    "OK": "ok",
+    "Error": "error",
+    "ERROR": "error",
+}
+# Values within values; deeper ones are none that a producer writes.
+_DEEPEST = 100
+
+
+def is_otlp(document: Json) -> bool:
+    names = ("resourceSpans", "resource_spans", "resourceLogs", "resource_logs", "batches")
+    return any(name in document for name in names) or isinstance(document.get("trace"), dict)
+
+
+def read_otlp(document: Json) -> Recorded:
+    """A document of spans, of log records, or of both; Tempo has them under `batches` or `trace`."""
+    inner = document.get("trace")
+    if isinstance(inner, dict):
+        return read_otlp(inner)
+    found = Recorded()
+    for name in ("resourceSpans", "batches"):
+        for group in _objects(either(document, name)):
+            _read_group(group, found)
+    for group in _objects(either(document, "resourceLogs")):
+        _read_group(group, found)
+    return found
+
+
+def _read_group(group: Json, found: Recorded) -> None:
+    resource = attributes(either(_object(group.get("resource")), "attributes"))
+    for name in ("scopeSpans", "instrumentationLibrarySpans"):
+        for scoped in _objects(either(group, name)):
+            scope = _object(scoped.get("scope") or either(scoped, "instrumentationLibrary"))
+            for span in _objects(scoped.get("spans")):
+                found.spans.append(read_span(span, resource, str(scope.get("name") or "")))
+    for scoped in _objects(either(group, "scopeLogs")):
+        for record in _objects(either(scoped, "logRecords")):
+            found.logs.append(_log(record))
+
+
+def is_bare_span(item: Json) -> bool:
+    return isinstance(either(item, "spanId"), str) and "traceID" not in item
+
+
+def read_span(span: Json, resource: Attributes, scope: str) -> OtelSpan:
+    """A span in OTLP's spelling; attributes may be plain JSON as well."""
+    status = _object(span.get("status"))
+    return OtelSpan(
+        normal_id(either(span, "traceId"), TRACE_ID),
+        normal_id(either(span, "spanId"), SPAN_ID),
+        normal_id(either(span, "parentSpanId"), SPAN_ID),
+        str(span.get("name") or ""),
+        nanoseconds(either(span, "startTimeUnixNano")),
+        nanoseconds(either(span, "endTimeUnixNano")),
+        attributes(span.get("attributes")),
+        [_event(one) for one in _objects(span.get("events"))],
+        _STATUSES.get(status.get("code"), "") if not isinstance(status.get("code"), list | dict) else "",
+        str(status.get("message") or ""),
+        resource,
+        scope,
+    )
+
+
+def _event(event: Json) -> SpanEvent:
+    time = nanoseconds(either(event, "timeUnixNano"))
+    return SpanEvent(str(event.get("name") or ""), attributes(event.get("attributes")), time)
+
+
+def _log(record: Json) -> LogRecord:
+    given = attributes(record.get("attributes"))
+    name = either(record, "eventName") or given.get("event.name") or given.get("otel.event.name") or ""
+    time = nanoseconds(either(record, "timeUnixNano") or either(record, "observedTimeUnixNano"))
+    return LogRecord(
+        normal_id(either(record, "traceId"), TRACE_ID),
+        normal_id(either(record, "spanId"), SPAN_ID),
+        SpanEvent(str(name), given, time, any_value(record.get("body"))),
+    )
+
+
+def attributes(given: Any) -> Attributes:
+    """Attributes as a list of keys with typed values, or as a plain object; of twins the last one counts."""
+    if isinstance(given, dict):
+        return {str(key): any_value(value) for key, value in given.items()}
+    return {str(one["key"]): any_value(one.get("value")) for one in _objects(given) if "key" in one}
+
+
+def any_value(value: Any, depth: int = 0) -> Any:
+    """A typed value of OTLP as JSON; a plain one stays as it is."""
+    if not isinstance(value, dict) or len(value) != 1 or depth > _DEEPEST:
+        return value
+    ((kind, inner),) = value.items()
+    match kind:
+        case "stringValue" | "string_value":
+            return inner
+        case "boolValue" | "bool_value":
+            return inner if isinstance(inner, bool) else str(inner).lower() == "true"
+        case "intValue" | "int_value":
+            return _number(inner, int)
+        case "doubleValue" | "double_value":
+            return _number(inner, float)
+        case "arrayValue" | "array_value":
+            values = inner.get("values") if isinstance(inner, dict) else None
+            return [any_value(one, depth + 1) for one in (values if isinstance(values, list) else ())]
+        case "kvlistValue" | "kvlist_value":
+            pairs = inner.get("values") if isinstance(inner, dict) else None
+            return {
+                str(one["key"]): any_value(one.get("value"), depth + 1)
+                for one in _objects(pairs)
+                if "key" in one
+            }
+        case "bytesValue" | "bytes_value":
+            return inner
+    return value
+
+
+def _number(value: Any, kind: type[int] | type[float]) -> Any:
+    try:
+        number = kind(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
+    # JSON has no word for them.
+    return number if isinstance(number, int) or math.isfinite(number) else str(value)
+
+
+def either(data: Json, name: str) -> Any:
+    """A field in camelCase, else in snake_case."""
+    if name in data:
+        return data[name]
+    return data.get("".join(f"_{one.lower()}" if one.isupper() else one for one in name))
+
+
+def json_value(value: Any) -> Any:
+    """What a text of JSON says; the text itself where it is none, any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _object(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> Iterator[Json]:
+    yield from (one for one in value if isinstance(one, dict)) if isinstance(value, list) else ()

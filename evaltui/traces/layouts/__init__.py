@@ -1,0 +1,1 @@
+"""The layouts that producers give their spans, one module each: which attribute means what."""

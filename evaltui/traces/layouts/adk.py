@@ -1,0 +1,109 @@
+"""google-adk's schema 1: requests and responses as JSON in attributes of its own.
+
+Content that was not captured is `{}` in all of them, which a call without arguments has as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.formats.otlp import either, json_value
+from evaltui.traces.layouts.genai import ADK, NOT_SPECIFIED
+from evaltui.traces.layouts.messages import contents_of, instruction_in
+from evaltui.traces.layouts.operation import Json, Operation, as_arguments, as_result, usage_of
+from evaltui.traces.span import OtelSpan
+
+REMEDY = (
+    "set ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS=true, or with google-adk 2.13 and later "
+    "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT, where the agent runs"
+)
+_REQUEST, _RESPONSE = f"{ADK}.llm_request", f"{ADK}.llm_response"
+_ARGUMENTS, _RESULT = f"{ADK}.tool_call_args", f"{ADK}.tool_response"
+_MERGED = "execute_tool (merged)"
+
+
+def read_adk(span: OtelSpan) -> Operation | None:
+    """What a span of schema 1 says; None for any other span."""
+    said = span.attributes
+    if span.name == _MERGED or not (span.scope == ADK or any(name.startswith(ADK) for name in said)):
+        return None
+    session = said.get(f"{ADK}.session_id")
+    conversation = session if isinstance(session, str) else ""
+    if _ARGUMENTS in said or _RESULT in said:
+        return _call(said, conversation)
+    if span.name == "call_llm" or _RESPONSE in said:
+        return _model_call(said, conversation)
+    if span.name == "invocation" and "gen_ai.operation.name" not in said:
+        return Operation("agent", conversation=conversation, is_adk=True, remedy=REMEDY)
+    return None
+
+
+def _call(said: Mapping[str, Any], conversation: str) -> Operation:
+    arguments = said.get(_ARGUMENTS, ABSENT)
+    result = as_result(said.get(_RESULT, ABSENT))
+    if result is not ABSENT and NOT_SPECIFIED in result.values():
+        result = ABSENT
+    return Operation(
+        "tool",
+        conversation=conversation,
+        arguments=ABSENT if arguments == "N/A" else as_arguments(arguments),
+        result=result,
+        is_adk=True,
+        remedy=REMEDY,
+    )
+
+
+def _model_call(said: Mapping[str, Any], conversation: str) -> Operation:
+    request, response = _object(said.get(_REQUEST)), _object(said.get(_RESPONSE))
+    config = _object(request.get("config"))
+    content = response.get("content")
+    usage = _object(either(response, "usageMetadata"))
+    model = request.get("model") or said.get("gen_ai.request.model")
+    return Operation(
+        "model",
+        name=str(model or ""),
+        conversation=conversation,
+        inputs=contents_of(request["contents"]) if "contents" in request else None,
+        outputs=_answer(response, content),
+        whole=True,
+        instruction=instruction_in(either(config, "systemInstruction")),
+        tools=_declarations(config.get("tools")),
+        usage=usage_of(
+            either(usage, "promptTokenCount"),
+            _sum(either(usage, "candidatesTokenCount"), either(usage, "thoughtsTokenCount")),
+            cached=either(usage, "cachedContentTokenCount"),
+            thoughts=either(usage, "thoughtsTokenCount"),
+            total=either(usage, "totalTokenCount"),
+        ),
+        error=str(either(response, "errorCode") or ""),
+        is_adk=True,
+        is_elided=_REQUEST in said and not request and not response,
+        remedy=REMEDY,
+    )
+
+
+def _answer(response: Json, content: Any) -> list[Json] | None:
+    if isinstance(content, dict):
+        return contents_of([{"role": "model", **content, "parts": content.get("parts") or []}])
+    # A response without content is one that said nothing; `{}` is none at all.
+    return [] if response else None
+
+
+def _object(value: Any) -> Json:
+    found = json_value(value)
+    return found if isinstance(found, dict) else {}
+
+
+def _sum(one: Any, other: Any) -> int | None:
+    known = [value for value in (one, other) if isinstance(value, int)]
+    return sum(known) if known else None
+
+
+def _declarations(tools: Any) -> list[Json]:
+    found: list[Json] = []
+    for tool in tools if isinstance(tools, list) else ():
+        declared = either(tool, "functionDeclarations") if isinstance(tool, dict) else None
+        found += [one for one in declared if isinstance(one, dict)] if isinstance(declared, list) else []
+    return found

@@ -1,0 +1,170 @@
+"""OpenTelemetry's conventions for generative AI, which google-adk's schema 2 follows.
+
+Messages are attributes of the span, or of the event `gen_ai.client.inference.operation.details`, or older
+events with one message each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.layouts.messages import contents_of, instruction_in, is_placeholder, messages_of
+from evaltui.traces.layouts.operation import (
+    Json,
+    Operation,
+    OperationKind,
+    as_arguments,
+    as_result,
+    usage_of,
+)
+from evaltui.traces.span import OtelSpan, SpanEvent
+
+DETAILS = "gen_ai.client.inference.operation.details"
+"""The event that holds the messages of a model call."""
+ADK = "gcp.vertex.agent"
+"""The scope of google-adk, and how the names of its own attributes begin."""
+NOT_SPECIFIED = "<not specified>"
+
+_KINDS: Mapping[str, OperationKind] = {
+    "chat": "model",
+    "generate_content": "model",
+    "text_completion": "model",
+    "invoke_agent": "agent",
+    "invoke_workflow": "agent",
+    "execute_tool": "tool",
+}
+_RECORDED = ("gen_ai.usage.", "gen_ai.prompt.", "gen_ai.completion.", "gen_ai.input.", "gen_ai.output.")
+_TOOL_FINISHES = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
+_MERGED = "(merged tools)"
+_CONFIG = ("temperature", "top_p", "top_k", "max_tokens", "seed", "stop_sequences")
+_MESSAGE_EVENTS = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_CHOICE = "gen_ai.choice"
+
+
+def read_genai(span: OtelSpan) -> Operation | None:
+    """What a span with these attributes says; None for a span of another kind."""
+    attributes = span.attributes
+    kind = _kind(span)
+    if kind is None:
+        return None
+    details = next((one.attributes for one in span.events if one.name == DETAILS), {})
+    said = {**details, **attributes}
+    operation = Operation(
+        kind,
+        name=_name(kind, said),
+        agent=_text(said.get("gen_ai.agent.name")),
+        conversation=_text(said.get("gen_ai.conversation.id")),
+        error=_text(said.get("error.type")),
+        is_adk=span.scope == ADK or any(name.startswith(ADK) for name in attributes),
+    )
+    if kind == "tool":
+        _read_call(operation, said)
+    elif kind in ("model", "agent"):
+        _read_messages(operation, said, span.events)
+    if kind == "model":
+        _read_request(operation, said)
+    return operation
+
+
+def _kind(span: OtelSpan) -> OperationKind | None:
+    attributes = span.attributes
+    named = attributes.get("gen_ai.operation.name")
+    if isinstance(named, str) and named:
+        if span.name == "execute_tool (merged)" or attributes.get("gen_ai.tool.name") == _MERGED:
+            return "other"
+        return _KINDS.get(named, "other")
+    if any(name.startswith(("traceloop.", "openinference.", "langfuse.")) for name in attributes):
+        return None
+    # The attributes of a resource may be on every span: only what records a call is one.
+    names_model = "gen_ai.request.model" in attributes
+    by_whom = "gen_ai.system" in attributes or "gen_ai.provider.name" in attributes
+    if names_model and by_whom and any(name.startswith(_RECORDED) for name in attributes):
+        return "model"
+    return None
+
+
+def _name(kind: OperationKind, said: Mapping[str, Any]) -> str:
+    if kind == "tool":
+        return _text(said.get("gen_ai.tool.name"))
+    if kind == "model":
+        return _text(said.get("gen_ai.request.model") or said.get("gen_ai.response.model"))
+    return _text(said.get("gen_ai.agent.name"))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) and value != NOT_SPECIFIED else ""
+
+
+def _read_call(operation: Operation, said: Mapping[str, Any]) -> None:
+    operation.arguments = as_arguments(said.get("gen_ai.tool.call.arguments", ABSENT))
+    operation.result = as_result(said.get("gen_ai.tool.call.result", ABSENT))
+    operation.call_id = _text(said.get("gen_ai.tool.call.id"))
+
+
+def _read_messages(operation: Operation, said: Mapping[str, Any], events: list[SpanEvent]) -> None:
+    operation.inputs = contents_of(said.get("gen_ai.input.messages"))
+    operation.outputs = contents_of(said.get("gen_ai.output.messages"), "assistant")
+    operation.instruction = instruction_in(said.get("gen_ai.system_instructions")) or instruction_in(
+        messages_of(said.get("gen_ai.input.messages"))
+    )
+    if operation.inputs is None and operation.outputs is None:
+        inputs, outputs = _from_events(events)
+        operation.inputs = contents_of(inputs) if inputs else None
+        operation.outputs = contents_of(outputs, "assistant") if outputs else None
+        operation.instruction = operation.instruction or instruction_in(inputs)
+
+
+def _from_events(events: list[SpanEvent]) -> tuple[list[Json], list[Json]]:
+    """The messages of older events, with content in their attributes, or in their bodies as log records."""
+    inputs: list[Json] = []
+    outputs: list[Json] = []
+    for event in events:
+        role = _MESSAGE_EVENTS.get(event.name)
+        if role is None and event.name != _CHOICE:
+            continue
+        body = json_value(event.body) if event.body is not None else event.attributes
+        said = dict(body) if isinstance(body, dict) else {"content": body}
+        if role is not None:
+            inputs += _message(said, role)
+        else:
+            message = json_value(said.get("message"))
+            inner = (
+                message if isinstance(message, dict) else {**said, "content": said.get("content", message)}
+            )
+            outputs += _message(inner, "assistant")
+    return inputs, outputs
+
+
+def _message(said: Json, role: str) -> Iterator[Json]:
+    content = json_value(said.get("content"))
+    if isinstance(content, dict) and "parts" in content:
+        # google-adk: a genai Content.
+        yield {"role": content.get("role") or role, "parts": content["parts"]}
+    elif (content is not None and not is_placeholder(content)) or said.get("tool_calls"):
+        yield {**said, "role": role, "content": content}
+
+
+def _read_request(operation: Operation, said: Mapping[str, Any]) -> None:
+    operation.usage = usage_of(
+        said.get("gen_ai.usage.input_tokens", said.get("gen_ai.usage.prompt_tokens")),
+        said.get("gen_ai.usage.output_tokens", said.get("gen_ai.usage.completion_tokens")),
+        cached=said.get("gen_ai.usage.cache_read.input_tokens"),
+        thoughts=said.get("gen_ai.usage.reasoning.output_tokens"),
+        total=said.get("gen_ai.usage.total_tokens", said.get("llm.usage.total_tokens")),
+    )
+    finishes = said.get("gen_ai.response.finish_reasons", said.get("gen_ai.response.finish_reason"))
+    listed = finishes if isinstance(finishes, list) else [finishes]
+    operation.calls_tools = any(str(one).lower() in _TOOL_FINISHES for one in listed)
+    tools = json_value(said.get("gen_ai.tool.definitions"))
+    operation.tools = [one for one in tools if isinstance(one, dict)] if isinstance(tools, list) else []
+    operation.config = {
+        name: said[f"gen_ai.request.{name}"] for name in _CONFIG if f"gen_ai.request.{name}" in said
+    }

@@ -1,0 +1,227 @@
+"""Messages as producers write them, to contents as genai has them, in JSON with snake_case keys.
+
+Read are those of OpenTelemetry's conventions, OpenAI, Anthropic, LangChain and genai itself; what is none of
+them is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.formats.otlp import either, json_value
+from evaltui.traces.layouts.operation import as_arguments, as_result
+
+Json = dict[str, Any]
+
+_PLACEHOLDERS = frozenset(("<REDACTED>", "<elided>", "__REDACTED__", "<redacted>"))
+"""What stands where content was taken out."""
+NOT_RECORDED = "attachment not recorded"
+"""The text that stands for data that a trace does not hold."""
+
+_MODEL = frozenset(("assistant", "model", "ai", "AIMessage", "AIMessageChunk"))
+_TOOL = frozenset(("tool", "function", "ToolMessage"))
+_SYSTEM = frozenset(("system", "developer", "SystemMessage"))
+_TEXTS = frozenset(("text", "input_text", "output_text"))
+_THOUGHTS = frozenset(("reasoning", "thinking", "thought"))
+_CALLS = frozenset(("tool_call", "tool_use", "function_call"))
+_RESPONSES = frozenset(("tool_call_response", "tool_result", "function_call_output", "tool_response"))
+_LINKS = frozenset(("uri", "file_data", "file", "image_url"))
+_DATA = frozenset(("blob", "inline_data", "image", "audio", "input_audio"))
+
+
+def is_placeholder(value: Any) -> bool:
+    """Whether a value stands for content that was taken out."""
+    return isinstance(value, str) and value in _PLACEHOLDERS
+
+
+def contents_of(value: Any, role: str = "user") -> list[Json] | None:
+    """The messages in a list, or in a text of JSON; a text that is none is one message of `role`.
+
+    None where nothing was recorded. System messages are left out.
+    """
+    found = messages_of(value, role)
+    return None if found is None else [one for one in found if one["role"] != "system"]
+
+
+def instruction_in(value: Any) -> str:
+    """The text of the system messages in a list, or of the parts of an instruction."""
+    value = json_value(value)
+    if isinstance(value, str):
+        return "" if is_placeholder(value) else value
+    parts: list[Json] = []
+    if isinstance(value, list) and any(isinstance(one, dict) and "role" in one for one in value):
+        for one in messages_of(value) or ():
+            parts += one["parts"] if one["role"] == "system" else []
+    else:
+        parts = list(_parts(value.get("parts") if isinstance(value, dict) and "parts" in value else value))
+    return "\n".join(part["text"] for part in parts if part.get("text"))
+
+
+def messages_of(value: Any, role: str = "user") -> list[Json] | None:
+    """As `contents_of`, with the system messages, whose role is `system`."""
+    value = json_value(value)
+    if value is None or value == "" or is_placeholder(value):
+        return None
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    # LangChain has a list of messages for each prompt.
+    while isinstance(value, list) and len(value) == 1 and isinstance(value[0], list):
+        value = value[0]
+    items = value if isinstance(value, list) else [value]
+    found = [one for item in items if (one := _message(item, role)) is not None]
+    return found if found or not items else None
+
+
+def _message(item: Any, role: str) -> Json | None:
+    if isinstance(item, str):
+        return None if is_placeholder(item) else {"role": _role(role), "parts": [{"text": item}]}
+    if not isinstance(item, dict):
+        return None
+    inner = item.get("kwargs") if "lc" in item or item.get("type") == "constructor" else item.get("message")
+    if isinstance(inner, dict):
+        kind = item["id"][-1] if isinstance(item.get("id"), list) and item["id"] else item.get("role")
+        return _message({"role": kind, **inner}, role)
+    said = item.get("role") or (item.get("type") if "content" in item else None) or role
+    who = str(said)
+    if who in _TOOL:
+        return {"role": "user", "parts": [_response(item)]}
+    given = item["parts"] if "parts" in item else item.get("contents", item.get("content"))
+    if is_placeholder(given) and not item.get("tool_calls"):
+        return None
+    parts = list(_parts(given))
+    for call in _list(item.get("tool_calls")) or _list(_extra(item).get("tool_calls")):
+        parts += _call(call)
+    if not parts and not any(name in item for name in ("parts", "content", "contents", "tool_calls")):
+        return None
+    return {"role": _role(who), "parts": parts}
+
+
+def _extra(item: Mapping[str, Any]) -> Json:
+    found = item.get("additional_kwargs")
+    return found if isinstance(found, dict) else {}
+
+
+def _role(said: str) -> str:
+    if said in _SYSTEM:
+        return "system"
+    return "model" if said in _MODEL else "user"
+
+
+def _parts(given: Any) -> Iterator[Json]:
+    if isinstance(given, str):
+        if given and not is_placeholder(given):
+            yield {"text": given}
+        return
+    if isinstance(given, dict) and isinstance(given.get("parts"), list):
+        given = given["parts"]
+    for item in given if isinstance(given, list) else [given]:
+        if isinstance(item, str):
+            yield from _parts(item)
+        elif isinstance(item, dict):
+            yield from _part(item)
+
+
+def _part(item: Json) -> Iterator[Json]:
+    kind = item.get("type") if isinstance(item.get("type"), str) else ""
+    inner = item.get("message_content")
+    if isinstance(inner, dict):
+        yield from _part(inner)
+    elif kind in _THOUGHTS or item.get("thought") is True:
+        yield from ({**part, "thought": True} for part in _text(item))
+    elif kind in _TEXTS or (not kind and isinstance(item.get("text"), str)):
+        yield from _text(item)
+    elif kind in _CALLS or either(item, "functionCall") is not None:
+        yield from _call(either(item, "functionCall") if not kind else item)
+    elif kind in _RESPONSES or either(item, "functionResponse") is not None:
+        yield _response(either(item, "functionResponse") if not kind else item)
+    elif kind in _LINKS or either(item, "fileData") is not None:
+        yield _link(either(item, "fileData") if not kind else item)
+    elif kind in _DATA or either(item, "inlineData") is not None:
+        yield {"text": f"[{NOT_RECORDED}: {_mime(either(item, 'inlineData') if not kind else item)}]"}
+
+
+def _text(item: Json) -> Iterator[Json]:
+    for name in ("content", "text", "thinking", "reasoning"):
+        value = item.get(name)
+        if isinstance(value, str):
+            yield from _parts(value)
+            return
+        if value is not None:
+            yield {"text": json.dumps(value, ensure_ascii=False)}
+            return
+
+
+def _call(item: Any) -> Iterator[Json]:
+    if not isinstance(item, dict):
+        return
+    function = item.get("function")
+    inner = function if isinstance(function, dict) else item
+    name = inner.get("name")
+    if not isinstance(name, str) or not name:
+        return
+    given = next((inner[key] for key in ("arguments", "args", "input", "parameters") if key in inner), None)
+    call: Json = {"name": name}
+    # A model that gives none means none; what was taken out is unknown.
+    arguments = {} if given == "" else as_arguments(given)
+    if arguments is not ABSENT and not is_placeholder(given):
+        call["args"] = arguments
+    call_id = item.get("id") or item.get("call_id")
+    if call_id:
+        call["id"] = str(call_id)
+    yield {"function_call": call}
+
+
+def _response(item: Any) -> Json:
+    if not isinstance(item, dict):
+        item = {"content": item}
+    names = ("response", "result", "output", "content", "contents", "parts")
+    given = next((item[key] for key in names if item.get(key) is not None), None)
+    response: Json = {}
+    name = item.get("name") or item.get("tool_name")
+    if isinstance(name, str):
+        response["name"] = name
+    call_id = next(
+        (item[key] for key in ("tool_call_id", "tool_use_id", "call_id", "id") if item.get(key)), None
+    )
+    if call_id:
+        response["id"] = str(call_id)
+    inner = _alone(given)
+    if isinstance(inner, dict) and ("response" in inner or "result" in inner) and "type" in inner:
+        # A message of role tool with its response as a part.
+        return _response({**inner, **{key: item[key] for key in ("name",) if item.get(key)}})
+    result = as_result(_alone_text(inner))
+    if result is not ABSENT:
+        response["response"] = result
+    return {"function_response": response}
+
+
+def _alone(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _alone_text(value: Any) -> Any:
+    """The text of a single part, else the value."""
+    if isinstance(value, dict) and value.get("type") in _TEXTS:
+        return value.get("text", value.get("content"))
+    return value
+
+
+def _link(item: Any) -> Json:
+    data = item if isinstance(item, dict) else {}
+    address = next((data[key] for key in ("uri", "file_uri", "fileUri", "file_id") if data.get(key)), None)
+    if address is None:
+        return {"text": f"[{NOT_RECORDED}: {_mime(data)}]"}
+    return {"file_data": {"file_uri": str(address), "mime_type": _mime(data)}}
+
+
+def _mime(data: Any) -> str:
+    found = either(data, "mimeType") if isinstance(data, dict) else None
+    return str(found) if found else "application/octet-stream"
+
+
+def _list(value: Any) -> list[Any]:
+    value = json_value(value)
+    return value if isinstance(value, list) else []

@@ -1,0 +1,139 @@
+"""OpenInference, as Phoenix and Arize read it: messages as attributes with numbers in their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
+from evaltui.traces.layouts.operation import (
+    Json,
+    Operation,
+    OperationKind,
+    as_arguments,
+    as_result,
+    texts,
+    usage_of,
+)
+from evaltui.traces.span import OtelSpan
+
+KIND = "openinference.span.kind"
+_REMEDY = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their kind where the agent runs"
+_KINDS: Mapping[str, OperationKind] = {"AGENT": "agent", "CHAIN": "agent", "LLM": "model", "TOOL": "tool"}
+
+
+def read_openinference(span: OtelSpan) -> Operation | None:
+    """What a span with these attributes says; None for a span without them."""
+    said = span.attributes
+    if KIND not in said:
+        return None
+    # What wrote the span first knows better what it is.
+    named = str(said.get("gen_ai.operation.name") or "")
+    kind = _KINDS.get(str(said[KIND]).upper(), "other")
+    if kind == "model" and named.startswith("invoke_"):
+        kind = "agent"
+    operation = Operation(
+        kind,
+        agent=str(said.get("agent.name") or ""),
+        conversation=str(said.get("session.id") or ""),
+        remedy=_REMEDY,
+    )
+    if kind == "tool":
+        operation.name = str(said.get("tool.name") or span.name)
+        operation.call_id = str(said.get("tool.id") or said.get("tool_call.id") or "")
+        operation.arguments = _arguments(said)
+        operation.result = _result(said.get("output.value", ABSENT))
+    elif kind == "model":
+        _read_model(operation, said)
+    elif kind == "agent":
+        operation.name = operation.agent
+        # Each call of a model overwrites the messages of the one before: only what came in and out counts.
+        operation.inputs = _spoken(said.get("input.value"), "user")
+        operation.outputs = _spoken(said.get("output.value"), "assistant")
+    return operation
+
+
+def _arguments(said: Mapping[str, Any]) -> Any:
+    given = as_arguments(said.get("input.value", ABSENT))
+    if given is ABSENT:
+        given = as_arguments(said.get("tool.parameters", ABSENT))
+    return given
+
+
+def _result(value: Any) -> Any:
+    found = json_value(value)
+    if isinstance(found, dict) and isinstance(content := found.get("content"), dict):
+        # google-adk: an event as JSON.
+        for part in content.get("parts") or ():
+            response = part.get("function_response") or part.get("functionResponse")
+            if isinstance(response, dict):
+                return as_result(response.get("response", ABSENT))
+    return as_result(value)
+
+
+def _read_model(operation: Operation, said: Mapping[str, Any]) -> None:
+    operation.name = str(said.get("llm.model_name") or "")
+    inputs, outputs = (_unflattened(said, f"llm.{way}_messages.") for way in ("input", "output"))
+    operation.inputs = contents_of(inputs) if inputs else contents_of(said.get("input.value"))
+    operation.outputs = (
+        contents_of(outputs, "assistant") if outputs else _spoken(said.get("output.value"), "assistant")
+    )
+    operation.instruction = instruction_in(messages_of(inputs)) if inputs else ""
+    operation.usage = usage_of(
+        said.get("llm.token_count.prompt"),
+        said.get("llm.token_count.completion"),
+        cached=said.get("llm.token_count.prompt_details.cache_read"),
+        thoughts=said.get("llm.token_count.completion_details.reasoning"),
+        total=said.get("llm.token_count.total"),
+    )
+    config = json_value(said.get("llm.invocation_parameters"))
+    operation.config = config if isinstance(config, dict) else {}
+
+
+def _spoken(value: Any, role: str) -> list[Json] | None:
+    """What was said: a text, a message, or an event or message of google-adk."""
+    found = json_value(value)
+    if isinstance(found, dict):
+        inner = found.get("new_message") or found.get("content") or found.get("input") or found.get("output")
+        if isinstance(inner, dict | str):
+            found = {"role": role, **inner} if isinstance(inner, dict) else inner
+    said = contents_of(found, role)
+    return said if said and texts(said) else None
+
+
+def _unflattened(said: Mapping[str, Any], prefix: str) -> list[Json]:
+    """`llm.input_messages.0.message.role` and its kind as messages."""
+    messages: dict[int, Json] = {}
+    for name, value in said.items():
+        if name.startswith(prefix):
+            number, _, rest = name.removeprefix(prefix).partition(".")
+            if number.isdigit():
+                _put(messages.setdefault(int(number), {}), rest.removeprefix("message."), value)
+    found: list[Json] = []
+    for _, message in sorted(messages.items()):
+        contents, calls = message.pop("contents", None), message.pop("tool_calls", None)
+        if contents:
+            message["content"] = [_renamed(one, "message_content") for _, one in sorted(contents.items())]
+        if calls:
+            message["tool_calls"] = [_renamed(one, "tool_call") for _, one in sorted(calls.items())]
+        found.append(message)
+    return found
+
+
+def _put(message: Json, path: str, value: Any) -> None:
+    head, _, rest = path.partition(".")
+    number, _, inner = rest.partition(".")
+    if head in ("contents", "tool_calls") and number.isdigit():
+        message.setdefault(head, {}).setdefault(int(number), {})[inner] = value
+    else:
+        message[head] = value
+
+
+def _renamed(flat: Json, prefix: str) -> Json:
+    plain = {name.removeprefix(f"{prefix}."): value for name, value in flat.items()}
+    function = {
+        name.removeprefix("function."): value for name, value in plain.items() if name.startswith("function.")
+    }
+    return {**plain, "function": function} if function else plain

@@ -1,0 +1,102 @@
+"""OpenLLMetry (Traceloop): decorated functions, and the messages of its older versions, numbered in names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.layouts.genai import read_genai
+from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
+from evaltui.traces.layouts.operation import Json, Operation, OperationKind, as_arguments, as_result
+from evaltui.traces.span import OtelSpan
+
+_REMEDY = "set TRACELOOP_TRACE_CONTENT=true where the agent runs"
+_KIND = "traceloop.span.kind"
+_KINDS: Mapping[str, OperationKind] = {"workflow": "agent", "agent": "agent", "tool": "tool", "task": "other"}
+_PROMPT, _COMPLETION = "gen_ai.prompt.", "gen_ai.completion."
+_SESSIONS = ("session_id", "thread_id", "conversation_id")
+
+
+def read_openllmetry(span: OtelSpan) -> Operation | None:
+    """What a span with these attributes says; None for a span without them."""
+    said = span.attributes
+    if _KIND in said and "gen_ai.operation.name" not in said:
+        return _decorated(span)
+    if any(name.startswith((_PROMPT, _COMPLETION)) for name in said) or "llm.request.type" in said:
+        return _model_call(span)
+    return None
+
+
+def _decorated(span: OtelSpan) -> Operation:
+    said = span.attributes
+    kind = _KINDS.get(str(said[_KIND]), "other")
+    name = str(said.get("traceloop.entity.name") or span.name)
+    given, returned = (json_value(said.get(f"traceloop.entity.{one}")) for one in ("input", "output"))
+    operation = Operation(kind, conversation=_session(said), remedy=_REMEDY)
+    if kind == "tool":
+        operation.name = name
+        operation.arguments = as_arguments(_arguments(given))
+        operation.result = as_result(ABSENT if returned is None else returned)
+    elif kind == "agent":
+        operation.name = operation.agent = name if said[_KIND] == "agent" else ""
+    return operation
+
+
+def _arguments(given: Any) -> Any:
+    """The arguments of a decorated function, `{"args": [], "kwargs": {}}`; of LangChain `{"inputs": {}}`."""
+    if not isinstance(given, dict):
+        return ABSENT if given is None else given
+    if "kwargs" in given and not given.get("args"):
+        return given["kwargs"]
+    return given.get("inputs", given)
+
+
+def _session(said: Mapping[str, Any]) -> str:
+    found = (said.get(f"traceloop.association.properties.{name}") for name in _SESSIONS)
+    return next((str(one) for one in found if one), "")
+
+
+def _model_call(span: OtelSpan) -> Operation:
+    said = span.attributes
+    # Model, tokens and settings are named as in the conventions.
+    plain = OtelSpan("", "", "", "", attributes={**said, "gen_ai.operation.name": "chat"})
+    operation = read_genai(plain) or Operation("model")
+    prompt, completion = (_numbered(said, one) for one in (_PROMPT, _COMPLETION))
+    if prompt:
+        operation.inputs = contents_of(prompt)
+        operation.instruction = instruction_in(messages_of(prompt))
+    if completion:
+        operation.outputs = contents_of(completion, "assistant")
+        operation.calls_tools = any(one.get("finish_reason") == "tool_calls" for one in completion)
+    operation.conversation = operation.conversation or _session(said)
+    operation.remedy = _REMEDY
+    return operation
+
+
+def _numbered(said: Mapping[str, Any], prefix: str) -> list[Json]:
+    """`gen_ai.prompt.0.role` and its kind as messages. One without content or calls says nothing."""
+    messages: dict[int, Json] = {}
+    for name, value in said.items():
+        number, _, rest = (
+            name.removeprefix(prefix).partition(".") if name.startswith(prefix) else ("", "", "")
+        )
+        if not number.isdigit():
+            continue
+        message = messages.setdefault(int(number), {})
+        head, _, inner = rest.partition(".")
+        which, _, field = inner.partition(".")
+        if head == "tool_calls" and which.isdigit():
+            message.setdefault(head, {}).setdefault(int(which), {})[field] = value
+        elif head == "content":
+            message[head] = json_value(value) if str(value).startswith("[{") else value
+        else:
+            message[head] = value
+    found = []
+    for _, message in sorted(messages.items()):
+        if calls := message.pop("tool_calls", None):
+            message["tool_calls"] = [one for _, one in sorted(calls.items())]
+        if "content" in message or calls:
+            found.append(message)
+    return found

@@ -1,0 +1,136 @@
+"""What a span says of an agent's work, the same for every layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.formats.otlp import json_value
+
+Json = dict[str, Any]
+OperationKind = Literal["agent", "model", "tool", "other"]
+
+CAPTURE = (
+    "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT where the agent runs, and export "
+    "its traces again"
+)
+"""What brings the content that an agent with OpenTelemetry's own conventions did not record."""
+
+
+@dataclass(slots=True)
+class Operation:
+    """One span as it is read. What the span does not say is None or ABSENT: unknown, not empty."""
+
+    kind: OperationKind
+    name: str = ""
+    """Of the agent, the tool or the model."""
+    agent: str = ""
+    """Who did it, where the span says so."""
+    conversation: str = ""
+    inputs: list[Json] | None = None
+    """Contents as genai has them, in JSON: what it was given."""
+    outputs: list[Json] | None = None
+    """What it answered."""
+    whole: bool = False
+    """Whether the text in `outputs` is one answer, which no pieces go before."""
+    instruction: str = ""
+    tools: list[Json] = field(default_factory=list)
+    config: Json = field(default_factory=dict)
+    arguments: Any = ABSENT
+    """Of a tool call, JSON."""
+    result: Any = ABSENT
+    call_id: str = ""
+    usage: Json | None = None
+    """Tokens, as genai's usage metadata."""
+    calls_tools: bool = False
+    """Whether the model ended in order to call tools."""
+    error: str = ""
+    """The type of an error; "" for none."""
+    is_adk: bool = False
+    is_elided: bool = False
+    """Whether google-adk's own attributes of a model call are without content: `{}` is no value then."""
+    remedy: str = CAPTURE
+    """What brings the content that is not here, a sentence without its dot."""
+
+
+def prefer(first: Operation, second: Operation) -> Operation:
+    """One operation that two spans tell of; what the first one does not say comes from the second."""
+    for name in ("inputs", "outputs", "usage"):
+        if getattr(first, name) is None:
+            setattr(first, name, getattr(second, name))
+    for name in ("arguments", "result"):
+        if getattr(first, name) is ABSENT:
+            setattr(first, name, getattr(second, name))
+    for name in ("name", "agent", "instruction", "tools", "config", "call_id", "calls_tools", "error"):
+        if not getattr(first, name):
+            setattr(first, name, getattr(second, name))
+    return first
+
+
+def usage_of(
+    prompt: Any, output: Any, *, cached: Any = None, thoughts: Any = None, total: Any = None
+) -> Json | None:
+    """Numbers of tokens as genai's usage metadata; `output` has the thoughts, too. None for none."""
+    counts = {
+        "prompt_token_count": _count(prompt),
+        "candidates_token_count": _count(output),
+        "cached_content_token_count": _count(cached),
+        "thoughts_token_count": _count(thoughts),
+        "total_token_count": _count(total),
+    }
+    known = {name: value for name, value in counts.items() if value is not None}
+    if not known:
+        return None
+    said, thought = known.get("candidates_token_count"), known.get("thoughts_token_count")
+    if said is not None and thought:
+        known["candidates_token_count"] = max(said - thought, 0)
+    if "total_token_count" not in known:
+        known["total_token_count"] = (known.get("prompt_token_count") or 0) + (said or 0)
+    return known
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        return max(int(value), 0)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def as_arguments(value: Any) -> Any:
+    """Arguments of a call as an object; ABSENT where there are none."""
+    value = json_value(value)
+    if value is ABSENT or value is None or value == "":
+        return ABSENT
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def as_result(value: Any) -> Any:
+    """What a tool returned as an object; ABSENT where nobody knows."""
+    value = json_value(value)
+    if value is ABSENT or value is None or value == "":
+        return ABSENT
+    return value if isinstance(value, dict) else {"result": value}
+
+
+def texts(contents: Sequence[Json]) -> list[str]:
+    """The texts in contents that are not thoughts."""
+    return [
+        part["text"]
+        for content in contents
+        for part in content["parts"]
+        if part.get("text") and not part.get("thought")
+    ]
+
+
+def calls_in(contents: Sequence[Json]) -> list[Json]:
+    return [part["function_call"] for one in contents for part in one["parts"] if "function_call" in part]
+
+
+def responses_in(contents: Sequence[Json]) -> list[Json]:
+    return [
+        part["function_response"] for one in contents for part in one["parts"] if "function_response" in part
+    ]

@@ -1,0 +1,149 @@
+"""A span as any OpenTelemetry backend keeps it, and what was logged beside it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Attributes = dict[str, Any]
+
+TRACE_ID = 32
+"""Hexadecimal digits of the id of a trace."""
+SPAN_ID = 16
+"""Hexadecimal digits of the id of a span."""
+
+_HEX = re.compile(r"[0-9a-fA-F]+")
+# Jaeger keeps 64 bits of the id of a trace where that is all there is.
+_SHORT_TRACE_ID = 16
+
+
+@dataclass(slots=True)
+class SpanEvent:
+    """Something that happened in a span, or was logged while it ran."""
+
+    name: str
+    attributes: Attributes
+    time: int = 0
+    """Nanoseconds since 1970; 0 where nobody knows."""
+    body: Any = None
+    """What a log record says; None for an event of the span itself."""
+
+
+@dataclass(slots=True)
+class OtelSpan:
+    """A span, whatever wrote it."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str
+    """"" for a root."""
+    name: str
+    begin: int = 0
+    """Nanoseconds since 1970; 0 where nobody knows, as is `end`."""
+    end: int = 0
+    attributes: Attributes = field(default_factory=dict)
+    events: list[SpanEvent] = field(default_factory=list)
+    status: Literal["", "ok", "error"] = ""
+    message: str = ""
+    """Of an error."""
+    resource: Attributes = field(default_factory=dict)
+    """What made it; spans of one process share it."""
+    scope: str = ""
+    """The instrumentation; "" where the format does not keep it."""
+
+
+@dataclass(slots=True)
+class LogRecord:
+    """A log record of OpenTelemetry that belongs to a trace."""
+
+    trace_id: str
+    span_id: str
+    """"" where it names no span."""
+    event: SpanEvent
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What one document holds."""
+
+    spans: list[OtelSpan] = field(default_factory=list)
+    logs: list[LogRecord] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    """What was passed over, a sentence each."""
+
+    def add(self, other: Recorded) -> None:
+        self.spans += other.spans
+        self.logs += other.logs
+        self.warnings += other.warnings
+
+
+class UnreadableTraceError(ValueError):
+    """What was given holds no spans that can be read; the message says why, and what can be read."""
+
+
+def normal_id(value: Any, digits: int) -> str:
+    """An id as lower-case hexadecimal digits, "" for none; what is no id stays as it is.
+
+    Files have hexadecimal digits, base64 (which JSON of protobuf has for bytes) or whole numbers.
+    """
+    if isinstance(value, bytes):
+        text = value.hex()
+    elif isinstance(value, int) and not isinstance(value, bool):
+        text = format(value, f"0{digits}x") if value >= 0 else str(value)
+    else:
+        text = str(value or "").strip().removeprefix("0x")
+    if len(text) <= digits and _HEX.fullmatch(text):
+        padded = text.lower().rjust(digits, "0")
+        return padded if padded.strip("0") else ""
+    if (decoded := _from_base64(text)) and len(decoded) * 2 in (digits, _SHORT_TRACE_ID):
+        return normal_id(decoded, digits)
+    return text
+
+
+def _from_base64(text: str) -> bytes:
+    # 8 and 16 bytes are 12 and 24 letters.
+    if len(text) not in (12, 24):
+        return b""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def nanoseconds(value: Any) -> int:
+    """Nanoseconds as a number or as text; 0 for anything else."""
+    if isinstance(value, bool) or value is None:
+        return 0
+    try:
+        return max(int(value), 0)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def with_logs(spans: Iterable[OtelSpan], logs: Iterable[LogRecord]) -> list[str]:
+    """Put log records at the end of the events of their spans; returns what could not be placed.
+
+    A record that names no span belongs to the only model call of its trace, as some producers write them.
+    """
+    by_id: dict[tuple[str, str], OtelSpan] = {}
+    by_trace: dict[str, list[OtelSpan]] = {}
+    for span in spans:
+        by_id.setdefault((span.trace_id, span.span_id), span)
+        by_trace.setdefault(span.trace_id, []).append(span)
+    lost = 0
+    for log in logs:
+        place = by_id.get((log.trace_id, log.span_id))
+        if place is None and not log.span_id:
+            models = [
+                one for one in by_trace.get(log.trace_id, ()) if "gen_ai.request.model" in one.attributes
+            ]
+            place = models[0] if len(models) == 1 else None
+        if place is not None:
+            place.events.append(log.event)
+        elif log.event.name.startswith("gen_ai."):
+            lost += 1
+    return [f"{lost} log records with messages belong to no span that is here"] if lost else []

@@ -1,0 +1,284 @@
+"""The spans of one trace to turns: what began one, and the calls of models and tools that were made in it.
+
+Nothing here goes by the names of spans. Every walk has a stack of its own: a trace may be nested as deeply as
+it likes, and its parents may go round in circles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from evaltui.traces.layouts.adk import read_adk
+from evaltui.traces.layouts.genai import read_genai
+from evaltui.traces.layouts.langfuse import read_langfuse
+from evaltui.traces.layouts.openinference import read_openinference
+from evaltui.traces.layouts.openllmetry import read_openllmetry
+from evaltui.traces.layouts.operation import Json, Operation, prefer
+from evaltui.traces.span import OtelSpan
+
+# What knows most about a span comes first.
+_LAYOUTS = (read_adk, read_genai, read_openinference, read_openllmetry, read_langfuse)
+_SESSIONS = ("session.id", "langfuse.session.id")
+
+
+def operation_of(span: OtelSpan) -> Operation | None:
+    """What a span says; None for one that is nothing of an agent's."""
+    found: Operation | None = None
+    for read in _LAYOUTS:
+        operation = read(span)
+        if operation is None:
+            continue
+        if found is None:
+            found = operation
+        elif found.kind == operation.kind:
+            conversation = found.conversation or operation.conversation
+            found = prefer(found, operation)
+            found.conversation = conversation
+    if found is not None:
+        session = next((span.attributes[name] for name in _SESSIONS if span.attributes.get(name)), "")
+        found.conversation = found.conversation or str(session)
+        if span.status == "error" and not found.error:
+            found.error = str(span.attributes.get("error.type") or "Error")
+    return found
+
+
+@dataclass(slots=True)
+class Work:
+    """A call of a model or a tool; spans that tell of the same call are one."""
+
+    span: OtelSpan
+    operation: Operation
+    agent: str
+    inner: list[Work] = field(default_factory=list)
+    """What happened in a call of a tool: it is not the agent's own."""
+    wrapped: list[Work] = field(default_factory=list)
+    """Calls of a model that this one stands around."""
+
+
+@dataclass(slots=True)
+class TraceTurn:
+    """What one message of a user led to, as one trace has it."""
+
+    span: OtelSpan
+    """What it began with."""
+    operation: Operation | None
+    """None where that is nothing of an agent's."""
+    works: list[Work] = field(default_factory=list)
+    agents: list[Operation] = field(default_factory=list)
+    """The agents that worked in it, but for those in calls of tools."""
+    spans: list[OtelSpan] = field(default_factory=list)
+
+    @property
+    def begin(self) -> int:
+        return min((span.begin for span in self.spans if span.begin), default=0)
+
+    @property
+    def end(self) -> int:
+        return max((span.end for span in self.spans), default=0)
+
+    @property
+    def models(self) -> list[Work]:
+        """Its calls of models, by their ends, but for those in calls of tools."""
+        calls = [work for work in self.works if work.operation.kind == "model"]
+        return sorted(calls, key=lambda work: (work.span.end, work.span.begin))
+
+
+@dataclass(slots=True)
+class _Node:
+    span: OtelSpan
+    operation: Operation | None
+    children: list[_Node] = field(default_factory=list)
+
+
+def turns_of(spans: Sequence[OtelSpan]) -> list[TraceTurn]:
+    """The turns in the spans of one trace, in the order in which they began."""
+    roots = _forest(spans)
+    turns: list[TraceTurn] = []
+    for root in roots:
+        anchors = _anchors(root)
+        for anchor in anchors or [root]:
+            turn = _turn(anchor)
+            if turn.works or (turn.operation is not None and _tells(turn.operation)):
+                turns.append(turn)
+    return sorted(turns, key=lambda turn: (turn.begin, turn.span.span_id))
+
+
+def _tells(operation: Operation) -> bool:
+    return bool(operation.inputs or operation.outputs or operation.error)
+
+
+def _forest(spans: Sequence[OtelSpan]) -> list[_Node]:
+    """The roots; spans whose parents are not here are some, and so is the first one of a circle."""
+    ordered = sorted(spans, key=lambda span: span.begin)
+    nodes: dict[str, _Node] = {}
+    for span in ordered:
+        nodes.setdefault(span.span_id, _Node(span, operation_of(span)))
+    roots: list[_Node] = []
+    for node in nodes.values():
+        parent = nodes.get(node.span.parent_id)
+        if parent is None or parent is node:
+            roots.append(node)
+        else:
+            parent.children.append(node)
+    reached = _reached(roots)
+    for node in nodes.values():
+        if node.span.span_id in reached:
+            continue
+        # It is in a circle: cut where it began.
+        nodes[node.span.parent_id].children.remove(node)
+        roots.append(node)
+        reached |= _reached([node])
+    return roots
+
+
+def _reached(nodes: Iterable[_Node]) -> set[str]:
+    waiting, seen = list(nodes), set()
+    while waiting:
+        node = waiting.pop()
+        if node.span.span_id not in seen:
+            seen.add(node.span.span_id)
+            waiting += node.children
+    return seen
+
+
+def _anchors(root: _Node) -> list[_Node]:
+    """The agents and workflows that stand in no other one, and in no call of a tool."""
+    found: list[_Node] = []
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        kind = node.operation.kind if node.operation else ""
+        if kind == "agent":
+            found.append(node)
+        elif kind != "tool":
+            waiting += reversed(node.children)
+    # What stands beside them, such as a model that is asked for a title, is no turn by itself.
+    return [one for one in found if _does_something(one)]
+
+
+def _does_something(anchor: _Node) -> bool:
+    waiting = [anchor]
+    while waiting:
+        node = waiting.pop()
+        if node.operation is not None and (
+            node.operation.kind in ("model", "tool") or _tells(node.operation)
+        ):
+            return True
+        waiting += node.children
+    return False
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where in a turn a span stands."""
+
+    node: _Node
+    agent: str
+    works: list[Work]
+    model: Work | None = None
+    tool: Work | None = None
+    in_tool: bool = False
+
+
+def _turn(anchor: _Node) -> TraceTurn:
+    turn = TraceTurn(anchor.span, anchor.operation)
+    waiting = [_Place(anchor, "", turn.works)]
+    while waiting:
+        place = waiting.pop()
+        node, operation = place.node, place.node.operation
+        turn.spans.append(node.span)
+        inside = _Place(node, place.agent, place.works, place.model, place.tool, place.in_tool)
+        if operation is not None and operation.kind == "agent":
+            inside.agent = operation.agent or operation.name or place.agent
+            inside.model = inside.tool = None
+            if not place.in_tool:
+                turn.agents.append(operation)
+        elif operation is not None and operation.kind == "model":
+            inside.model = Work(node.span, operation, operation.agent or place.agent)
+            inside.tool = None
+            (place.works if place.model is None else place.model.wrapped).append(inside.model)
+        elif operation is not None and operation.kind == "tool":
+            _enter_tool(place, inside, operation)
+        waiting += [replace(inside, node=child) for child in reversed(node.children)]
+    turn.works = _without_wrappers(turn.works)
+    return turn
+
+
+def _enter_tool(place: _Place, inside: _Place, operation: Operation) -> None:
+    """A tool over the client of a server over the server of one call is one call: the outermost one."""
+    outer = place.tool
+    if outer is not None and (
+        outer.operation.name == operation.name
+        or (operation.call_id and outer.operation.call_id == operation.call_id)
+    ):
+        prefer(outer.operation, operation)
+        return
+    work = Work(place.node.span, operation, operation.agent or place.agent)
+    place.works.append(work)
+    inside.works, inside.tool, inside.model, inside.in_tool = work.inner, work, None, True
+
+
+def _without_wrappers(works: list[Work]) -> list[Work]:
+    """Each call of a model once: what stands around a single one is that one, around several it is none."""
+    found: list[Work] = []
+    for work in works:
+        work.inner = _without_wrappers(work.inner) if work.inner else work.inner
+        leaves = _leaves(work)
+        if len(leaves) == 1 and leaves[0] is not work:
+            found.append(_joined(work))
+        else:
+            found += leaves
+    return sorted(found, key=lambda work: work.span.begin)
+
+
+def _leaves(work: Work) -> list[Work]:
+    found, waiting = [], [work]
+    while waiting:
+        one = waiting.pop()
+        waiting += reversed(one.wrapped)
+        if not one.wrapped:
+            found.append(one)
+    return found
+
+
+def _joined(work: Work) -> Work:
+    inner = work
+    while inner.wrapped:
+        inner = inner.wrapped[0]
+        work.operation = prefer(work.operation, inner.operation)
+        work.agent = work.agent or inner.agent
+    return work
+
+
+def user_message(turn: TraceTurn) -> list[Json] | None:
+    """The parts of what the user said; None where nobody recorded it."""
+    models = sorted(turn.models, key=lambda work: work.span.begin)
+    for operation in (turn.operation, *turn.agents[:1], *(work.operation for work in models[:1])):
+        if operation is not None and operation.inputs:
+            return _last_said(operation.inputs, alone=operation.is_adk)
+    return None
+
+
+# How google-adk has an agent read what another one said.
+_FROM_OTHERS = "For context:"
+
+
+def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
+    """The parts of the user's messages after the last one of a model; results of tools are none.
+
+    Where a message stands `alone`, those before it are of turns that failed before a model answered.
+    """
+    said: list[Json] = []
+    for content in reversed(inputs):
+        parts = [part for part in content["parts"] if "function_response" not in part]
+        if content["role"] == "model":
+            if said:
+                break
+        elif parts and not str(parts[0].get("text") or "").startswith(_FROM_OTHERS):
+            said = [*parts, *said]
+            if alone:
+                break
+        elif said and not parts:
+            break
+    return said
