@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evaltui.core.compare.diff import align_calls
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import (
     Call,
@@ -94,6 +95,7 @@ def crashed(eval_id="away_for_a_week"):
         "no response within 30 s",
         'Traceback (most recent call last):\n  File "tools.py", line 41, in wait_for_boiler\n',
         "tools.py:41 in wait_for_boiler",
+        kind=ErrorKind.TIMEOUT,
     )
     return case(eval_id, Status.ERROR, error=error)
 

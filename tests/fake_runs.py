@@ -122,7 +122,7 @@ class FakeRuns:
         try:
             actual = self.act(case, number)
         except Exception as error:
-            info = ErrorInfo(type(error).__name__, str(error))
+            info = ErrorInfo(type(error).__name__, str(error), kind=None)
             return failed_repeat(expected, info, [], 0.0), []
         return await score_repeat(expected, actual, final_state=None, custom=None), list(_events(actual))
 

@@ -16,7 +16,9 @@ from pathlib import Path
 import evaltui
 from evaltui.cli import _COMMANDS, _SUMMARIES
 from evaltui.commands.arguments import workbench_parser
+from evaltui.commands.exit_codes import CODES
 from evaltui.core.metrics.registry import METRICS, Option, options_of
+from evaltui.core.model.errors import MEANINGS
 from evaltui.files import guide
 from evaltui.files.run_settings import SETTINGS
 from evaltui.pytest_plugin import pytest_addoption
@@ -69,6 +71,21 @@ def _filter(_: str) -> Iterator[str]:
     yield "|---|---|"
     for form, meaning in LANGUAGE:
         yield f"| `{form}` | {_in_cell(meaning)} |"
+
+
+def _exit_codes(_: str) -> Iterator[str]:
+    yield "| code | `evaltui run` |"
+    yield "|---|---|"
+    for code, meaning in CODES.items():
+        as_code = re.sub(r"(--[a-z-]+)", r"`\1`", meaning)
+        yield f"| {code} | {_in_cell(as_code)} |"
+
+
+def _error_kinds(_: str) -> Iterator[str]:
+    yield "| kind | |"
+    yield "|---|---|"
+    for kind, meaning in MEANINGS.items():
+        yield f"| `{kind}` | {meaning} |"
 
 
 def _commands(_: str) -> Iterator[str]:
@@ -176,6 +193,8 @@ def _in_cell(text: str) -> str:
 
 _TABLES: Mapping[str, Callable[[str], Iterator[str]]] = {
     "keys": _keys,
+    "exit_codes": _exit_codes,
+    "error_kinds": _error_kinds,
     "filter": _filter,
     "commands": _commands,
     "options": _options,

@@ -6,7 +6,19 @@ from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from evaltui.commands.parser import Parser, Version, agent_word, count, folder, names, pass_if, seconds, shard
+from evaltui.commands.exit_codes import codes_in_words
+from evaltui.commands.parser import (
+    Parser,
+    Version,
+    agent_word,
+    count,
+    error_kinds,
+    folder,
+    names,
+    pass_if,
+    seconds,
+    shard,
+)
 from evaltui.files.run_settings import COUNT, FOLDER, SECONDS, SETTINGS
 
 _WORKBENCH_USAGE = """\
@@ -61,8 +73,7 @@ def run_parser() -> Parser:
     parser = Parser(
         prog="evaltui run",
         description="Run an agent's eval sets without a screen.",
-        epilog=f"{_RUN} Exit codes: 0 all passed, 1 some case failed, 2 usage error, 3 errors or metrics not "
-        "evaluated but no failure, 130 interrupted.",
+        epilog=f"{_RUN} Exit codes: {codes_in_words()}",
     )
     add = parser.add_argument
     add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
@@ -101,6 +112,13 @@ def _add_reporting(parser: Parser) -> None:
     )
     _add_store_durations(parser)
     add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
+    add(
+        "--retry-errors",
+        type=error_kinds,
+        metavar="=KIND,...",
+        help="Run errors of these kinds again, of the last run or that of --resume; other results are kept "
+        "(default: rate_limit,network,host_lost)",
+    )
     add("--baseline", metavar="RUN", help="Compare with this run, case by case")
     add(
         "--fail-on-regression",

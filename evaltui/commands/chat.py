@@ -23,6 +23,7 @@ from evaltui.commands.output import UsageError, complain, require_one_agent
 from evaltui.core.conversation.replay import past_of_turns
 from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
 from evaltui.core.conversation.waiting import WaitingCall, waiting_calls
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError
@@ -101,9 +102,8 @@ class _Chat:
         except (RequestFailedError, HostLostError) as failed:
             self._failed("no session", failed.error)
         except ValueError as invalid:
-            self._failed(
-                "cannot continue from the earlier turns", ErrorInfo(type(invalid).__name__, str(invalid))
-            )
+            error = ErrorInfo(type(invalid).__name__, str(invalid), kind=ErrorKind.AGENT)
+            self._failed("cannot continue from the earlier turns", error)
         else:
             self._lines.on_session((self._conversation.info or {}).get("name", ""), state)
             self._is_open = True

@@ -321,4 +321,6 @@ async def send_turn(conversation: Conversation, turn: int, content: Json, lines:
 def _error_text(data: Json) -> str:
     """What an exception says; of one that the agent went on after also where it was raised, and its class."""
     said = str(data.get("message") or "")
-    return str(ErrorInfo(str(data.get("type")), said, where=data["where"])) if data.get("where") else said
+    if not data.get("where"):
+        return said
+    return str(ErrorInfo(str(data.get("type")), said, where=data["where"], kind=None))

@@ -8,8 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import Status
 
+SOME_FAILED = 1
 WRONG_USE = 2
 HAD_ERRORS = 3
+INTERRUPTED = 130
+
+# Of a run: what help and guide say.
+CODES = {
+    0: "all cases passed, flaky cases by the pass policy; or the shard has no case",
+    SOME_FAILED: "some case failed",
+    WRONG_USE: "usage error: unknown case, set or option, broken set, config or settings, no case selected "
+    "(also --failed, --resume and --retry-errors with nothing left to run), unmet --require; no case ran",
+    HAD_ERRORS: "errors or metrics not evaluated, and no failure; or a report could not be written",
+    INTERRUPTED: "interrupted; finished results are kept and reported",
+}
+
+
+def codes_in_words() -> str:
+    return " ".join(f"{code} {meaning}." for code, meaning in CODES.items())
 
 
 def exit_code(verdicts: Iterable[Status]) -> int:
@@ -19,5 +35,5 @@ def exit_code(verdicts: Iterable[Status]) -> int:
 
     found = set(verdicts)
     if Status.FAILED in found:
-        return 1
+        return SOME_FAILED
     return 0 if found == {Status.PASSED} else HAD_ERRORS

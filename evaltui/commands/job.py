@@ -135,7 +135,9 @@ def prepare(
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
     asked = RunRequest(agent, settings=settings)
-    request, sets = _resumed(options, asked) if options.resume else _requested(options, asked)
+    request, sets = (
+        _resumed(options, asked) if options.resume or options.retry_errors else _requested(options, asked)
+    )
     baseline = _baseline(options, asked.store)
     ending = Ending(targets, options.exit_zero, options.store_durations, baseline, options.fail_on_regression)
     return Job(request, sets, ending, options.require)
@@ -175,22 +177,23 @@ def _durations(options: argparse.Namespace) -> dict[CaseId, float]:
 
 def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
     agent_dir: Path = options.agent_dir
-    path = find_run(asked.store, options.resume)
+    option = "--resume" if options.resume else "--retry-errors"
+    path = find_run(asked.store, options.resume or "last")
     if given := [flag for name, flag in _BEGUN_WITH.items() if getattr(options, name)]:
-        raise UsageError(f"--resume: the run keeps its own options; leave out {', '.join(given)}")
+        raise UsageError(f"{option}: the run keeps its own options; leave out {', '.join(given)}")
     try:
         data = begun_with(path).data
         config, session = (data.get(name) for name in ("config", "initial_session"))
         sets = FileSets(agent_dir, config and Path(config), session and Path(session))
-        resumption = read_resumption(asked.agent, path, sets)
+        resumption = read_resumption(asked.agent, path, sets, options.retry_errors)
     except ResumeError as error:
         run = run_id(path)
         refusal = f" cannot be resumed: {error}. Run all cases instead, with --baseline {run} to compare"
-        raise UsageError(f"--resume: run {run}{refusal if error.differs else f': {error}'}") from error
+        raise UsageError(f"{option}: run {run}{refusal if error.differs else f': {error}'}") from error
     except (EvalSetError, SelectionError):
         raise
     except (OSError, ValueError) as error:
-        raise UsageError(f"--resume: {error}") from error
+        raise UsageError(f"{option}: {error}") from error
     return resuming(asked, resumption), sets
 
 

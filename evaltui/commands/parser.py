@@ -15,7 +15,11 @@ from evaltui.files.run_settings import COUNT, FOLDER, SECONDS
 from evaltui.text.values import MAX_VALUE, cut
 
 if TYPE_CHECKING:
+    from evaltui.core.model.errors import ErrorKind
     from evaltui.runs.shards import Shard
+
+
+_MAY_BE_BARE = ("--retry-errors",)
 
 
 class Parser(argparse.ArgumentParser):
@@ -30,7 +34,8 @@ class Parser(argparse.ArgumentParser):
 
         Ends the program where they cannot be used.
         """
-        options = self.parse_intermixed_args(words)
+        # Without a value, the option would take the word that follows.
+        options = self.parse_intermixed_args([f"{word}=" if word in _MAY_BE_BARE else word for word in words])
         if "home" in options:
             try:
                 settle_address(options)
@@ -80,6 +85,19 @@ def pass_if(text: str) -> str | float:
     if not 0 < rate <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not all, majority or a pass rate, e.g. 0.6")
     return rate
+
+
+def error_kinds(text: str) -> frozenset[ErrorKind]:
+    """`rate_limit,network`; "" for those that another try may do without, `all` for every kind."""
+    from evaltui.core.model.errors import MAY_PASS, ErrorKind
+
+    names = text.split(",") if text else sorted(MAY_PASS)
+    kinds = tuple(ErrorKind)
+    if wrong := [name for name in names if name not in (*kinds, "all")]:
+        raise argparse.ArgumentTypeError(
+            f"{cut(wrong[0], MAX_VALUE)!r} is not a kind of error: {', '.join(kinds)} or all"
+        )
+    return frozenset(kinds) if "all" in names else frozenset(map(ErrorKind, names))
 
 
 def shard(text: str) -> Shard:

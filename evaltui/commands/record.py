@@ -34,6 +34,7 @@ from evaltui.core.editing.set import new_set_text, set_id_problem
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
 from evaltui.core.metrics.response_match import never_passes
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
@@ -200,7 +201,8 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
         lines.note(f"nothing recorded: turn {len(turns) + 1} responds to a waiting call: {refused}")
         return None
     except ValueError as invalid:
-        what, error = "a case cannot hold this", ErrorInfo(type(invalid).__name__, str(invalid))
+        what = "a case cannot hold this"
+        error = ErrorInfo(type(invalid).__name__, str(invalid), kind=ErrorKind.AGENT)
     finally:
         await conversation.close()
     lines.failed(f"nothing recorded: {what}", error)

@@ -50,7 +50,7 @@ async def _run(
     agent: AgentAddress,
     settings: RunSettings,
 ) -> int:
-    if options.resume:
+    if options.resume or options.retry_errors:
         # Nothing is started before it is known that agent and sets are what they were.
         job = _prepare(options, targets, agent, settings)
         return await job.run(lambda: _start_host(job.agent, settings))

@@ -32,6 +32,7 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
     "durations": None,
     "store_durations": None,
     "resume": None,
+    "retry_errors": None,
     "baseline": None,
     "fail_on_regression": False,
     "require": (),

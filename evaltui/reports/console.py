@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
@@ -162,6 +163,10 @@ def counts(statuses: Sequence[Status]) -> Line:
 
 def _sum(report: RunReport, width: int) -> Iterator[Line]:
     line = counts([case.status for case in report.result.cases]) or [("no case run", "warning")]
+    kinds = Counter(kind for case in report.result.cases for kind in case.error_kinds if kind)
+    if kinds:
+        named = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+        line.append((f" ({named})", ""))
     line.append((f" in {show_duration(report.seconds)}", ""))
     if report.uses_recordings:
         line.append((f" · {report.calls}", ""))

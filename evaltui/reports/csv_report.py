@@ -44,6 +44,7 @@ COLUMNS = (
     "judge",
     "judged",
     "path",
+    "error_kind",
 )
 
 _Row = dict[str, str | float | None]
@@ -93,13 +94,15 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
 
 def _repeat_rows(repeat: RepeatResult, expected: Sequence[Invocation]) -> Iterator[_Row]:
     if not repeat.metrics:
-        yield {"eval_status": repeat.status.value, "reason": crash_text(repeat.error) if repeat.error else ""}
+        reason, kind = (crash_text(repeat.error), repeat.error.kind) if repeat.error else ("", None)
+        yield {"eval_status": repeat.status.value, "reason": reason, "error_kind": kind}
     for metric in repeat.metrics:
         head: _Row = {
             "metric_name": metric.name,
             "threshold": metric.threshold,
             "metric_score": metric.score,
             "metric_status": metric.status.value,
+            "error_kind": metric.error.kind if metric.error else None,
         }
         if metric.judge is not None:
             head["judge"] = f"{metric.judge.model}, {answered(metric.judge)}"

@@ -20,6 +20,7 @@ from evaltui.core.compare.judged import (
     was_judged,
 )
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
+from evaltui.core.model.errors import MAY_PASS
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -382,6 +383,8 @@ def _error(error: ErrorInfo, width: int) -> list[Line]:
     block = _wrapped(2, [(_shown(head, _MAX_TEXT), "error")], width)
     if error.where:
         block.append([(f"  at {visible(error.where)}", "bold")])
+    if error.kind in MAY_PASS:
+        block.append([(f"  {error.kind}: --retry-errors runs the case again", "")])
     trace = visible_lines(error.traceback.rstrip("\n")) if error.traceback.strip() else []
     if trace and trace[-1].endswith(visible(head)):
         trace.pop()

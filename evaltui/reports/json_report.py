@@ -103,7 +103,7 @@ def _set(info: SetInfo) -> Json:
 
 
 def _error(error: ErrorInfo | None) -> Json | None:
-    return None if error is None else _fields(error, "type", "message", "traceback", "where")
+    return None if error is None else _fields(error, "type", "message", "traceback", "where", "kind")
 
 
 def _metric(metric: MetricResult) -> Json:

@@ -72,12 +72,19 @@ def _testcase(case: CaseResult, classname: str) -> ET.Element:
         time=f"{_seconds(case):.3f}",
     )
     if tag := _tag(case):
-        kind = case.error.type if case.error and tag == "error" else case.status.value
+        kind = _kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
         problem.text = "\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH))
     elif case.status is Status.FLAKY:
         ET.SubElement(element, "system-out").text = sentence(case)
     return element
+
+
+def _kind(case: CaseResult) -> str:
+    """The kind of its error; where nobody knows the kind, the class."""
+    if case.error is not None:
+        return case.error.kind or case.error.type
+    return next(filter(None, case.error_kinds), None) or case.status.value
 
 
 def _seconds(case: CaseResult) -> float:

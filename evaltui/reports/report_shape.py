@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ArgOp, CallOp, Expectation, Status
 from evaltui.core.schemas.generating import Schema, schema_of
 
@@ -19,6 +20,8 @@ class Error(BaseModel):
     traceback: str
     where: str
     """The innermost frame of your own code; "" for none."""
+    kind: ErrorKind | None
+    """What had to be otherwise; null where it is not known."""
 
 
 class Vote(BaseModel):

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from ..core.model.errors import ErrorKind
 from ..core.model.events import Json
 from ..core.model.modes import Modes
 from ..core.recordings.entry import (
@@ -43,6 +44,8 @@ _MISTAKES = (ValueError, TypeError, ImportError, AttributeError, NameError)
 
 class NotRecordedError(RuntimeError):
     """A recording does not have what is asked of it, and nobody else may be asked."""
+
+    error_kind = ErrorKind.CONFIG
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.model.events import Json
 from ..text.figures import counted
+from .exception_kinds import kind_of
 
 if TYPE_CHECKING:
     from ..core.model.outcome import ErrorInfo
@@ -70,7 +71,8 @@ class PlacedError(BaseException):
 
 
 def describe_error(error: BaseException) -> Json:
-    """`type`, `message`, `traceback` and `where` (the innermost own frame) of an exception as JSON data.
+    """`type`, `message`, `traceback`, `where` (the innermost own frame) and `kind` of an exception as JSON
+    data.
 
     Frames of evaltui and of the import machinery are left out of the traceback. Never raises: of an exception
     that cannot be printed, its type and place are left.
@@ -81,12 +83,14 @@ def describe_error(error: BaseException) -> Json:
             "message": message_of(error),
             "traceback": cut_text(error.server_traceback, _LONGEST_TRACEBACK),
             "where": error.where,
+            "kind": kind_of(error),
         }
     return {
         "type": type(error).__name__,
         "message": message_of(error),
         "traceback": cut_text(_traceback(error), _LONGEST_TRACEBACK),
         "where": _where(error),
+        "kind": kind_of(error),
     }
 
 

@@ -105,7 +105,9 @@ def _repeat(entry: Json) -> RepeatResult:
     if status is Status.FAILED and not metrics and not turns:
         # How google-adk keeps a run that raised.
         status = Status.ERROR
-        error = ErrorInfo("Error", "the agent raised an error, of which google-adk keeps no message")
+        error = ErrorInfo(
+            "Error", "the agent raised an error, of which google-adk keeps no message", kind=None
+        )
     actual = [_invocation(_get(turn, "actual_invocation")) for turn in turns]
     expected = [_invocation(_get(turn, "expected_invocation")) for turn in turns]
     known = [invocation for invocation in actual if invocation is not None]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
 from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.model.case_id import CaseId, case_fingerprint
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import ids_and_turns
@@ -75,8 +77,11 @@ def begun_with(path: Path) -> RunHeader:
     return header
 
 
-def read_resumption(agent: AgentAddress, path: Path, sets: SetSource) -> Resumption:
-    """What a run left to do. Sets and configs must be read as they were for it.
+def read_resumption(
+    agent: AgentAddress, path: Path, sets: SetSource, kinds: AbstractSet[ErrorKind] | None = None
+) -> Resumption:
+    """What a run left to do: cases without a result, and errors, of these kinds if there are any. Sets and
+    configs must be read as they were for it.
 
     Raises ResumeError where agent, sets or configs are not what they were, and where nothing is left;
     EvalSetError, OSError, and ValueError for a log that is damaged.
@@ -93,7 +98,7 @@ def read_resumption(agent: AgentAddress, path: Path, sets: SetSource) -> Resumpt
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
     if not opened:
         raise ResumeError("the run log does not name the selected cases", differs=True)
-    finished = finished_repeats(path)
+    finished = finished_repeats(path, kinds)
     known: dict[CaseId, Mapping[int, RepeatResult]] = {}
     changed_cases: list[str] = []
     missing = 0
@@ -114,7 +119,8 @@ def read_resumption(agent: AgentAddress, path: Path, sets: SetSource) -> Resumpt
         named = some_of(changed_cases, _MOST_NAMES)
         raise ResumeError(f"finished cases changed: {named}", differs=True)
     if not missing and read_run(path).complete:
-        raise ResumeError("Nothing to resume: run is complete")
+        what = f"run has no errors of kind {some_of(sorted(kinds))}" if kinds else "run is complete"
+        raise ResumeError(f"Nothing to resume: {what}")
     eval_ids = {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
     return Resumption(path, header, eval_ids, known)
 
@@ -138,8 +144,11 @@ def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
     return found
 
 
-def finished_repeats(log: Path) -> dict[CaseId, dict[int, RepeatResult]]:
-    """The runs of cases that a log has a result of, with what the agent did; without those that had an error.
+def finished_repeats(
+    log: Path, kinds: AbstractSet[ErrorKind] | None = None
+) -> dict[CaseId, dict[int, RepeatResult]]:
+    """The runs of cases that a log has a result of, with what the agent did; without those that had an error,
+    of these kinds if there are any.
 
     Raises OSError, and ValueError for a log that is damaged.
     """
@@ -152,11 +161,16 @@ def finished_repeats(log: Path) -> dict[CaseId, dict[int, RepeatResult]]:
                 happened[run] = []
             case "repeat_result":
                 result = stored_repeat(log, line.data["result"], happened.pop(run, []))
-                if result.status is not Status.ERROR:
+                if result.status is not Status.ERROR or (kinds is not None and _is_none_of(result, kinds)):
                     finished.setdefault(line.case, {})[line.repeat] = result
             case _:
                 happened.setdefault(run, []).append(event_of(log, line.data))
     return finished
+
+
+def _is_none_of(result: RepeatResult, kinds: AbstractSet[ErrorKind]) -> bool:
+    # Nobody knows the kind of an error in an earlier log: with all kinds, it is among them.
+    return kinds < set(ErrorKind) and kinds.isdisjoint(result.error_kinds)
 
 
 def files_changed_since(log: Path, header_files: Mapping[str, str], agent_dir: Path) -> tuple[str, ...]:

@@ -298,4 +298,4 @@ def error_of(turn: TraceTurn, number: int) -> ErrorInfo | None:
     if turn.span.status != "error":
         return None
     said = _exception(turn.span, turn.operation.error if turn.operation else "Error")
-    return ErrorInfo(said["type"], said["message"], said.get("traceback", ""), turn=number)
+    return ErrorInfo(said["type"], said["message"], said.get("traceback", ""), turn=number, kind=None)

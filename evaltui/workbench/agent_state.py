@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.run_settings import (
@@ -137,7 +138,7 @@ class AgentState:
             self.address = replace(self.address, interpreter=self._find_python())
         problem = self.address.problem
         if problem:
-            self.failed(ErrorInfo(NO_PYTHON, problem))
+            self.failed(ErrorInfo(NO_PYTHON, problem, kind=ErrorKind.CONFIG))
         elif self.error is not None and self.error.type == NO_PYTHON:
             self.error = None
         return problem

@@ -73,7 +73,7 @@ def test_a_text_is_shown_once_however_it_streams(lines, capsys):
     # The next turn begins anew, also after one that did not end.
     assert shown(lines, capsys, text("It is")) == "It is\n"
     lines.on_event(piece("It is"))
-    lines.failed("turn 2 failed", ErrorInfo("E", "late"))
+    lines.failed("turn 2 failed", ErrorInfo("E", "late", kind=None))
     lines.on_session("house", {})
     assert shown(lines, capsys, text("It is")) == "It is\nIt is\n"
 
@@ -129,8 +129,8 @@ def test_nothing_of_an_agent_is_obeyed_by_the_terminal(lines, capsys):
     lines.on_event(Event("error", data={"message": evil}))
     lines.printed("stderr", evil)
     lines.show_user_message(evil)
-    lines.failed("turn 1 failed", ErrorInfo("E", evil, f"File {evil}", evil))
-    lines.failed("turn 1 failed", ErrorInfo(evil, evil))
+    lines.failed("turn 1 failed", ErrorInfo("E", evil, f"File {evil}", evil, kind=None))
+    lines.failed("turn 1 failed", ErrorInfo(evil, evil, kind=None))
     out, err = capsys.readouterr()
     assert "more" in out
     assert not {"\x1b", "\x07", "\u202e", "\x9b"} & set(out + err)
@@ -139,14 +139,14 @@ def test_nothing_of_an_agent_is_obeyed_by_the_terminal(lines, capsys):
 def test_an_error_comes_with_its_traceback(lines, capsys):
     trace = 'Traceback (most recent call last):\n  File "agent.py", line 1\nValueError: one\ntwo'
     lines.on_event(piece("I try"))
-    lines.failed("turn 2 failed", ErrorInfo("ValueError", "one\ntwo", trace, "agent.py:1"))
+    lines.failed("turn 2 failed", ErrorInfo("ValueError", "one\ntwo", trace, "agent.py:1", kind=None))
     out, err = capsys.readouterr()
     assert out == "I try\n"
     assert err.splitlines() == [
         "evaltui chat: turn 2 failed: agent.py:1: ValueError: one",
         *(f"  {line}" for line in trace.splitlines()),
     ]
-    lines.failed("turn 2 failed", ErrorInfo("ValueError", "one\ntwo", "ValueError: one\ntwo"))
+    lines.failed("turn 2 failed", ErrorInfo("ValueError", "one\ntwo", "ValueError: one\ntwo", kind=None))
     assert capsys.readouterr().err.splitlines() == [
         "evaltui chat: turn 2 failed: ValueError: one",
         "  two",

@@ -154,7 +154,11 @@ def test_the_final_state():
 
 def test_an_error_of_the_agent_is_the_reason_for_all_that_follows():
     error = ErrorInfo(
-        "TimeoutError", "no response within 30 s\nmore", "Traceback ...", "tools.py:41 in wait_for_boiler"
+        "TimeoutError",
+        "no response within 30 s\nmore",
+        "Traceback ...",
+        "tools.py:41 in wait_for_boiler",
+        kind=None,
     )
     unevaluated = metric("response_match_score", status=Status.NOT_EVALUATED)
     expected = "no response within 30 s (tools.py:41 in wait_for_boiler). Raise --timeout or fix the tool"
@@ -163,7 +167,9 @@ def test_an_error_of_the_agent_is_the_reason_for_all_that_follows():
 
 
 def test_an_error_of_a_metric_and_a_failure_are_both_told():
-    raised = MetricResult("judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500"))
+    raised = MetricResult(
+        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", kind=None)
+    )
     result = case(BAD, raised, metric("politeness", score=0.1, threshold=0.5))
     assert sentence(result) == "politeness 0.10 < 0.50; judge: RuntimeError: judge 500"
     assert sentence(case(Status.ERROR, raised)) == "judge: RuntimeError: judge 500"

@@ -115,7 +115,7 @@ def test_what_was_left_out_is_why_there_is_no_verdict():
 
 
 def test_a_judge_that_did_not_answer():
-    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED: the key is not valid")
+    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED: the key is not valid", kind=None)
     failed = MetricResult(
         ANSWERS, None, 0.8, Status.ERROR, error=error, judge=JudgedBy("gemini-2.5-flash", "p/1", 5)
     )
@@ -127,7 +127,7 @@ def test_a_judge_that_did_not_answer():
 
 
 def test_what_keeps_several_metrics_from_being_judged_is_told_once():
-    error = ErrorInfo("TimeoutError", "no response within 60 s")
+    error = ErrorInfo("TimeoutError", "no response within 60 s", kind=None)
     turn = InvocationScore(None, Status.ERROR, "the judge is not there")
     judge = JudgedBy("gemini", "p/1", 5)
     failed = [

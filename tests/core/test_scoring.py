@@ -284,7 +284,7 @@ async def test_an_optional_metric_without_a_verdict_keeps_no_case_from_passing(o
 
 async def test_an_optional_metric_that_fails_is_an_error():
     async def silent(_: object) -> NoReturn:
-        raise JudgeFailedError(ErrorInfo("ModelError", "no answer"))
+        raise JudgeFailedError(ErrorInfo("ModelError", "no answer", kind=None))
 
     same = turn("good morning", calls=[])
     config = {"criteria": BOTH | {"safety_v1": 0.8}, "evaltui": {"optional": ["safety_v1"]}}

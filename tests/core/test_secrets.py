@@ -84,10 +84,12 @@ def test_whatever_data_they_stand_in_and_nothing_else_is_touched():
             "conversation": [{"user_content": {"role": "user", "parts": [{"text": "say correct horse"}]}}],
         }
     )
-    masked = secrets.masked({"case": case, "errors": (ErrorInfo("E", "correct horse"),), "correct horse": 1})
+    masked = secrets.masked(
+        {"case": case, "errors": (ErrorInfo("E", "correct horse", kind=None),), "correct horse": 1}
+    )
     assert masked["case"].conversation[0].user_content.parts[0].text == "say <SHOP_API_KEY>"
     assert masked["case"].eval_id == "correct horse"
-    assert masked["errors"] == (ErrorInfo("E", "<SHOP_API_KEY>"),)
+    assert masked["errors"] == (ErrorInfo("E", "<SHOP_API_KEY>", kind=None),)
     assert masked["<SHOP_API_KEY>"] == 1
     assert case.conversation[0].user_content.parts[0].text == "say correct horse"
     clean = [case.model_copy(deep=True, update={"conversation": []}), {"a": (1, None, b"x")}]

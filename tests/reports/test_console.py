@@ -114,7 +114,7 @@ def test_details_of_a_crash_hold_place_and_traceback():
 
 def test_tracebacks_are_not_cut_to_the_width_but_to_their_end():
     trace = "\n".join(f"frame {n} {'x' * 150}" for n in range(40))
-    run = report(replace(crashed(), error=ErrorInfo("E", "m", trace, "a.py:1")))
+    run = report(replace(crashed(), error=ErrorInfo("E", "m", trace, "a.py:1", kind=None)))
     details = details_of(run, "away_for_a_week")
     assert f"frame 39 {'x' * 150}" in details
     assert "frame 15 " not in details
@@ -122,7 +122,7 @@ def test_tracebacks_are_not_cut_to_the_width_but_to_their_end():
 
 
 def test_the_last_line_of_a_traceback_is_not_said_twice():
-    error = ErrorInfo("ValueError", "no", "Traceback:\n  frame\nmodule.ValueError: no\n")
+    error = ErrorInfo("ValueError", "no", "Traceback:\n  frame\nmodule.ValueError: no\n", kind=None)
     assert details_of(report(replace(crashed(), error=error)), "away_for_a_week").count("no") == 1
 
 
@@ -137,14 +137,16 @@ def test_what_is_the_same_for_several_cases_is_told_once():
 @pytest.mark.parametrize(("actual", "shown"), [((), False), ((said("hello"),), True)])
 def test_the_turn_that_crashed_is_shown_where_it_was_reached(actual, shown):
     missing = TurnResult("these calls", align_calls([Call("dim", {})], []), ResponseDiff("Enjoy.", None))
-    run = report(case("c", Status.ERROR, error=ErrorInfo("E", "m"), turns=(missing, missing), actual=actual))
+    run = report(
+        case("c", Status.ERROR, error=ErrorInfo("E", "m", kind=None), turns=(missing, missing), actual=actual)
+    )
     assert ("turn 1" in details_of(run, "c")) is shown
     assert "turn 2" not in details_of(run, "c")
 
 
 def test_the_error_of_a_metric_is_told_beside_a_failure():
     judge = MetricResult(
-        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", "the trace")
+        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", "the trace", kind=None)
     )
     run = report(case("both", Status.FAILED, metrics=(judge, *failed().metrics), turns=failed().turns))
     details = details_of(run, "both")
@@ -244,7 +246,7 @@ hostile = st.text(st.sampled_from(list("ab \n\t\r\x00\x1b[31m\x9b日é\u202e\ud8
 def test_texts_of_others_do_no_harm(name, text, other, width):
     calls = align_calls([Call(name, {text: text})], [Call(name, {text: other, other: None})])
     turn = TurnResult("these calls", calls, ResponseDiff(text, other), ((name, text),))
-    error = ErrorInfo(name, text, other, text)
+    error = ErrorInfo(name, text, other, text, kind=None)
     metric = MetricResult(name or "m", 0.5, 1.0, Status.FAILED, reason=other)
     bad = case(name, Status.FAILED, metrics=(metric,), turns=(turn,), error=error)
     run = report(bad, flaky(text), log=text, notes=(other,), agent=name)

@@ -74,6 +74,7 @@ async def test_a_row_per_turn_and_metric_with_both_sides():
         "judge": "",
         "judged": "",
         "path": "",
+        "error_kind": "",
     }
     assert second["reason"]
 
@@ -93,7 +94,9 @@ def test_a_case_that_raised_has_a_row_with_the_error():
 
 
 def test_a_metric_without_turns_has_one_row():
-    judge = MetricResult("judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500"))
+    judge = MetricResult(
+        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", kind=None)
+    )
     run = report(unevaluated(), case("both", Status.ERROR, metrics=(judge,)))
     safety, judged = rows(run)
     assert (safety["turn"], safety["eval_status"], safety["reason"]) == (

@@ -114,9 +114,10 @@ def test_errors_of_agent_and_metric_are_whole():
         "message": "no response within 30 s",
         "traceback": crashed().error.traceback,
         "where": "tools.py:41 in wait_for_boiler",
+        "kind": "timeout",
     }
     judge = MetricResult(
-        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", "trace")
+        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", "trace", kind=None)
     )
     metric = case_result_json(case("c", Status.ERROR, metrics=(judge,)))["metrics"][0]
     assert (metric["status"], metric["error"]["message"], metric["error"]["traceback"]) == (
@@ -160,7 +161,7 @@ def test_any_content_is_valid_json(text, expected, actual, number):
     odd = case(
         text,
         Status.FAILED,
-        error=ErrorInfo(text, text, text, text),
+        error=ErrorInfo(text, text, text, text, kind=None),
         metrics=(MetricResult(text, number, number, Status.FAILED, reason=text, details={text: number}),),
         turns=(TurnResult("these calls", calls, ResponseDiff(text, None, number), ((text, text),)),),
         state=(StateDiff(text, expected, actual),),

@@ -143,7 +143,7 @@ def test_what_was_left_open_is_shown():
 
 
 def test_a_judge_that_did_not_answer():
-    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED")
+    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED", kind=None)
     failed = MetricResult(ANSWERS, None, 0.8, Status.ERROR, error=error, judge=JudgedBy("gemini", "p/1", 5))
     lines = details(failed)
     assert lines[0] == "  final_response_match_v2 not judged by gemini: ClientError: 401 UNAUTHENTICATED"

@@ -58,7 +58,7 @@ def test_a_failure_says_why_and_holds_the_details():
 
 def test_errors_and_what_could_not_be_evaluated():
     (error,) = element_of(mixed(), "away_for_a_week")
-    assert (error.tag, error.get("type")) == ("error", "TimeoutError")
+    assert (error.tag, error.get("type")) == ("error", "timeout")
     assert "line 41, in wait_for_boiler" in error.text
     (error,) = element_of(mixed(), "judged")
     assert (error.tag, error.get("type")) == ("error", "NOT_EVALUATED")
@@ -77,7 +77,7 @@ def test_a_flaky_case_goes_by_its_policy():
 
 def test_a_failure_beside_an_error_is_a_failure_that_lists_the_error():
     judge = MetricResult(
-        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", "trace")
+        "judge", None, 0.5, Status.ERROR, error=ErrorInfo("RuntimeError", "judge 500", "trace", kind=None)
     )
     both = case("both", Status.FAILED, metrics=(judge, *failed().metrics), turns=failed().turns)
     (failure,) = element_of(report(both), "both")
@@ -111,7 +111,11 @@ def test_any_text_makes_valid_xml(text, other):
     turn = TurnResult("these calls", calls, ResponseDiff(text, other), ((text, other),))
     metric = MetricResult(text, 0.0, 1.0, Status.FAILED, reason=other)
     odd = case(
-        text, Status.FAILED, metrics=(metric,), turns=(turn,), error=ErrorInfo(text, other, text, other)
+        text,
+        Status.FAILED,
+        metrics=(metric,),
+        turns=(turn,),
+        error=ErrorInfo(text, other, text, other, kind=None),
     )
     run = report(odd, crashed(other), flaky(text, met=True), agent=text)
     xml = junit_report(run)

@@ -15,10 +15,10 @@ from evaltui.runner.errors import HostLostError, RequestFailedError
 from evaltui.runner.parent.judges import Judges
 from evaltui.runner.parent.recordings import SetRecordings
 
-SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE"))
-NO_KEY = RequestFailedError(ErrorInfo("ValueError", "there is no key"))
-TOO_LATE = RequestFailedError(ErrorInfo("TimeoutError", "no response within 300 s"))
-CRASHED = HostLostError(ErrorInfo("AgentProcessError", "exit code 3"))
+SERVICE = RequestFailedError(ErrorInfo("ModelError", "503 UNAVAILABLE", kind=None))
+NO_KEY = RequestFailedError(ErrorInfo("ValueError", "there is no key", kind=None))
+TOO_LATE = RequestFailedError(ErrorInfo("TimeoutError", "no response within 300 s", kind=None))
+CRASHED = HostLostError(ErrorInfo("AgentProcessError", "exit code 3", kind=None))
 
 
 class Host:

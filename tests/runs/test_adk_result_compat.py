@@ -76,7 +76,9 @@ async def result(tmp_path):
     failing = EvalCase.model_validate({"eval_id": "a/night", "conversation": [EXPECTED]})
     raising = EvalCase.model_validate({"eval_id": "raising", "conversation": [EXPECTED, EXPECTED]})
     failed = await score_case(failing, actual, config, eval_set_id="lights/all")
-    repeat = failed_repeat(Expected("lights/all", raising, config), ErrorInfo("OSError", "no"), actual, 1.0)
+    repeat = failed_repeat(
+        Expected("lights/all", raising, config), ErrorInfo("OSError", "no", kind=None), actual, 1.0
+    )
     raised = replace(failed, eval_id="raising", status=repeat.status, repeats=(repeat,))
     effective = config.model_dump(mode="json", exclude_defaults=True)
     cases = {case.eval_id: case for case in (failing, raising)}

@@ -96,7 +96,7 @@ def test_messages_of_the_user_stand_apart():
         (Row("state", 0, changes=(StateDiff("a.b", "on", "off"),)), 'Δ a.b  "on" → "off"'),
         (Row("state", 0, changes=(StateDiff("a", None, 1),)), "Δ a  — → 1"),
         (Row("state", 0, changes=(StateDiff("a", 1, None),)), "Δ a  1 → removed"),
-        (Row("error", 0, error=ErrorInfo("ValueError", "no\nsecond")), "! ValueError: no"),
+        (Row("error", 0, error=ErrorInfo("ValueError", "no\nsecond", kind=None)), "! ValueError: no"),
         (Row("difference", 0), "= as before"),
         (Row("file", 0, files=(FileShown("image/png", 2048),)), "[image/png 2 KB]"),
         (Row("file", 0, files=(FileShown("", None, "gs://x"),)), "[file linked gs://x]"),

@@ -195,7 +195,7 @@ def test_a_turn_that_failed_for_another_reason_than_what_was_found_says_why():
 
 
 def test_an_error_of_the_judge():
-    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED")
+    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED", kind=None)
     failed = replace(judged_metric(RUBRICS, [LEFT_OUT]), status=Status.ERROR, error=error)
     lines = drawn(page_of(failed, turns=(SAME,)))
     assert "rubric_based_final_response_quality_v1 not judged" in lines
@@ -203,7 +203,7 @@ def test_an_error_of_the_judge():
 
 
 def test_a_judge_that_does_not_answer_is_told_once():
-    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED", "ClientError: 401 UNAUTHENTICATED")
+    error = ErrorInfo("ClientError", "401 UNAUTHENTICATED", "ClientError: 401 UNAUTHENTICATED", kind=None)
     failed = [
         replace(judged_metric(name, [LEFT_OUT]), status=Status.ERROR, error=error)
         for name in (RUBRICS, ANSWERS)

@@ -62,7 +62,7 @@ def test_results_and_expectations_fit_their_width(turns, width):
 def test_errors_fit_their_width(kind, message, traceback, width):
     case = EvalCase(eval_id="case", conversation=[])
     wanted = Expected("set", case, EvalConfig.default())
-    repeat = failed_repeat(wanted, ErrorInfo(kind, message, traceback, "agent.py:3"), [], 0.1)
+    repeat = failed_repeat(wanted, ErrorInfo(kind, message, traceback, "agent.py:3", kind=None), [], 0.1)
     result = case_over_repeats("set", "case", [repeat], "all")
     page = Page(width)
     scored = CaseOutcome(result, RunRef(1), StoredCase.of(case), EvalConfig.default())

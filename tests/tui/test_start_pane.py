@@ -148,7 +148,7 @@ async def test_a_file_without_an_agent_says_what_was_looked_for_and_opens_it(wri
 
 
 def error(message, kind="ModuleNotFoundError"):
-    return ErrorInfo(kind, message)
+    return ErrorInfo(kind, message, kind=None)
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ async def test_the_header_of_an_agent_behind_a_network_has_its_url(tmp_path):
     workbench.agent.imported({"name": "my_app", "framework": "adk_api", "python": "3.12.1"})
     assert draw(header_ends(workbench, url, 80)[0], color=False) == f" {url}  ADK api_server"
     refused = "connection refused. Start the server or check the address"
-    workbench.agent.failed(ErrorInfo("UnreachableError", refused, where=f"GET {url}"))
+    workbench.agent.failed(ErrorInfo("UnreachableError", refused, where=f"GET {url}", kind=None))
     assert draw(header_ends(workbench, url, 80)[0], color=False) == f" {url}  ! cannot be loaded"
     page = Page(80)
     write_broken(page, workbench.agent, workbench.agent.error)

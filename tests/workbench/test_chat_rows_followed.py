@@ -185,7 +185,7 @@ def test_transfers_and_errors_are_where_they_happened():
         ("text", "floor", "sorry"),
         ("thinking", "floor", ""),
     ]
-    assert rows[2].error == ErrorInfo("Error", "blocked")
+    assert rows[2].error == ErrorInfo("Error", "blocked", kind=None)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,9 @@ def test_transfers_and_errors_are_where_they_happened():
     ],
 )
 def test_a_turn_ends_with_how_it_ended(stage, ends):
-    turn = ChatTurn(user("hi"), stage=stage, events=[piece("x")], spent=1.5, error=ErrorInfo("E", "no"))
+    turn = ChatTurn(
+        user("hi"), stage=stage, events=[piece("x")], spent=1.5, error=ErrorInfo("E", "no", kind=None)
+    )
     rows = shown(turn)
     assert kinds(rows)[2:] == ends
     assert (rows[1].partial, rows[1].duration) == (False, 1.5)

@@ -116,7 +116,7 @@ def test_equal_turns_are_folded_where_not_everything_fits_and_opened_by_a_click(
 
 
 def test_a_side_without_a_trajectory_says_why():
-    error = ErrorInfo("TimeoutError", "no response within 30 s", "")
+    error = ErrorInfo("TimeoutError", "no response within 30 s", "", kind=None)
     both = compared(
         kept("15", case("night", P, BEFORE), case("broken", P, HELLO)),
         kept("18", case("broken", Status.ERROR, error=error), unfinished=["night"]),

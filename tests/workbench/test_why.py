@@ -40,8 +40,8 @@ def result(status, *ops, metric="tool_trajectory_avg_score", score=0.0, error=No
         (result(Status.FAILED, "missing", "extra"), "2 differences"),
         (result(Status.FAILED, metric="response_match_score", score=0.12), "response 0.12"),
         (result(Status.FAILED, metric="final_session_state"), "final state"),
-        (result(Status.ERROR, error=ErrorInfo("ValueError", "no")), "ValueError"),
-        (result(Status.ERROR, error=ErrorInfo("TimeoutError", "no")), "timeout"),
+        (result(Status.ERROR, error=ErrorInfo("ValueError", "no", kind=None)), "ValueError"),
+        (result(Status.ERROR, error=ErrorInfo("TimeoutError", "no", kind=None)), "timeout"),
     ],
 )
 def test_why(one, text):

@@ -363,7 +363,8 @@ def metric_reason(metric: MetricResult) -> str:
 def error_text(error: ErrorInfo) -> str:
     """Place, type and the first line of the message: `agent.py:12: NameError: name 'tols' is not defined`."""
     message = next((line.strip() for line in error.message.splitlines() if line.strip()), "")
-    return str(ErrorInfo(visible(error.type), cut(visible(message), MAX_MESSAGE), where=visible(error.where)))
+    shown = cut(visible(message), MAX_MESSAGE)
+    return str(replace(error, type=visible(error.type), message=shown, where=visible(error.where)))
 
 
 def crash_text(error: ErrorInfo) -> str:

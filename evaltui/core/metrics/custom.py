@@ -27,6 +27,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
 )
 from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation, Rubric, RubricScore
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
 from evaltui.core.model.problems import JsonPath, format_path
@@ -266,7 +267,7 @@ def _sentence(path: JsonPath, message: str) -> str:
 
 def _broken(metric: EvalMetric, what: str, where: str = "") -> MetricResult:
     message = f"{metric.custom_function_path or metric.metric_name} returned an unusable result: {what}"
-    return failed_with(metric, ErrorInfo("CustomMetricError", message, where=where))
+    return failed_with(metric, ErrorInfo("CustomMetricError", message, where=where, kind=ErrorKind.JUDGE))
 
 
 def _reason(status: Status, turns: Sequence[InvocationScore], score: float | None) -> str:

@@ -21,6 +21,7 @@ from evaltui.core.metrics.judges.quality import (
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import (
     MISPLACED,
+    CriterionError,
     Metric,
     MetricInput,
     failed_with,
@@ -29,6 +30,7 @@ from evaltui.core.metrics.metric import (
     not_evaluated,
 )
 from evaltui.core.model.config import EvalConfig, EvalMetric
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
 from evaltui.core.model.problems import JsonPath
 from evaltui.text.figures import plural, some_of
@@ -236,7 +238,8 @@ async def run_judged_metric(given: MetricInput, judged: JudgedMetric, judge: Jud
 
 
 def _failed(metric: EvalMetric, error: Exception) -> MetricResult:
-    return failed_with(metric, ErrorInfo(type(error).__name__, str(error), traceback.format_exc()))
+    kind = ErrorKind.CONFIG if isinstance(error, CriterionError) else ErrorKind.JUDGE
+    return failed_with(metric, ErrorInfo(type(error).__name__, str(error), traceback.format_exc(), kind=kind))
 
 
 def _unknown(name: str) -> str:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import ErrorInfo as ErrorInfo
+from evaltui.core.model.errors import ErrorKind
 from evaltui.text.figures import show_scores
 
 if TYPE_CHECKING:
@@ -34,24 +36,6 @@ def worst_status(statuses: Iterable[Status]) -> Status:
     """The worst of the verdicts; informational ones say nothing, and nothing is NOT_EVALUATED."""
     present = set(statuses)
     return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
-
-
-@dataclass(frozen=True)
-class ErrorInfo:
-    """An error as it was raised."""
-
-    type: str
-    """The exception's class."""
-    message: str
-    traceback: str = ""
-    where: str = ""
-    """The innermost frame of the user's own code; "" for none."""
-    turn: int | None = field(default=None, compare=False)
-    """The turn in which it was raised, 0-based; None outside of turns."""
-
-    def __str__(self) -> str:
-        """`agent.py:12 in root_agent: NameError: name 'tols' is not defined`"""
-        return ": ".join(filter(None, (self.where, self.type, self.message)))
 
 
 @dataclass(frozen=True)
@@ -265,6 +249,21 @@ class RepeatResult:
     stopped: str = ""
     """What ended the conversation of a simulated user; "" for other cases, and where it came to no end."""
 
+    @property
+    def errors(self) -> tuple[ErrorInfo, ...]:
+        """What made it an ERROR: what ended it, else the errors of its metrics; empty for other results."""
+        if self.status is not Status.ERROR:
+            return ()
+        if self.error is not None:
+            return (self.error,)
+        found = (one.error for one in self.metrics if one.status is Status.ERROR)
+        return tuple(one for one in found if one is not None)
+
+    @property
+    def error_kinds(self) -> tuple[ErrorKind | None, ...]:
+        """The kind of each of its errors, each once."""
+        return tuple(dict.fromkeys(one.kind for one in self.errors))
+
 
 @dataclass(frozen=True, repr=False)
 class CaseResult:
@@ -287,6 +286,11 @@ class CaseResult:
     stopped: str = ""
     path: str = ""
     """Its file as in `CaseId`; "" where nobody knows."""
+
+    @property
+    def error_kinds(self) -> tuple[ErrorKind | None, ...]:
+        """The kinds of the errors of its repeats, each once."""
+        return tuple(dict.fromkeys(kind for repeat in self.repeats for kind in repeat.error_kinds))
 
     @property
     def id(self) -> CaseId:

@@ -52,6 +52,10 @@ def repeat_from_json(data: Json, actual: Sequence[Invocation] = ()) -> RepeatRes
                 for call in (diff["expected"], diff["actual"]):
                     if call is not None:
                         call.setdefault("args", None)
+        for failed in (data, *data.get("metrics", ())):
+            if "error" in failed:
+                # Earlier versions did not tell.
+                failed["error"].setdefault("kind", None)
         for metric in data.get("metrics", ()):
             metric.setdefault("score", None)
             metric.setdefault("threshold", None)

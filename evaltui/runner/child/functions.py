@@ -12,11 +12,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ...core.model.errors import ErrorKind
 from .own_modules import name_of, use_own_modules
 
 
 class FunctionNotFoundError(ImportError):
     """No function is at the path that was given; the message says where it was looked for."""
+
+    error_kind = ErrorKind.CONFIG
 
 
 def find_function(module: str, name: str, agent_folder: Path) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from evaltui.core.metrics.scoring import (
 )
 from evaltui.core.model.case_id import CaseId, case_text, fingerprint
 from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.modes import modes_of
@@ -299,6 +300,7 @@ class _Run:
             since, turn = time.monotonic() - self._began, ran.events[-1].turn if ran.events else None
             data = asdict(ran.error)
             del data["turn"]
+            data["kind"] = ran.error.kind and ran.error.kind.value
             self._add(item, Event("error", data=data, t=since, turn=turn))
             ran = replace(ran, error=replace(ran.error, turn=turn))
         expected = self._expected(item)
@@ -358,7 +360,8 @@ class _Run:
         try:
             actual = invocations_from_events(ran.events, app_details=reads_app_details(expected))
         except ValueError as error:
-            return failed_repeat(expected, ErrorInfo(type(error).__name__, str(error)), [], ran.seconds)
+            failed = ErrorInfo(type(error).__name__, str(error), kind=ErrorKind.AGENT)
+            return failed_repeat(expected, failed, [], ran.seconds)
         if ran.error is not None:
             return failed_repeat(expected, ran.error, actual, ran.seconds)
         state = ran.state

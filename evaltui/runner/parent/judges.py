@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
@@ -15,7 +16,8 @@ from evaltui.core.secrets import Secrets
 from evaltui.files.settings import secrets_of
 from evaltui.runner.call_recorder import CallRecorder, ModelExchange
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, error_from_json
-from evaltui.runner.parent.metric_host import MetricHost
+from evaltui.runner.exception_kinds import kind_of
+from evaltui.runner.parent.metric_host import MetricHost, of_judge
 
 
 class Judges:
@@ -76,7 +78,8 @@ class CaseJudge:
 
     async def _answer(self, question: Question, exchange: ModelExchange | None) -> Answer:
         if exchange is not None and exchange.missed is not None:
-            raise JudgeFailedError(ErrorInfo("NotRecordedError", str(exchange.missed)), was_asked=False)
+            error = ErrorInfo("NotRecordedError", str(exchange.missed), kind=ErrorKind.CONFIG)
+            raise JudgeFailedError(error, was_asked=False)
         if exchange is not None and exchange.is_replayed:
             return _replayed(exchange)
         try:
@@ -84,7 +87,7 @@ class CaseJudge:
         except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
             if exchange is not None and isinstance(failed, RequestFailedError):
                 _keep_failure(exchange, failed.error)
-            raise JudgeFailedError(failed.error) from failed
+            raise JudgeFailedError(of_judge(failed.error)) from failed
         if exchange is not None:
             cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
             exchange.keep([{"parts": [{"text": answer.text}], **cut_off}], None)
@@ -94,7 +97,9 @@ class CaseJudge:
 def _replayed(exchange: ModelExchange) -> Answer:
     if exchange.error is not None:
         name = exchange.error["type"].rpartition(":")[2]
-        raise JudgeFailedError(ErrorInfo(name, exchange.error["message"]), was_asked=False)
+        kind = kind_of(error_from_json(exchange.error))
+        error = of_judge(ErrorInfo(name, exchange.error["message"], kind=kind))
+        raise JudgeFailedError(error, was_asked=False)
     parts = [part for response in exchange.responses for part in response["parts"]]
     cut_off = next(
         (response["finish_reason"] for response in exchange.responses if "finish_reason" in response), ""

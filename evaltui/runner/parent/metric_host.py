@@ -20,6 +20,7 @@ from evaltui.core.metrics.preflight import SetToCheck, preflight
 from evaltui.core.metrics.requirements import Facts, gemini_access
 from evaltui.core.metrics.scoring import as_adk_has_it
 from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
@@ -163,7 +164,13 @@ def _dump(invocations: Sequence[Invocation]) -> list[Json]:
     return [one.model_dump(mode="json", exclude_none=True) for one in invocations]
 
 
+def of_judge(error: ErrorInfo) -> ErrorInfo:
+    """What failed in the code of a judge or a metric, which is not the agent's."""
+    return replace(error, kind=ErrorKind.JUDGE) if error.kind is ErrorKind.AGENT else error
+
+
 def _error(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
+    error = of_judge(error)
     return MetricResult(
         metric.metric_name,
         None,

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
@@ -91,7 +92,7 @@ class Host:
         self._process, problem = start_guard(
             self._python, {**self._environment, MARK: self._mark}, theirs, held, self._problem
         )
-        self._fatal = ErrorInfo(NO_PYTHON, problem) if problem else None
+        self._fatal = ErrorInfo(NO_PYTHON, problem, kind=ErrorKind.CONFIG) if problem else None
         theirs.close()
         held.close()
         assert self._process.stdout is not None
@@ -155,9 +156,7 @@ class Host:
         if not done:
             where = await self._where_it_hangs()
             await self.kill()
-            raise AgentBrokenError(
-                ErrorInfo("TimeoutError", f"the agent was not imported within {timeout:g} s", where=where)
-            )
+            raise AgentBrokenError(_late(f"the agent was not imported within {timeout:g} s", where))
         return self.loaded.result()
 
     async def request(
@@ -208,11 +207,11 @@ class Host:
                 if not where and self.busy == 1:
                     # A thread of the agent hangs, which cancelling a task does not show.
                     where = await self._where_it_hangs()
-                raise RequestFailedError(ErrorInfo("TimeoutError", late, trace, where)) from None
+                raise RequestFailedError(_late(late, where, trace)) from None
             raise
         except TimeoutError:
             where = await self._where_it_hangs()
-            self._fatal = ErrorInfo("TimeoutError", f"{late}, and it cannot be interrupted", where=where)
+            self._fatal = _late(f"{late}, and it cannot be interrupted", where)
             await self.kill()
             raise HostLostError(self._fatal) from None
 
@@ -299,12 +298,15 @@ class Host:
             return ErrorInfo(
                 "AgentProcessError",
                 f"{self._who} closed the channel to evaltui (closing every file descriptor does that)",
+                kind=ErrorKind.HOST_LOST,
             )
         last_words = "\n".join(self._last_words[-20:])
         if self._exit_code is None and self._process.returncode > 0:
-            return ErrorInfo(NO_PYTHON, not_started(self._python, self._process.returncode), last_words)
+            what = not_started(self._python, self._process.returncode)
+            return ErrorInfo(NO_PYTHON, what, last_words, kind=ErrorKind.CONFIG)
         how = how_it_ended(self._exit_code)
-        return ErrorInfo("AgentProcessError", f"{self._who}'s process {how}", last_words)
+        what = f"{self._who}'s process {how}"
+        return ErrorInfo("AgentProcessError", what, last_words, kind=ErrorKind.HOST_LOST)
 
     async def _send(self, message: Message) -> None:
         async with self._send_lock:
@@ -321,7 +323,7 @@ class Host:
                         self._receive(message)
                 except DisturbedChannelError:
                     what = f"{self._who} wrote into the channel to evaltui"
-                    self._fatal = ErrorInfo("AgentProcessError", what)
+                    self._fatal = ErrorInfo("AgentProcessError", what, kind=ErrorKind.HOST_LOST)
                     return
                 # Waking up for each event by itself costs more, on both sides, than what is done with it. But
                 # while there is always more to read, sock_recv lets nothing else have its turn.
@@ -339,18 +341,18 @@ class Host:
             case {"op": "done", "id": number}:
                 self._answer(number, message, None)
             case {"op": "failed", "id": number, "error": error}:
-                self._answer(number, message, RequestFailedError(ErrorInfo(**error)))
+                self._answer(number, message, RequestFailedError(ErrorInfo.from_json(error)))
             case {"op": "loaded", "info": info, "files": files} if not self.loaded.done():
                 self.files = frozenset(map(Path, files))
                 self.loaded.set_result(info)
             case {"op": "broken", "error": error} if not self.loaded.done():
-                self.loaded.set_exception(AgentBrokenError(ErrorInfo(**error)))
+                self.loaded.set_exception(AgentBrokenError(ErrorInfo.from_json(error)))
             case {"op": "preloaded"}:
                 self.preloaded.set()
             case {"op": "brought_in", "steps": steps}:
                 self.brought_in = steps
             case {"op": "fatal", "error": error}:
-                self._fatal = ErrorInfo(**error)
+                self._fatal = ErrorInfo.from_json(error)
 
     def _answer(self, number: int, message: Message, failed: Exception | None) -> None:
         answer = self._waiting.get(number)
@@ -385,3 +387,7 @@ class Host:
             self._unheard.append((source, text))
         else:
             self._on_console(source, text)
+
+
+def _late(what: str, where: str, trace: str = "") -> ErrorInfo:
+    return ErrorInfo("TimeoutError", what, trace, where, kind=ErrorKind.TIMEOUT)

@@ -285,6 +285,8 @@ def write_error(page: Page, error: ErrorInfo) -> None:
     page.block([(visible_block(head.rstrip("\n")), "error")], 2)
     if error.where:
         page.block([("at ", "muted"), (visible(error.where), "bold")], 2)
+    if error.kind is not None:
+        page.block([("kind ", "muted"), (error.kind.value, "")], 2)
     if error.traceback.strip() in ("", head.strip()):
         return
     page.blank()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_files import AgentFiles, changed_files
@@ -154,4 +155,4 @@ def info_of(error: Exception) -> ErrorInfo:
     """What a session or a turn of it failed with."""
     if isinstance(error, AgentBrokenError | RequestFailedError | HostLostError):
         return error.error
-    return ErrorInfo(type(error).__name__, str(error))
+    return ErrorInfo(type(error).__name__, str(error), kind=ErrorKind.AGENT)

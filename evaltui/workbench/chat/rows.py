@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import WaitingCall
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event, Json, Kind
 from evaltui.core.model.outcome import ErrorInfo, StateDiff
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage, shown_text
@@ -386,4 +387,6 @@ def _first(event: Event, name: str) -> Mapping[str, Any]:
 
 def _error(data: Mapping[str, Any]) -> ErrorInfo:
     message, trace, where = (str(data.get(name) or "") for name in ("message", "traceback", "where"))
-    return ErrorInfo(str(data.get("type") or "Error"), message, trace, where)
+    # Events of earlier versions do not tell.
+    kind = ErrorKind(data["kind"]) if data.get("kind") in tuple(ErrorKind) else None
+    return ErrorInfo(str(data.get("type") or "Error"), message, trace, where, kind=kind)

@@ -54,7 +54,9 @@ def test_another_threshold_gives_what_it_would_have_given(found, before, after):
 
 
 def test_a_turn_that_raised_makes_it_an_error_whatever_the_others_are():
-    error = ErrorInfo("ZeroDivisionError", "division by zero", "Traceback ...", "metrics.py:3 in brevity")
+    error = ErrorInfo(
+        "ZeroDivisionError", "division by zero", "Traceback ...", "metrics.py:3 in brevity", kind=None
+    )
     turns = [{"score": 1.0}, {"error": asdict(error)}, {"score": None}]
     out = result_of_turns(given_turns(short(), 3), turns)
     assert (out.status, out.score, out.error) == (Status.ERROR, None, error)

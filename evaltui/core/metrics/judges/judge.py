@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, what_is_wrong
 from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy, Judgement, MetricResult, Vote
 from evaltui.core.prompts import Prompt
 from evaltui.text.figures import counted
@@ -157,10 +158,9 @@ def _whole(sample: Sample) -> Sample:
         if sample.cut_off == "MAX_TOKENS"
         else "ask another model"
     )
-    return JudgeFailedError(
-        ErrorInfo("UnfinishedAnswerError", f"the judge's response was cut off ({sample.cut_off}): {advice}"),
-        was_asked=not sample.is_replayed,
-    )
+    said = f"the judge's response was cut off ({sample.cut_off}): {advice}"
+    error = ErrorInfo("UnfinishedAnswerError", said, kind=ErrorKind.JUDGE)
+    return JudgeFailedError(error, was_asked=not sample.is_replayed)
 
 
 def deciding(votes: Sequence[Vote]) -> Vote | None:

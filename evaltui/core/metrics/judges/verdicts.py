@@ -30,6 +30,7 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     verdict,
 )
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.prompts import Prompt
 from evaltui.text.values import cut, visible
@@ -321,7 +322,7 @@ def result_over_turns(
     name, asked = given.metric.metric_name, judged_by(options, prompt, chain.from_iterable(samples.values()))
     judge = asked if asked.asked else None
     if reason := _reasons(turns, Status.ERROR):
-        error = _error(turns, samples) or ErrorInfo("UnreadableAnswerError", reason)
+        error = _error(turns, samples) or ErrorInfo("UnreadableAnswerError", reason, kind=ErrorKind.JUDGE)
         return MetricResult(name, None, threshold, Status.ERROR, tuple(turns), reason, error, judge=judge)
     scores = [turn.score for turn in turns if turn.score is not None]
     if not scores:

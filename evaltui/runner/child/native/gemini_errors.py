@@ -11,6 +11,7 @@ from typing import Any
 
 from google.genai.errors import APIError, UnknownApiResponseError
 
+from ....core.model.errors import ErrorKind
 from ....core.model.events import Json
 from ....text.figures import show_duration
 
@@ -23,6 +24,12 @@ _MOST_OF_A_RESPONSE = 200
 
 class ModelError(RuntimeError):
     """A model that cannot be asked, or gave no answer; the message says what to do."""
+
+
+class NoKeyError(ValueError):
+    """A model that cannot be asked for want of a key or a project; the message says what to set."""
+
+    error_kind = ErrorKind.CONFIG
 
 
 class NoAnswerError(Exception):

@@ -25,6 +25,7 @@ from .gemini_errors import (
     LONGEST_WAIT,
     ModelError,
     NoAnswerError,
+    NoKeyError,
     advice,
     asked_wait,
     describe,
@@ -109,7 +110,7 @@ class GeminiModel:
         try:
             return genai.Client(http_options=once)
         except ValueError as error:
-            raise ValueError(
+            raise NoKeyError(
                 f"model {self.name!r} cannot be used: {error} Set GOOGLE_API_KEY or GEMINI_API_KEY in the "
                 "environment or in the agent's .env file; for Vertex AI set GOOGLE_GENAI_USE_VERTEXAI=true, "
                 "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION."

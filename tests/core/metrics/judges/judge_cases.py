@@ -14,7 +14,7 @@ ANSWERS = "rubric_based_final_response_quality_v1"
 CALLS = "rubric_based_tool_use_quality_v1"
 WHOLE = "rubric_based_multi_turn_trajectory_quality_v1"
 
-FAILURE = ErrorInfo("ServerError", "503 UNAVAILABLE: try again later")
+FAILURE = ErrorInfo("ServerError", "503 UNAVAILABLE: try again later", kind=None)
 
 
 class ScriptedJudge:

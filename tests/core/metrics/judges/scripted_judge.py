@@ -6,7 +6,7 @@ from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation
 from evaltui.core.model.outcome import ErrorInfo
 
-OUT_OF_QUOTA = JudgeFailedError(ErrorInfo("ClientError", "429 quota exceeded", "Traceback ..."))
+OUT_OF_QUOTA = JudgeFailedError(ErrorInfo("ClientError", "429 quota exceeded", "Traceback ...", kind=None))
 
 
 class ScriptedJudge:

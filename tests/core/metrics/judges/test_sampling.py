@@ -107,7 +107,7 @@ async def test_an_error_that_is_not_the_judges_ends_all():
 
 
 def test_who_judged_says_how_many_answered():
-    unasked = JudgeFailedError(ErrorInfo("MissError", "not recorded"), was_asked=False)
+    unasked = JudgeFailedError(ErrorInfo("MissError", "not recorded", kind=None), was_asked=False)
     samples = [Answer("a"), Answer("b", is_replayed=True), failed(), unasked]
 
     judged = judged_by(OPTIONS, Prompt("test/1", ""), samples)

@@ -9,8 +9,10 @@ from typing import Any
 
 import httpx
 
+from .....core.model.errors import ErrorKind
 from .....text.figures import counted, show_duration
 from ....errors import PlacedError
+from ....exception_kinds import kind_of_status
 
 ATTEMPTS = 4
 # Seconds. Who asks for more is not waited for: the user decides.
@@ -30,13 +32,19 @@ class RemoteError(PlacedError, Exception):
 class UnreachableError(RemoteError):
     """Nothing was sent: no server, no way to it, or not the one that its certificate names."""
 
+    error_kind = ErrorKind.NETWORK
+
 
 class ConnectionLostError(RemoteError):
     """The connection ended before the answer did: whether the request was carried out is not known."""
 
+    error_kind = ErrorKind.NETWORK
+
 
 class NoResponseError(RemoteError):
     """The server took the request and did not answer in time."""
+
+    error_kind = ErrorKind.TIMEOUT
 
 
 class MalformedResponseError(RemoteError):
@@ -52,6 +60,8 @@ class HttpStatusError(RemoteError):
         self.status = status
         self.detail = detail
         self.wait = wait
+        # With 500, the agent behind the server raised.
+        self.error_kind = ErrorKind.AGENT if status == 500 else kind_of_status(status) or ErrorKind.AGENT
 
 
 def was_refused(error: BaseException) -> bool:

@@ -1,0 +1,58 @@
+"""Errors, and their kinds: what had to be otherwise for a case to come to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class ErrorKind(StrEnum):
+    AGENT = "agent"
+    TIMEOUT = "timeout"
+    RATE_LIMIT = "rate_limit"
+    NETWORK = "network"
+    HOST_LOST = "host_lost"
+    JUDGE = "judge"
+    CONFIG = "config"
+
+
+MEANINGS = {
+    ErrorKind.AGENT: "the agent raised, or cannot be loaded",
+    ErrorKind.TIMEOUT: "the agent, a judge or a metric took too long",
+    ErrorKind.RATE_LIMIT: "a model or server refused because of too many requests (429)",
+    ErrorKind.NETWORK: "a model or server was not reached, or is out of order (5xx)",
+    ErrorKind.HOST_LOST: "the process of the agent or metric ended",
+    ErrorKind.JUDGE: "a judge gave no readable answer, or a metric raised",
+    ErrorKind.CONFIG: "a key, a Python, a recording or a criterion is missing or wrong (401, 403)",
+}
+
+# Another try may do without any change.
+MAY_PASS = frozenset((ErrorKind.RATE_LIMIT, ErrorKind.NETWORK, ErrorKind.HOST_LOST))
+
+
+@dataclass(frozen=True)
+class ErrorInfo:
+    """An error as it was raised."""
+
+    type: str
+    """The exception's class."""
+    message: str
+    traceback: str = ""
+    where: str = ""
+    """The innermost frame of the user's own code; "" for none."""
+    turn: int | None = field(default=None, compare=False)
+    """The turn in which it was raised, 0-based; None outside of turns."""
+    kind: ErrorKind | None = field(kw_only=True)
+    """None where nobody knows: in logs of earlier versions, and in results of google-adk."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ErrorInfo:
+        """An error as a host tells it. Raises ValueError for a kind that there is not."""
+        kind = data.get("kind")
+        return cls(**{**data, "kind": None if kind is None else ErrorKind(kind)})
+
+    def __str__(self) -> str:
+        """`agent.py:12 in root_agent: NameError: name 'tols' is not defined`"""
+        return ": ".join(filter(None, (self.where, self.type, self.message)))

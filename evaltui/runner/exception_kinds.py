@@ -1,0 +1,120 @@
+"""Of which kind an exception is, whatever library raised it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections import deque
+from collections.abc import Iterator
+
+from ..core.model.errors import ErrorKind
+
+# Exceptions that are looked at of one error.
+_MOST = 50
+
+_LIBRARIES = {
+    "aiohttp",
+    "anthropic",
+    "botocore",
+    "google",
+    "grpc",
+    "httpcore",
+    "httpx",
+    "httpx2",
+    "litellm",
+    "openai",
+    "requests",
+    "urllib",
+    "urllib3",
+}
+_BY_NAME = {
+    **dict.fromkeys(("RateLimitError", "ResourceExhausted", "TooManyRequests"), ErrorKind.RATE_LIMIT),
+    **dict.fromkeys(("AuthenticationError", "GoogleAuthError", "PermissionDeniedError"), ErrorKind.CONFIG),
+    **dict.fromkeys(
+        (
+            "APIConnectionError",
+            "ClientConnectionError",
+            "ClientPayloadError",
+            "ConnectionError",
+            "HTTPClientError",
+            "MaxRetryError",
+            "NetworkError",
+            "ProtocolError",
+            "Timeout",
+            "TimeoutException",
+            "TransportError",
+            "URLError",
+        ),
+        ErrorKind.NETWORK,
+    ),
+}
+_BY_STATUS = {
+    429: ErrorKind.RATE_LIMIT,
+    **dict.fromkeys((401, 403), ErrorKind.CONFIG),
+    **dict.fromkeys((408, 500, 502, 503, 504, 529), ErrorKind.NETWORK),
+}
+_HTTP_STATUSES = range(100, 600)
+
+
+def kind_of(error: BaseException) -> ErrorKind:
+    """The kind of the nearest exception that has one: of the error, what it was raised from, or while what
+    was handled; AGENT where none has."""
+    return next((kind for one in _nearest_first(error) if (kind := _own_kind(one))), ErrorKind.AGENT)
+
+
+def _nearest_first(error: BaseException) -> Iterator[BaseException]:
+    waiting, seen = deque([error]), set[int]()
+    while waiting and len(seen) < _MOST:
+        one = waiting.popleft()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        behind = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        waiting.extend([behind] if behind is not None else [])
+        waiting.extend(one.exceptions if isinstance(one, BaseExceptionGroup) else ())
+
+
+def kind_of_status(status: int) -> ErrorKind | None:
+    """The kind of an HTTP status; None where it says nothing of it."""
+    return _BY_STATUS.get(status)
+
+
+def _own_kind(error: BaseException) -> ErrorKind | None:
+    kind = _attribute(error, "error_kind")
+    if isinstance(kind, ErrorKind):
+        return kind
+    status = _status(error)
+    if status is not None:
+        # Gemini's refusal of a wrong key.
+        is_key = status == 400 and "API_KEY_INVALID" in repr(_attribute(error, "details"))
+        return ErrorKind.CONFIG if is_key else kind_of_status(status)
+    for one in type(error).__mro__:
+        if one.__module__.partition(".")[0] in _LIBRARIES and one.__name__ in _BY_NAME:
+            return _BY_NAME[one.__name__]
+    if isinstance(error, TimeoutError):
+        return ErrorKind.TIMEOUT
+    if isinstance(error, ConnectionError | socket.gaierror | ssl.SSLError):
+        return ErrorKind.NETWORK
+    return None
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that a library's exception has; None for any other."""
+    if not any(one.__module__.partition(".")[0] in _LIBRARIES for one in type(error).__mro__):
+        return None
+    places: list[tuple[object, str]] = [(error, name) for name in ("status_code", "status", "code")]
+    places.append((_attribute(error, "response"), "status_code"))
+    for owner, name in places:
+        value = _attribute(owner, name)
+        if isinstance(value, int) and value in _HTTP_STATUSES:
+            return int(value)
+    return None
+
+
+def _attribute(owner: object, name: str) -> object:
+    try:
+        return getattr(owner, name, None)
+    # Exceptions are the user's classes, too, and may do anything.
+    except Exception:
+        return None
