@@ -12,19 +12,17 @@ from typing import NoReturn
 
 from evaltui.commands.arguments import (
     chat_parser,
-    compare_parser,
     demo_parser,
     help_parser,
-    merge_parser,
     metrics_parser,
     record_parser,
     run_parser,
-    runs_parser,
     workbench_parser,
 )
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.commands.file_arguments import lint_parser, migrate_parser, new_parser, schema_parser
 from evaltui.commands.parser import Parser
+from evaltui.commands.run_arguments import compare_parser, merge_parser, report_parser, runs_parser
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
@@ -91,9 +89,9 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from evaltui.commands.lint import lint
+    from evaltui.commands.eval_sets import lint
 
-    return lint(options)
+    return lint(options.paths, options.format)
 
 
 def _schema(options: argparse.Namespace) -> int:
@@ -130,6 +128,12 @@ def _merge(options: argparse.Namespace) -> int:
     from evaltui.commands.merge import merge_runs
 
     return merge_runs(options)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from evaltui.commands.report import report
+
+    return report(options)
 
 
 def _help(options: argparse.Namespace) -> int:
@@ -188,6 +192,7 @@ _COMMANDS: dict[str, _Command] = {
     "record": (record_parser, _record),
     "runs": (runs_parser, _runs),
     "compare": (compare_parser, _compare),
+    "report": (report_parser, _report),
     "merge": (merge_parser, _merge),
     "lint": (lint_parser, _lint),
     "schema": (schema_parser, _schema),
@@ -203,6 +208,7 @@ _SUMMARIES = {
     "record": "Record a case from a file of user turns",
     "runs": "List an agent's runs",
     "compare": "Compare two runs",
+    "report": "Write reports of stored runs",
     "merge": "Put the logs of shards together as one run",
     "lint": "Check eval sets and configs",
     "schema": "Print the JSON Schema of a file format",

@@ -1,4 +1,4 @@
-"""Pythons for the agents of tests: those of this machine, bare environments, environments with packages.
+"""What tests need of the machine: Pythons for agents, with packages or without, and a browser.
 
 Packages take long to install. So `.ci/run` makes the environments of `ENVIRONMENTS` beforehand and names
 the Python of each in a variable; a test that needs one asks `environment_python` for it. By hand:
@@ -38,6 +38,25 @@ def environment_python(variable: str) -> str:
     if Path(python).is_file():
         return python
     message = f"{variable} names no Python with {ENVIRONMENTS[variable]}"
+    if IN_CI:
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+BROWSER = "EVALTUI_BROWSER"
+"""The variable with the browser: an executable, or `none` where the machine cannot have one."""
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def browser_path() -> str:
+    """The Chromium of this machine; without it the test is skipped, and fails in CI unless that is said."""
+    asked = os.environ.get(BROWSER, "")
+    if asked == "none":
+        pytest.skip(f"{BROWSER}=none")
+    found = next(filter(None, map(shutil.which, [asked] if asked else _BROWSERS)), None)
+    if found:
+        return found
+    message = f"no {asked or 'chromium'} here: apt-get install chromium, or name an executable in {BROWSER}"
     if IN_CI:
         pytest.fail(message, pytrace=False)
     pytest.skip(message)

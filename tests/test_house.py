@@ -37,9 +37,11 @@ DISTRIBUTIONS = {
     "google.adk": "google-adk",
     "google.genai": "google-genai",
     "google.protobuf": "protobuf",
+    "jinja2": "Jinja2",
+    "markupsafe": "MarkupSafe",
     "opentelemetry": "opentelemetry-api",
 }
-OF_EXTRAS = {"a2a-sdk", "google-adk", "opentelemetry-api", "protobuf"}
+OF_EXTRAS = {"a2a-sdk", "google-adk", "opentelemetry-api", "protobuf", "Jinja2", "MarkupSafe"}
 # Agents bring them: they are never installed for evaltui.
 FRAMEWORKS = {"langchain-core", "langgraph", "langsmith", "openai", "openai-agents", "pydantic-ai"}
 
@@ -164,7 +166,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     always, of_extras = declared(project["dependencies"]), OF_EXTRAS
-    assert of_extras == declared([*extras["adk"], *extras["a2a"]])
+    assert of_extras == declared([*extras["adk"], *extras["a2a"], *extras["report"]])
     used = {one for _, tree in modules().values() for one in outside(tree)} - FRAMEWORKS
     assert not FRAMEWORKS & declared(
         [one for extra in (project["dependencies"], *extras.values()) for one in extra]
@@ -174,11 +176,14 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
     assert not (always | of_extras) - used, "in pyproject.toml, and imported nowhere"
 
 
-def test_only_adapters_and_a_reader_import_what_an_extra_brings():
+# What is read and written with an extra.
+WITH_AN_EXTRA = {"evaltui.reports.html.page", "evaltui.traces.formats.protobuf"}
+
+
+def test_only_adapters_and_few_files_import_what_an_extra_brings():
     extra = {*OF_EXTRAS, *FRAMEWORKS}
     importers = {name for name, (_, tree) in modules().items() if not extra.isdisjoint(outside(tree))}
-    readers = {"evaltui.traces.formats.protobuf"}
-    assert {name for name in importers if ".adapters." not in name} == readers
+    assert {name for name in importers if ".adapters." not in name} == WITH_AN_EXTRA
 
 
 def test_the_page_about_the_house_lists_every_room():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.files.projects import agents_in, agents_named
@@ -37,6 +38,15 @@ def settle_address(options: argparse.Namespace) -> None:
     if options.home is not None or getattr(options, "header_env", []):
         option = "--home" if options.home is not None else "--header-env"
         raise ValueError(f"{option} needs an agent with a URL, such as http://127.0.0.1:8000/my_app")
+
+
+def agent_and_runs(words: Sequence[str]) -> tuple[Path | None, Sequence[str]]:
+    """The agent and the runs. A first word that is a folder or a file of Python is the agent; without one it
+    is None."""
+    first = Path(words[0]) if words else None
+    if first is not None and (first.is_dir() or first.suffix == ".py"):
+        return first, words[1:]
+    return None, words
 
 
 def _settle_url(options: argparse.Namespace, word: str) -> Path:

@@ -25,7 +25,7 @@ _WORKBENCH_USAGE = """\
 evaltui [AGENT_DIR]           open the workbench (default: the current folder)
        evaltui COMMAND ...           run a command
        evaltui COMMAND --help        show its options"""
-_RUN = (
+RUN = (
     "RUN is an id or its unique beginning, a name, last, or the path of a run log or an ADK result file; "
     "`evaltui runs` lists the runs."
 )
@@ -35,7 +35,8 @@ _TYPES: Mapping[str, Callable[[str], object]] = {
     SECONDS.form: seconds,
     FOLDER.form: folder,
 }
-_AGENT_DIR = (
+REPORTS = "console|json|junit|csv|markdown|html[=PATH]"
+AGENT_DIR = (
     "Package or folder with agent.py, __init__.py or root_agent.yaml, one .py file, or the URL of an agent "
     "behind a network"
 )
@@ -51,7 +52,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "agent_dir", nargs="?", default=Path(), type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR
+        "agent_dir", nargs="?", default=Path(), type=agent_word, metavar="AGENT_DIR", help=AGENT_DIR
     )
     _add_agent_name(parser)
     parser.add_argument("--set", metavar="NAME", help="Select this eval set (id or file)")
@@ -73,10 +74,10 @@ def run_parser() -> Parser:
     parser = Parser(
         prog="evaltui run",
         description="Run an agent's eval sets without a screen.",
-        epilog=f"{_RUN} Exit codes: {codes_in_words()}",
+        epilog=f"{RUN} Exit codes: {codes_in_words()}",
     )
     add = parser.add_argument
-    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
+    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=AGENT_DIR)
     add(
         "selectors",
         nargs="*",
@@ -110,7 +111,7 @@ def _add_reporting(parser: Parser) -> None:
         metavar="FILE",
         help="Divide into shards that take equally long, by FILE (default: by a hash of file and id)",
     )
-    _add_store_durations(parser)
+    add_store_durations(parser)
     add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
     add(
         "--retry-errors",
@@ -137,7 +138,7 @@ def _add_reporting(parser: Parser) -> None:
         "--report",
         action="append",
         default=[],
-        metavar="console|json|junit|csv[=PATH]",
+        metavar=REPORTS,
         help="Write a report; repeatable; - is stdout (default: console)",
     )
     add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
@@ -145,7 +146,7 @@ def _add_reporting(parser: Parser) -> None:
     add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")
 
 
-def _add_store_durations(parser: Parser) -> None:
+def add_store_durations(parser: Parser) -> None:
     parser.add_argument(
         "--store-durations",
         type=Path,
@@ -180,7 +181,7 @@ def add_settings(parser: Parser, *names: str) -> None:
 
 def _add_network(parser: Parser) -> None:
     """Options of agents behind a network that are asked."""
-    _add_home(parser)
+    add_home(parser)
     parser.add_argument(
         "--header-env",
         action="append",
@@ -190,7 +191,7 @@ def _add_network(parser: Parser) -> None:
     )
 
 
-def _add_home(parser: Parser) -> None:
+def add_home(parser: Parser) -> None:
     """Options of agents that no path names."""
     parser.add_argument(
         "-m",
@@ -244,7 +245,7 @@ def record_parser() -> Parser:
 def _add_agent(parser: Parser) -> None:
     """Arguments that name an agent and the session of a conversation with it."""
     add = parser.add_argument
-    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
+    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=AGENT_DIR)
     _add_agent_name(parser)
     add(
         "--initial-session",
@@ -269,7 +270,7 @@ def metrics_parser() -> Parser:
         metavar="AGENT_DIR|SET",
         help="Agent or eval set; its metrics are listed first",
     )
-    _add_home(parser)
+    add_home(parser)
     return parser
 
 
@@ -279,84 +280,6 @@ def demo_parser() -> Parser:
         description="Open a sample agent in a temporary folder, offline. A line at the bottom says what to "
         "press next.",
     )
-
-
-def runs_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui runs",
-        description="List an agent's latest runs: id, start (local time), outcome, selected cases.",
-        epilog="Exit codes: 0 listed or named, 2 usage error.",
-    )
-    add = parser.add_argument
-    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=_AGENT_DIR)
-    add("--name", nargs=2, metavar=("RUN", "NAME"), help="Name a run instead of listing runs")
-    _add_home(parser)
-    add_settings(parser, "results-dir")
-    return parser
-
-
-def merge_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui merge",
-        description="Put run logs together as one run: all shards of a run, or runs of different cases of an "
-        "agent. Without -o, the run is stored with the agent's runs.",
-        epilog="A case that several logs have counts once, as the run that was started last has it. Exit "
-        "codes: as of `evaltui run` for the whole run; 2 also for logs of different plans, 3 also for "
-        "missing shards and unfinished cases.",
-    )
-    add = parser.add_argument
-    add(
-        "logs",
-        nargs="+",
-        metavar="LOG",
-        help="Path of a run log, or an id or name of a stored run; a first word that is a folder or .py file "
-        "is the agent (default: the current folder)",
-    )
-    add(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="Write the log of the merged run to FILE; it is stored, too, if the agent is named",
-    )
-    _add_store_durations(parser)
-    add_settings(parser, "results-dir", "keep-runs")
-    return parser
-
-
-def compare_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui compare",
-        description="Compare two runs, case by case: broken, fixed, flaky, new, gone, expectation changed; "
-        "with scores, time and tokens.",
-        epilog=f"{_RUN} Exit codes: 0 compared, 1 regression (with --fail-on-regression), 2 usage error.",
-    )
-    add = parser.add_argument
-    add(
-        "agent_dir",
-        nargs="?",
-        default=Path(),
-        type=agent_word,
-        metavar="AGENT_DIR",
-        help="Agent of the runs; not needed for paths (default: the current folder)",
-    )
-    add("base", metavar="BASE", help="Earlier run")
-    add("candidate", metavar="CANDIDATE", help="Later run")
-    add(
-        "--report",
-        action="append",
-        default=[],
-        metavar="console|json[=PATH]",
-        help="Write the comparison; repeatable; - is stdout (default: console)",
-    )
-    add(
-        "--fail-on-regression",
-        action="store_true",
-        help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation",
-    )
-    _add_home(parser)
-    add_settings(parser, "results-dir")
-    return parser
 
 
 def help_parser() -> Parser:

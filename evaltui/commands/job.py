@@ -28,13 +28,13 @@ from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace, select
-from evaltui.reports.model import RunReport, verdict
+from evaltui.reports.model import RunReport, no_events, verdict
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, Noted, RepeatDone, Update
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import find_run, open_run, run_id
+from evaltui.runs.history import find_run, open_run, run_id, stored_events
 from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
@@ -333,6 +333,9 @@ class Job:
             checks=plan.checks,
             python=self._python(),
             settings=self._request.settings,
+            model=str(self._agent.get("model") or ""),
+            address=self.agent.as_arguments,
+            events=no_events if executed.log is None else stored_events(executed.log),
         )
 
     def _python(self) -> str:

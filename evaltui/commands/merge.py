@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from evaltui.commands.addressing import agent_and_runs
 from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.output import UsageError, complain, settings_of, stored_durations, write_lines
 from evaltui.files.folders import may_be_agent
@@ -29,7 +30,9 @@ _MOST_NAMES = 20
 def merge_runs(options: argparse.Namespace) -> int:
     """Merge, say what is missing, and return the exit code of the whole run."""
     try:
-        named, logs = _agent_and_logs(options.logs)
+        named, logs = agent_and_runs(options.logs)
+        if not logs:
+            raise UsageError(f"{named} is the agent; name the run logs after it, such as {named}/*.jsonl")
         options.agent_dir = named or Path()
         settings = settings_of(options)
         store = RunStore.of(options.agent_dir, settings)
@@ -51,16 +54,6 @@ def merge_runs(options: argparse.Namespace) -> int:
     )
     code = exit_code(one.verdict for one in merged.cases)
     return code or HAD_ERRORS if problems or not all_written else code
-
-
-def _agent_and_logs(words: Sequence[str]) -> tuple[Path | None, Sequence[str]]:
-    """A first word that is a folder, or a file of Python, names the agent."""
-    first = Path(words[0])
-    if not (first.is_dir() or first.suffix == ".py"):
-        return None, words
-    if len(words) == 1:
-        raise UsageError(f"{first} is the agent; name the run logs after it, such as {first}/*.jsonl")
-    return first, words[1:]
 
 
 def _check(named: Path | None, output: Path | None, store: RunStore) -> None:

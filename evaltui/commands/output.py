@@ -11,11 +11,13 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.files.folders import may_be_agent
+from evaltui.files.packages import extra_command
 from evaltui.files.projects import agents_in
 from evaltui.files.remote_address import meant_url
 from evaltui.files.run_settings import RunSettings, SettingsError, run_settings
@@ -131,7 +133,7 @@ def require_one_agent(options: argparse.Namespace) -> None:
         raise UsageError(f"{agent_dir} has no agent: agent.py, __init__.py or root_agent.yaml is missing")
 
 
-Format = Literal["console", "json", "junit", "csv"]
+Format = Literal["console", "json", "junit", "csv", "markdown", "html"]
 
 
 @dataclass(frozen=True)
@@ -164,11 +166,18 @@ def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
     name, _, path = text.partition("=")
     for known in formats:
         if name == known:
+            _require(known)
             return ReportTarget(known, None if path in ("", "-") else Path(path))
     raise UsageError(f"--report: {name!r} is not one of {', '.join(formats)}{did_you_mean(name, formats)}")
 
 
-def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> bool:
+def _require(format: Format) -> None:
+    """Raises UsageError where a report needs what is not installed."""
+    if format == "html" and find_spec("jinja2") is None:
+        raise UsageError(f"--report html: Jinja2 is not installed. Run {extra_command('report')}")
+
+
+def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: str = "run") -> bool:
     """Write each report; standard output carries nothing but the one that belongs there.
 
     Returns whether all are written; of others the reason is told.
@@ -185,7 +194,7 @@ def write_reports(report: RunReport, targets: Sequence[ReportTarget]) -> bool:
             complaints.append(f"--report {target.format}: {place} cannot be written: {reason}")
     untold = report.notes if all(target.format != "console" for target in targets) else ()
     for note in (*untold, *complaints):
-        write_stderr(f"evaltui run: {note}")
+        write_stderr(f"evaltui {command}: {note}")
     return not complaints
 
 
@@ -233,6 +242,14 @@ def _render(report: RunReport, target: ReportTarget) -> str:
         from evaltui.reports.csv_report import csv_report
 
         return csv_report(report)
+    if target.format == "markdown":
+        from evaltui.reports.markdown_report import markdown_report
+
+        return markdown_report(report)
+    if target.format == "html":
+        from evaltui.reports.html.page import html_report
+
+        return html_report(report)
     from evaltui.reports.console import render_console
 
     return render_console(report, color=target.path is None and colored(), width=report_width(target))

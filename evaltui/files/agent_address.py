@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,12 @@ class AgentAddress:
     """Of an agent behind a network: the address as the user gives it; "" for one that is imported."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers that are sent to `url`, each with the environment variable that holds its value."""
+
+    @property
+    def as_arguments(self) -> str:
+        """The words that name it on the command line of a shell."""
+        words = [self.url] if self.url else ["-m", self.module] if self.module else [str(self.folder)]
+        return shlex.join([*words, *(["--agent", self.name] if self.name else [])])
 
     @property
     def python(self) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 from shlex import quote
@@ -60,6 +61,18 @@ def install_command(folder: Path, package: str, executable: Path) -> str:
         return f"{quote(str(executable))} -m pip install {package}"
     # As in environments that uv has made.
     return f"uv pip install --python {quote(str(executable))} {package}"
+
+
+def extra_command(extra: str) -> str:
+    """What installs an extra of evaltui where evaltui is, in a shell."""
+    package = quote(f"evaltui[{extra}]")
+    for name, command in zip(_OF_TOOLS, ("uv tool install", "pipx install --force"), strict=True):
+        if (Path(sys.prefix) / name).is_file():
+            return f"{command} {package}"
+    python = quote(sys.executable)
+    if any((one / "pip").is_dir() for one in site_packages(Path(sys.executable))):
+        return f"{python} -m pip install {package}"
+    return f"uv pip install --python {python} {package}"
 
 
 def remake_command(folder: Path) -> str:

@@ -14,7 +14,7 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
 from evaltui.runs.sets import SetInfo
-from evaltui.text.figures import counted, show_duration, show_score
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import ROLES, glyph
 from evaltui.text.values import visible
@@ -83,6 +83,9 @@ def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -
 def _config_line(info: SetInfo) -> Line:
     criteria = info.effective.get("criteria", {})
     defaults = ", ".join(_criterion(name, criteria.get(name)) for name in info.defaulted)
+    if not info.knows_file:
+        logged = ", ".join(_criterion(name, one) for name, one in criteria.items())
+        return [(f"config  as in the run log: {logged or UNKNOWN}", "muted")]
     if info.config_path is None:
         unused = f"; not used: {visible(str(info.passed_over))}" if info.passed_over else ""
         return [(f"config  defaults: {defaults}{unused}" if defaults else "config  none", "muted")]
@@ -167,7 +170,8 @@ def _sum(report: RunReport, width: int) -> Iterator[Line]:
     if kinds:
         named = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
         line.append((f" ({named})", ""))
-    line.append((f" in {show_duration(report.seconds)}", ""))
+    if report.seconds is not None:
+        line.append((f" in {show_duration(report.seconds)}", ""))
     if report.uses_recordings:
         line.append((f" · {report.calls}", ""))
     log: Line = [(f"log {visible(report.log)}", "muted")] if report.log else []

@@ -40,7 +40,7 @@ def json_report(report: RunReport) -> Json:
             "status": report.result.status.value,
             "agent": report.agent,
             "started": _utc(report.started),
-            "seconds": round(report.seconds, 3),
+            "seconds": None if report.seconds is None else round(report.seconds, 3),
             "totals": {
                 "cases": len(cases),
                 "passed": count(cases, Status.PASSED),

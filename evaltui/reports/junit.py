@@ -22,7 +22,9 @@ def junit_report(report: RunReport) -> str:
     by its policy, with the number of passed runs in the text. Characters that
     XML cannot hold are spelled out.
     """
-    root = ET.Element("testsuites", name=visible(report.agent), time=f"{report.seconds:.3f}")
+    root = ET.Element("testsuites", name=visible(report.agent))
+    if report.seconds is not None:
+        root.set("time", f"{report.seconds:.3f}")
     _count(root, report.result.cases)
     for info, cases in report.by_set():
         root.append(_suite(info, cases, report))
@@ -41,7 +43,7 @@ def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.
     properties = ET.SubElement(suite, "properties")
     known = {
         "eval_set": str(info.path),
-        "config": "defaults" if info.config_path is None else str(info.config_path),
+        "config": _config(info),
         "defaulted": ", ".join(info.defaulted),
         **({} if info.passed_over is None else {"config_not_used": str(info.passed_over)}),
     }
@@ -50,6 +52,12 @@ def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.
     for case in cases:
         suite.append(_testcase(case, report.name_of(info)))
     return suite
+
+
+def _config(info: SetInfo) -> str:
+    if not info.knows_file:
+        return "as in the run log"
+    return "defaults" if info.config_path is None else str(info.config_path)
 
 
 def _count(element: ET.Element, cases: Sequence[CaseResult]) -> None:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from evaltui.core.compare.run_comparison import Comparison
 from evaltui.core.metrics.preflight import MetricCheck
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import CaseResult, RunResult, Status
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs.sets import SetInfo
 
+EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
+"""What happened in a case, by repeat from 0; empty where nobody knows."""
+
+
+def no_events(_: CaseId) -> Mapping[int, Sequence[Event]]:
+    """Those of a run that was not stored."""
+    return {}
+
 
 @dataclass(frozen=True)
 class RunReport:
-    """A run and its circumstances: `started` is UTC, `seconds` wall time.
+    """A run and its circumstances: `started` is UTC, `seconds` wall time, None where nobody knows.
 
     Each case of the result belongs to one of the sets, by the path of its id.
     """
@@ -25,7 +35,7 @@ class RunReport:
     result: RunResult
     agent: str
     started: datetime
-    seconds: float
+    seconds: float | None
     sets: tuple[SetInfo, ...]
     log: str | None = None
     parallel: int = 1
@@ -38,6 +48,12 @@ class RunReport:
     """The agent's Python, why it is the one, and its framework there; "" for evaltui's own."""
     settings: RunSettings = field(default_factory=RunSettings)
     """The run-wide settings."""
+    model: str = ""
+    """The agent's; "" where nobody knows."""
+    address: str = ""
+    """The words that name the agent on a command line; "" where they are not known."""
+    events: EventsOfCase = no_events
+    """Reads what happened in a case. Raises OSError, and ValueError for a log that is damaged."""
 
     @property
     def uses_recordings(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,15 @@ class KeptRun:
 def open_run(path: Path) -> KeptRun:
     """Raises OSError, and ValueError for what is neither a run log of this version nor a result file."""
     return _open_adk_result(path) if path.name.endswith(ADK_SUFFIX) else _open_log(path)
+
+
+def stored_events(path: Path) -> Callable[[CaseId], dict[int, list[Event]]]:
+    """Reads what happened in a case, by repeat, from a log that is opened when it is first asked.
+
+    Raises what `open_run` and `KeptRun.events` do.
+    """
+    opened = cache(lambda: open_run(path))
+    return lambda case: opened().events(case)
 
 
 def _open_adk_result(path: Path) -> KeptRun:

@@ -107,7 +107,7 @@ class SetInfo:
     `effective` is the config as JSON, `{"criteria": ...}` at least; `defaulted` are the criteria in it that
     no file gave. `cases` are those that were run, by id, with what they expect, `case_path` is their file as
     in `CaseId`. `passed_over` is a config that stands above the set and was not used for it. `problems` are
-    what is to be known of the config besides.
+    what is to be known of the config besides. `knows_file` is False where nobody knows the config's file.
     """
 
     eval_set_id: str
@@ -119,6 +119,7 @@ class SetInfo:
     case_path: str = ""
     passed_over: Path | None = None
     problems: tuple[Problem, ...] = ()
+    knows_file: bool = True
 
     @classmethod
     def of(cls, found: SetToRun, plan: SetPlan, case_path: str) -> SetInfo:

@@ -1,0 +1,71 @@
+"""`evaltui report`: reports of runs that are stored, several of them as one."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from evaltui.commands.addressing import agent_and_runs
+from evaltui.commands.exit_codes import HAD_ERRORS
+from evaltui.commands.output import (
+    UsageError,
+    complain,
+    parse_targets,
+    settings_of,
+    write_reports,
+    write_stderr,
+)
+from evaltui.core.compare.run_comparison import compare
+from evaltui.core.secrets import Secrets
+from evaltui.files.settings import secrets_of
+from evaltui.files.workspace import SelectionError
+from evaltui.reports.model import RunReport
+from evaltui.reports.stored import stored_report
+from evaltui.runs.history import find_run, open_run, run_id
+from evaltui.runs.log import RunLog
+from evaltui.runs.merging import merge
+from evaltui.runs.store import SUFFIX, RunStore
+from evaltui.text.figures import some_of
+
+_HINT = "--report html=report.html writes a page for a browser; see `evaltui report --help`"
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the reports; returns the exit code."""
+    try:
+        targets = parse_targets(options.report)
+        named, runs = agent_and_runs(options.runs)
+        options.agent_dir = named or Path()
+        store = RunStore.of(options.agent_dir, settings_of(options))
+        secrets = secrets_of(options.agent_dir)
+        paths = list(dict.fromkeys(find_run(store, run) for run in runs or ["last"]))
+        baseline = None if options.baseline is None else find_run(store, options.baseline)
+        with tempfile.TemporaryDirectory(prefix="evaltui-") as folder:
+            log = paths[0] if len(paths) == 1 else _merged(paths, Path(folder), secrets)
+            made = stored_report(log, secrets)
+            if len(paths) > 1:
+                made = _of_several(made, paths)
+            if baseline is not None:
+                comparison = compare(open_run(baseline).summary, open_run(log).summary)
+                made = replace(made, comparison=secrets.masked(comparison))
+            all_written = write_reports(made, targets, "report")
+    except (UsageError, SelectionError, OSError, ValueError) as error:
+        return complain("report", error)
+    if not options.report:
+        write_stderr(f"evaltui report: {_HINT}")
+    return 0 if all_written else HAD_ERRORS
+
+
+def _merged(paths: Sequence[Path], folder: Path, secrets: Secrets) -> Path:
+    """The log of all of them as one run."""
+    log = folder / f"merged{SUFFIX}"
+    merge(paths, lambda header: RunLog.create_at(log, header, secrets))
+    return log
+
+
+def _of_several(made: RunReport, paths: Sequence[Path]) -> RunReport:
+    runs = some_of([run_id(path) for path in paths])
+    return replace(made, log=None, notes=(f"runs put together: {runs}", *made.notes))

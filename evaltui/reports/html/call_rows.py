@@ -1,0 +1,193 @@
+"""The calls of a turn, the response and the final state as rows of two sides, expected and actual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from evaltui.core.compare.explain import call_name
+from evaltui.core.compare.turn_verdicts import answer_differs, response_op
+from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, CaseResult, RepeatResult, StateDiff
+from evaltui.text.figures import counted, show_scores
+from evaltui.text.lines import Line
+from evaltui.text.outcomes import CALL_MARKS
+from evaltui.text.syntax import change_lines, value_line
+from evaltui.text.values import type_names, visible
+from evaltui.text.word_diff import WordOp, much_in_common, words
+
+# So many equal calls, or equal arguments of a call that differs, are shown one by one.
+_MOST_EQUAL = 6
+# The JSON report has longer ones in full.
+_MAX_VALUE = 2_000
+_MAX_TEXT = 20_000
+_MARKS: Mapping[str, tuple[str, str]] = {
+    **{op: (mark, role) for op, (mark, role, _) in CALL_MARKS.items()},
+    "rule": ("≃", "muted"),
+    "within": ("~", "warning"),
+    "made": ("→", "tool"),
+    "": ("", ""),
+}
+_NOTES = {"extra": "unexpected call", "missing": "missing", "moved": "out of order"}
+_WORD_ROLES: Mapping[WordOp, str] = {"same": "", "removed": "exp-hi", "added": "act-hi"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of two aligned sides."""
+
+    op: str
+    """`same`, `changed`, `moved`, `missing`, `extra`, `rule`, `within`, `made`; "" for what has no mark."""
+    expected: Line | None = None
+    """None where this side has nothing."""
+    actual: Line | None = None
+    note: str = ""
+    """Why it differs."""
+    differs: bool = False
+    """Whether it counts as a difference."""
+    indented: bool = False
+    """Whether it belongs to the row above, as an argument to its call."""
+    prose: bool = False
+    """Whether it is a text that people write, in lines of its own."""
+
+    @property
+    def mark(self) -> tuple[str, str]:
+        return _MARKS[self.op]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that are shown, or folded away under a title."""
+
+    rows: tuple[Row, ...]
+    title: str = ""
+    """What is folded away, `9 equal calls`; "" for rows that are shown."""
+
+
+def call_rows(calls: Sequence[CallDiff], *, checked: bool) -> Iterator[Rows]:
+    """The aligned calls of a turn; many equal ones in a row are folded."""
+    for is_equal, group in groupby(calls, lambda diff: diff.op == "same" and not diff.args):
+        diffs = list(group)
+        if not is_equal:
+            for diff in diffs:
+                yield from _differing_call(diff, checked=checked)
+            continue
+        folded = len(diffs) > _MOST_EQUAL
+        rows = tuple(row for diff in diffs for row in _whole_call(diff, "same" if checked else ""))
+        yield Rows(rows, counted(len(diffs), "equal call") if folded else "")
+
+
+def made_rows(calls: Sequence[CallDiff]) -> Rows:
+    """Calls of which nothing is expected."""
+    return Rows(tuple(row for diff in calls for row in _whole_call(diff, "made")))
+
+
+def _whole_call(diff: CallDiff, op: str, note: str = "", *, differs: bool = False) -> Iterator[Row]:
+    """A call that is the same on both sides, or on one only, and its arguments."""
+    # A call out of order stands where it was made.
+    has_expected = diff.expected is not None and diff.op != "moved" and op != "made"
+    name: Line = [(call_name(diff), "bold")]
+    for number, line in enumerate([name, *_argument_lines(diff.actual or diff.expected)]):
+        sides = (line if has_expected else None, line if diff.actual is not None else None)
+        first = number == 0
+        yield Row(op if first else "", *sides, note if first else "", differs=differs, indented=not first)
+
+
+def _argument_lines(call: Call | None) -> Iterator[Line]:
+    for name, value in ((call and call.args) or {}).items():
+        yield [(visible(str(name)), "key"), ("  ", ""), *value_line(value, _MAX_VALUE)]
+
+
+def _differing_call(diff: CallDiff, *, checked: bool) -> Iterator[Rows]:
+    if not diff.args:
+        differs = checked and diff.op != "same"
+        op, note = (diff.op, _NOTES.get(diff.op, "")) if checked else ("", "")
+        yield Rows(tuple(_whole_call(diff, op, note, differs=differs)))
+        return
+    name: Line = [(call_name(diff), "bold")]
+    op = diff.op if checked else ""
+    equal = [arg for arg in diff.args if arg.op == "same" and not arg.rule]
+    folded = len(equal) > _MOST_EQUAL
+    shown = [arg for arg in diff.args if not folded or arg.op != "same" or arg.rule]
+    yield Rows((Row(op, name, name), *(_argument(arg, checked=checked) for arg in shown)))
+    if folded:
+        rows = tuple(_argument(arg, checked=checked) for arg in equal)
+        yield Rows(rows, counted(len(equal), "equal argument"))
+
+
+def _argument(arg: ArgDiff, *, checked: bool) -> Row:
+    path: Line = [(visible(arg.path) or "args", "key"), ("  ", "")]
+    differs = checked and arg.op != "same"
+    if arg.op == "same" and not arg.rule:
+        line = [*path, *value_line(arg.expected, _MAX_VALUE)]
+        return Row("", line, line, indented=True)
+    if arg.op == "missing":
+        line = [*path, *value_line(arg.expected, _MAX_VALUE)]
+        return Row("missing", line, None, "missing", differs=differs, indented=True)
+    if arg.op == "extra":
+        line = [*path, *value_line(arg.actual, _MAX_VALUE)]
+        return Row("extra", None, line, "unexpected", differs=differs, indented=True)
+    before, after = ([*path, *line] for line in change_lines(arg.expected, arg.actual, _MAX_VALUE))
+    if arg.rule:
+        return Row("rule", before, after, f"allowed by rule: {visible(arg.rule)}", indented=True)
+    kinds = type_names(arg.expected, arg.actual)
+    note = f"{kinds[1]}, expected {kinds[0]}" if kinds else ""
+    return Row("changed" if checked else "", before, after, note, differs=differs, indented=True)
+
+
+def response_row(result: CaseResult | RepeatResult, number: int) -> Row | None:
+    """The response of a turn, from 0, on both sides; None where there is none on either."""
+    turn = result.turns[number]
+    expected, actual = turn.response.expected or "", turn.response.actual or ""
+    if turn.expectation == "simulated":
+        return Row("made", None, text_line(actual), prose=True) if actual else None
+    if not expected and not actual:
+        return None
+    if not answer_differs(turn):
+        same = expected == actual
+        note = _score(result, number) if expected else "no response expected"
+        return Row(
+            "same" if same else "", text_line(actual) if same else None, text_line(actual), note, prose=True
+        )
+    op, score = response_op(result, number), _score(result, number)
+    differs = op == "changed"
+    if not actual:
+        missing: Line = [("no response", "error")]
+        return Row(op, text_line(expected), missing, score, differs=differs, prose=True)
+    parts = words(expected, actual)
+    if not much_in_common(parts):
+        return Row(op, text_line(expected), text_line(actual), score, differs=differs, prose=True)
+    left, right = ([one for one in parts if one[0] != other] for other in ("added", "removed"))
+    return Row(op, _marked(left), _marked(right), score, differs=differs, prose=True)
+
+
+def _marked(parts: Sequence[tuple[WordOp, str]]) -> Line:
+    return [(text, _WORD_ROLES[op]) for op, text in parts]
+
+
+def text_line(text: str) -> Line:
+    """A text of several lines, its middle left out where it is very long."""
+    if len(text) <= _MAX_TEXT:
+        return [(text, "")]
+    half = _MAX_TEXT // 2
+    left_out = f"… {counted(len(text) - 2 * half, 'more character')}, in the JSON report …"
+    return [(text[:half], ""), (f"\n{left_out}\n", "muted"), (text[-half:], "")]
+
+
+def _score(result: CaseResult | RepeatResult, number: int) -> str:
+    """`0.93 ≥ 0.80`; "" where the response has no score."""
+    for metric in result.metrics:
+        if metric.name == "response_match_score" and len(metric.per_invocation) == len(result.turns):
+            score = metric.per_invocation[number].score
+            return "" if score is None else show_scores(score, metric.threshold)
+    return ""
+
+
+def state_rows(state: Sequence[StateDiff]) -> tuple[Row, ...]:
+    """Where the final session state is not as expected."""
+    rows = []
+    for diff in state:
+        sides = change_lines(diff.expected, diff.actual, _MAX_VALUE)
+        before, after = ([(visible(diff.path), "key"), ("  ", ""), *line] for line in sides)
+        rows.append(Row("changed", before, after, differs=True, indented=True))
+    return tuple(rows)

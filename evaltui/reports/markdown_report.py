@@ -1,0 +1,140 @@
+"""The report for step summaries and comments of GitHub, GitLab and their like, as Markdown.
+
+Texts of others are code there: no text can make a mention, a link, a cell or a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from evaltui.core.compare.comparison_lines import comparison_lines
+from evaltui.core.compare.explain import summary
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.reports.console import counts
+from evaltui.reports.details import MAX_WIDTH, case_details
+from evaltui.reports.model import RunReport, verdict
+from evaltui.text.figures import counted, show_duration
+from evaltui.text.lines import Line, draw
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import cut, visible
+
+MARKER = "<!-- evaltui-report -->"
+"""The first line, by which a job finds the comment that it wrote before."""
+# GitHub: 65,536 characters of a comment, 1 MiB of a step summary. A job may write something above.
+MOST_BYTES = 64_000
+_MOST_WHY = 200
+# For the sentence about what is left out.
+_RESERVE = 400
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9 ,;()=?%'\u0080-\U0010ffff]")
+
+
+def markdown_report(report: RunReport) -> str:
+    """The verdict, a table of the cases that did not pass, what changed since the baseline, and the details
+    of these cases, folded. At most 64,000 bytes; the end says what is left out."""
+    cases = [(name, case) for name, case in _named(report) if verdict(case) is not Status.PASSED]
+    page = _Page()
+    page.add(_head(report, len(cases)))
+    rows = [_row(name, case) for name, case in cases]
+    shown = page.add_rows(rows)
+    if report.comparison is not None:
+        page.add_block("Comparison", list(comparison_lines(report.comparison, MAX_WIDTH)), is_open=True)
+    detailed = 0
+    for name, case in cases:
+        if page.is_full:
+            break
+        detailed += page.add_block(f"{_mark(case)} {_code(name)}", case_details(case, MAX_WIDTH))
+    return page.text + _left_out(len(cases), shown, detailed)
+
+
+class _Page:
+    """Grows by whole pieces as long as there is room."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the details of no case have room any more."""
+        return self._size > MOST_BYTES - 2 * _RESERVE
+
+    def add(self, piece: str) -> bool:
+        """Whether there was room for it."""
+        size = len(piece.encode())
+        if self._size + size > MOST_BYTES - _RESERVE:
+            return False
+        self.text += piece
+        self._size += size
+        return True
+
+    def add_rows(self, rows: Sequence[str]) -> int:
+        """How many of them the table has; half of the page stays free for details."""
+        table, size = "| | case | why | time |\n|---|---|---|---:|\n", 0
+        count = 0
+        for row in rows:
+            size += len(row.encode())
+            if size > MOST_BYTES // 2:
+                break
+            table += row
+            count += 1
+        if count:
+            self.add(f"{table}\n")
+        return count
+
+    def add_block(self, title: str, lines: Sequence[Line], *, is_open: bool = False) -> bool:
+        """Lines that are folded under a title, as they would stand in a terminal."""
+        text = "\n".join(escape(draw(line, color=False), quote=False) for line in lines)
+        opened = " open" if is_open else ""
+        return self.add(
+            f"<details{opened}><summary>{title}</summary>\n\n<pre>\n{text}\n</pre>\n\n</details>\n\n"
+        )
+
+
+def _named(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
+    for info, cases in report.by_set():
+        yield from ((f"{report.name_of(info)}:{case.eval_id}", case) for case in cases)
+
+
+def _head(report: RunReport, not_passed: int) -> str:
+    cases = report.result.cases
+    mark = glyph(report.result.status)[0]
+    if not cases:
+        verdicts = "no case run"
+    elif not_passed:
+        verdicts = f"{not_passed} of {counted(len(cases), 'case')} did not pass"
+    else:
+        verdicts, mark = f"{counted(len(cases), 'case')} passed", "✓"
+    line = draw(counts([case.status for case in cases]), color=False)
+    took = f"in {show_duration(report.seconds)}" if report.seconds is not None else ""
+    calls = str(report.calls) if report.uses_recordings else ""
+    facts = " · ".join(filter(None, (" ".join(filter(None, (line, took))), calls)))
+    notes = "".join(f"> {_code(note)}\n\n" for note in report.notes)
+    return f"{MARKER}\n## {mark} {verdicts} · {_code(report.agent)}\n\n{facts}\n\n{notes}"
+
+
+def _row(name: str, case: CaseResult) -> str:
+    took = show_duration(sum(repeat.seconds for repeat in case.repeats) if case.repeats else None)
+    return f"| {_mark(case)} | {_code(name)} | {_code(cut(summary(case), _MOST_WHY))} | {took} |\n"
+
+
+def _mark(case: CaseResult) -> str:
+    several = f" {case.passed_repeats}/{len(case.repeats)}" if len(case.repeats) > 1 else ""
+    return f"{glyph(case.status)[0]}{several}"
+
+
+def _code(text: str) -> str:
+    """A text that stays what it is: in code, where no mention and no emoji counts, and without a character
+    that Markdown, a table or HTML would read."""
+    safe = _NOT_PLAIN.sub(lambda match: f"&#{ord(match.group())};", visible(text))
+    return f"<code>{safe}</code>" if safe else ""
+
+
+def _left_out(cases: int, rows: int, detailed: int) -> str:
+    parts = []
+    if rows < cases:
+        parts.append(f"{counted(cases - rows, 'more case')} did not pass")
+    if detailed < cases:
+        parts.append(f"details of {counted(cases - detailed, 'case')} left out")
+    return f"… {', '.join(parts)}: the page is full. The HTML and JSON reports have all.\n" if parts else ""

@@ -1,0 +1,92 @@
+"""A stored run as a report has it: as far as its log, or the result file of google-adk, says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
+from evaltui.core.model.json_values import member
+from evaltui.core.model.modes import DEFAULT_MODE
+from evaltui.core.model.outcome import CaseResult, RunResult, worst_status
+from evaltui.core.secrets import Secrets
+from evaltui.core.trace.model_calls import CallCounts
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.folders import file_of
+from evaltui.reports.model import EventsOfCase, RunReport
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.log import RunHeader
+from evaltui.runs.log_reader import read_agent, read_header
+from evaltui.runs.sets import SetInfo
+from evaltui.text.figures import counted
+
+
+def stored_report(path: Path, secrets: Secrets) -> RunReport:
+    """Raises OSError, and ValueError for what is no run log, nor a result file, or is damaged."""
+    run = open_run(path)
+    # Logs of earlier versions may hold secrets.
+    cases = tuple(secrets.masked(run.case(case)) for case in run.summary.cases)
+    result = RunResult(cases, run.status or worst_status(case.status for case in cases))
+
+    def events(case: CaseId) -> Mapping[int, Sequence[Event]]:
+        return secrets.masked(run.events(case))
+
+    if path.name.endswith(ADK_SUFFIX):
+        return RunReport(result, "google-adk", run.started, run.seconds, tuple(_sets(None, cases)), str(path))
+    header, agent = read_header(path), read_agent(path)
+    address = AgentAddress(
+        Path(member(header.data, "agent_dir", str, "")),
+        name=header.data.get("agent_name"),
+        module=header.data.get("module", ""),
+        url=header.data.get("url", ""),
+    )
+    return RunReport(
+        result=result,
+        agent=str(agent.get("name") or address.folder.name or run.id),
+        started=run.started,
+        seconds=run.seconds,
+        sets=tuple(_sets(header, cases)),
+        log=str(path),
+        notes=tuple(_notes(run)),
+        record=header.data.get("record", DEFAULT_MODE),
+        calls=_calls(cases, events),
+        python=", ".join(str(agent[name]) for name in ("python", "version") if agent.get(name)),
+        model=str(agent.get("model") or ""),
+        address=address.as_arguments if header.data.get("agent_dir") else "",
+        events=events,
+    )
+
+
+def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[SetInfo]:
+    """Those that the header names, and those of which there are cases besides."""
+    logged = header.sets if header else ()
+    agent_dir = Path(str(header.data.get("agent_dir", ""))) if header else Path()
+    for one in logged:
+        config = one.config or {"criteria": {}}
+        path = file_of(agent_dir, one.path)
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        yield SetInfo(one.eval_set_id, shown, None, config, case_path=one.path, knows_file=False)
+    known = {one.path for one in logged}
+    for case_path, label in dict.fromkeys((case.id.path, case.eval_set_id) for case in cases):
+        if case_path not in known:
+            effective: dict[str, object] = {"criteria": {}}
+            yield SetInfo(label, Path(case_path), None, effective, case_path=case_path, knows_file=False)
+
+
+def _notes(run: KeptRun) -> Iterator[str]:
+    if run.summary.unfinished:
+        done, left = len(run.summary.cases), len(run.summary.unfinished)
+        yield f"interrupted: {done} of {counted(done + left, 'case')} finished"
+
+
+def _calls(cases: Sequence[CaseResult], events: EventsOfCase) -> CallCounts:
+    counts = CallCounts()
+    for case in cases:
+        for happened in events(case.id).values():
+            for event in happened:
+                counts.on_event(event)
+        for repeat in case.repeats:
+            counts.on_result(repeat)
+    return counts

@@ -1,0 +1,196 @@
+"""`evaltui report`: reports of stored runs say what those of the run itself said."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import call
+from fake_runs import run_without_processes
+
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.runs.store import RunStore
+
+# What a log does not hold, or has in another form.
+NOT_LOGGED = {"preflight", "log", "notes", "seconds", "sets"}
+
+
+def act(case: EvalCase, repeat: int) -> list[Invocation]:
+    """The case `wrong` answers otherwise, `raises` raises, `flaky` fails every second time."""
+    if case.eval_id == "raises":
+        raise RuntimeError("no boiler <b>")
+    text = "wrong" if case.eval_id == "wrong" or (case.eval_id == "flaky" and repeat % 2) else "right"
+    said = {"final_response": {"role": "model", "parts": [{"text": text}]}}
+    turns = (turn.model_dump(include={"user_content"}) for turn in case.conversation or [])
+    return [Invocation.model_validate({**turn, **said}) for turn in turns]
+
+
+@pytest.fixture
+def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
+    run_without_processes(monkeypatch, act)
+    folder: Path = write_agent("root_agent = lambda message: message")
+    (folder / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
+    turn = {
+        "user_content": {"role": "user", "parts": [{"text": "Is it warm?"}]},
+        "final_response": {"role": "model", "parts": [{"text": "right"}]},
+    }
+    for name, ids in {"day": ["right", "wrong"], "night": ["raises", "flaky"]}.items():
+        cases = [{"eval_id": one, "conversation": [turn]} for one in ids]
+        data = {"eval_set_id": name, "eval_cases": cases}
+        (folder / f"{name}.evalset.json").write_text(json.dumps(data))
+    return folder
+
+
+def written(agent: Path, *words: object, command: str = "report") -> dict[str, Any]:
+    """The JSON report."""
+    path = agent / "out.json"
+    call(command, agent, *words, "--report", f"json={path}")
+    report: dict[str, Any] = json.loads(path.read_text())
+    return report
+
+
+def known(report: dict[str, Any]) -> dict[str, Any]:
+    """What a log has to say, too: details of a metric that nobody knows are not in it."""
+    for case in report["cases"]:
+        for repeat in case["repeats"]:
+            # The runs here are made up, and their events say less than their turns.
+            assert len(repeat.pop("actual")) == (case["eval_id"] != "raises")
+        for metric in [*case["metrics"], *(one for repeat in case["repeats"] for one in repeat["metrics"])]:
+            metric["details"] = {key: one for key, one in metric["details"].items() if one is not None}
+    return {name: value for name, value in report.items() if name not in NOT_LOGGED}
+
+
+def test_the_report_of_a_stored_run_is_that_of_the_run(agent):
+    at_once = written(agent, "--runs", 2, command="run")
+    later = written(agent)
+    assert known(later) == known(at_once)
+    assert later["totals"]["flaky"] == 1
+    assert [one["config"]["effective"] for one in later["sets"]] == [
+        one["config"]["effective"] for one in at_once["sets"]
+    ]
+
+
+def test_every_kind_of_report_at_once(agent, capsys):
+    call("run", agent, "--report", "json=-")
+    capsys.readouterr()
+    kinds = {
+        "json": "{",
+        "junit": "<?xml",
+        "csv": "eval_set_id,",
+        "markdown": "<!--",
+        "html": "<!doctype html>",
+    }
+    targets = [word for kind in kinds for word in ("--report", f"{kind}={agent / kind}")]
+    assert call("report", agent, "last", *targets) == 0
+    for kind, start in kinds.items():
+        assert (agent / kind).read_text().startswith(start)
+    assert capsys.readouterr() == ("", "")
+    # A run that is stored has its traces.
+    page = (agent / "html").read_text()
+    assert '<details class="trace">' in page
+    assert "no boiler &lt;b&gt;" in page
+    assert f"evaltui run {agent} day:wrong" in page
+
+
+def test_without_a_kind_it_is_the_console_and_says_what_there_is(agent, capsys):
+    call("run", agent, "day")
+    at_once = capsys.readouterr().out
+    assert call("report", agent) == 0
+    out, err = capsys.readouterr()
+    assert "✗ wrong" in out
+    assert "config  as in the run log: response_match_score 1.0" in out
+    assert out.splitlines()[-1].partition(" in ")[0] == at_once.splitlines()[-1].partition(" in ")[0]
+    assert "--report html=report.html" in err
+
+
+def test_several_runs_are_one_in_which_the_later_result_counts(agent, capsys, monkeypatch):
+    call("run", agent, "day")
+    run_without_processes(monkeypatch)
+    call("run", agent, "day:wrong")
+    call("run", agent, "night")
+    logs = RunStore(agent).logs()
+    report = written(agent, *logs)
+    assert report["totals"]["passed"] == report["totals"]["cases"] == 4
+    assert report["notes"] == [f"runs put together: {', '.join(log.stem for log in logs)}"]
+    assert report["log"] is None
+
+
+def test_a_baseline_is_compared_with(agent, monkeypatch, capsys):
+    call("run", agent, "day")
+    run_without_processes(monkeypatch)
+    call("run", agent, "day")
+    first, _ = RunStore(agent).logs()
+    report = written(agent, "--baseline", first.stem)
+    assert [(one["eval_id"], one["change"]) for one in report["comparison"]["cases"]] == [
+        ("right", "unchanged"),
+        ("wrong", "fixed"),
+    ]
+
+
+def test_an_interrupted_run_says_so_and_has_no_time(agent, capsys):
+    call("run", agent, "day")
+    (log,) = RunStore(agent).logs()
+    lines = log.read_text().splitlines(keepends=True)
+    end = next(number for number, line in enumerate(lines) if '"kind":"case_result"' in line)
+    cut = agent / "cut.jsonl"
+    cut.write_text("".join(lines[: end + 1]))
+    report = written(agent, cut)
+    assert report["notes"] == ["interrupted: 1 of 2 cases finished"]
+    assert report["seconds"] is None
+    page = agent / "out.html"
+    assert (
+        call("report", agent, cut, "--report", f"html={page}", "--report", f"junit={agent / 'out.xml'}") == 0
+    )
+    assert "interrupted: 1 of 2 cases finished" in page.read_text()
+    assert "<testsuites name=" in (agent / "out.xml").read_text()
+
+
+def test_a_result_file_of_adk_is_reported_without_a_trace(agent, capsys):
+    call("run", agent, "day")
+    (result,) = (agent / ".adk" / "eval_history").glob("*.json")
+    page = agent / "out.html"
+    assert call("report", agent, result, "--report", f"html={page}") == 0
+    assert "No trace stored" in page.read_text()
+    assert "wrong" in page.read_text()
+
+
+def test_what_cannot_be_reported_is_refused(agent, capsys):
+    for words, problem in {
+        (agent,): "no runs of",
+        (agent, "nosuch"): "has no run 'nosuch'",
+        (
+            agent,
+            "--report",
+            "htm=x",
+        ): "'htm' is not one of console, json, junit, csv, markdown, html. Did you mean html?",
+        (agent / "test_config.json",): "has no run",
+    }.items():
+        assert call("report", *words) == 2
+        assert problem in capsys.readouterr().err
+    call("run", agent, "day")
+    (log,) = RunStore(agent).logs()
+    text = log.read_text()
+    log.write_text(re.sub(r'"repeat_result","path":"day', '"repeat_gone","path":"day', text))
+    assert call("report", agent) == 2
+    assert "is damaged" in capsys.readouterr().err
+
+
+def test_without_jinja_it_says_the_one_command_before_anything_runs(agent, capsys, monkeypatch):
+    monkeypatch.setattr("evaltui.commands.output.find_spec", lambda name: None)
+    for command in ("run", "report"):
+        assert call(command, agent, "--report", "html=x.html") == 2
+        error = capsys.readouterr().err
+        assert "--report html: Jinja2 is not installed. Run " in error
+        assert "install" in error
+        assert "'evaltui[report]'" in error
+    assert RunStore(agent).logs() == []
+
+
+def test_a_report_that_cannot_be_written_is_no_success(agent, capsys):
+    call("run", agent, "day")
+    (agent / "folder").mkdir()
+    assert call("report", agent, "--report", f"html={agent / 'folder'}") == 3
+    assert "evaltui report: --report html:" in capsys.readouterr().err
