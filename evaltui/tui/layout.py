@@ -66,8 +66,10 @@ _ALL = tuple(kind.id for kind in PANES)
 _UPPER = ("case", "result")
 _DOCK = ("chat", "trace", "console")
 # As long as there is no case.
-_OF_CASES = ("case", "result", "trace")
-_AT_START = (START, "chat", "console")
+_OF_CASES = ("case", "result")
+_AT_START = (START, "chat", "trace", "console")
+# Cells from which on the chat and its trace are side by side.
+_CHAT_BESIDE_TRACE = 100
 LEFT_TO_RIGHT = ("cases", RUNS, START, "case", "chat", "result", "trace", "console")
 
 # Rows of header, status line and footer; rows of tabs on a narrow screen.
@@ -125,6 +127,8 @@ class Layout:
     what is left."""
     bars: int = _BARS
     """Rows around the panes."""
+    trace_of_chat: bool = False
+    """Whether the trace is that of the chat: the two are side by side where there is room."""
     at_start: bool = False
     """Whether there is no case, and the start pane stands for those about cases."""
 
@@ -180,7 +184,7 @@ class Layout:
 
     def dividers(self, size: Size) -> Iterator[tuple[str, Region]]:
         """What can be dragged to another size, and the cells between it and what is beside or above it."""
-        for place in self.places(size):
+        for place in self._places(size):
             x, y, width, height = place.region
             if place.panes[0] == "cases" and width < size.width:
                 yield CASES_WIDTH, Region(width - 1, 0, 2, size.height - self.bars)
@@ -191,7 +195,7 @@ class Layout:
 
     def drag(self, divider: str, size: Size, to: Offset) -> None:
         """Moves a divider to a column or row, as far as there is room."""
-        for place in self.places(size):
+        for place in self._places(size):
             if divider == CASES_WIDTH and place.panes[0] == "cases":
                 self.given[divider] = self._fitting_width(size.width, to.x)
             elif divider == CASE_WIDTH and place.panes == ("case",):
@@ -204,6 +208,18 @@ class Layout:
 
         The pane with the focus is always shown.
         """
+        return tuple(part for place in self._places(size) for part in self._parts(place))
+
+    def _parts(self, place: Place) -> list[Place]:
+        """The place; that of the chat and its trace as one for each of them, where there is room."""
+        wide = place.region.width >= _CHAT_BESIDE_TRACE
+        if not (self.trace_of_chat and wide and place.shown in ("chat", "trace")):
+            return [place]
+        chat, trace = place.region.split_vertical((place.region.width + 1) // 2)
+        others = tuple(pane for pane in place.panes if pane != "trace")
+        return [Place(others, "chat", chat), Place(("trace",), "trace", trace)]
+
+    def _places(self, size: Size) -> tuple[Place, ...]:
         width, height = size.width, size.height - self.bars
         if width < MEDIUM or self.maximised:
             all_panes = ("cases", *_AT_START) if self.at_start else _ALL

@@ -98,6 +98,8 @@ class Navigation:
         """The cases that are marked, and those that are to be pasted."""
         self.trace_search = ""
         """Only what has this in it is shown of traces; "" for all."""
+        self.trace_of_chat = False
+        """Whether the trace is that of the chat, not of the selected case."""
         self.order = CaseOrder.FILE
         """What the cases of a set are ordered by."""
         self.shows_equal_calls = False
@@ -119,6 +121,8 @@ class Navigation:
 
     def select(self, selection: Selection) -> None:
         if selection != self.selection:
+            if selection.case != self.selection.case:
+                self.trace_of_chat = False
             self.selection = selection
             self._changed()
 
@@ -260,6 +264,12 @@ class Navigation:
         """Shows calls that are as expected one by one in results, or many as one line."""
         self.shows_equal_calls = not self.shows_equal_calls
         self._changed()
+
+    def trace_chat(self, on: bool) -> None:
+        """Shows the trace of the chat, or that of the selected case."""
+        if on != self.trace_of_chat:
+            self.trace_of_chat = on
+            self._changed()
 
     def search_trace(self, text: str) -> None:
         """Shows only what of traces has this in it; "" shows all."""

@@ -47,6 +47,8 @@ class Trace:
     """Whether the case is still running."""
     problem: str = ""
     """Why there are no events, as a sentence."""
+    chat: int = 0
+    """Of the chat: another number where it begins anew; 0 for the trace of a case."""
 
 
 class _Stretch(NamedTuple):

@@ -115,7 +115,10 @@ RULES = {
     "s": ("runs the set; of few choices, its letter", {"run_set", "save_and_leave", "create_starter"}),
     "a": ("accepts", {"accept", "accept_cases", "accept_in_case"}),
     "r": ("runs", {"run", "resume_run"}),
-    "t": ("goes to the trace and back", {"go_to_trace", "show_event", "back_to_result"}),
+    "t": (
+        "goes to the trace and back",
+        {"go_to_trace", "show_event", "back_to_result", "trace_chat"},
+    ),
     "n": ("goes to the next difference", {"next_difference", "next_clash", "go_to_failing"}),
     "N": ("goes to the previous difference", {"previous_difference", "previous_clash"}),
     "m": ("opens and closes the criteria", {"criteria", "close_criteria"}),

@@ -18,7 +18,7 @@ from evaltui.tui.exchange import copy
 from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, Layout
 from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
-from evaltui.tui.screens.main_dialogs import MainDialogs
+from evaltui.tui.screens.main_links import MainLinks
 from evaltui.tui.screens.main_panes import Panes
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FieldLine, FilterLine, MessageField
@@ -39,7 +39,7 @@ _AROUND_CASES = 4
 _STEP = 2
 
 
-class MainScreen(MainDialogs, inherit_bindings=False):
+class MainScreen(MainLinks, inherit_bindings=False):
     """Shows panes in places. Its actions work everywhere, or lead from one pane to another."""
 
     BINDINGS = bindings(Scope.MAIN)
@@ -59,7 +59,6 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             self._tour = TourLine(workbench, id="tour")
             self._layout.bars += 1
         self._will_complete = False
-        self._came_from: str | None = None
 
     def compose(self) -> ComposeResult:
         # Arranged before it is styled, nothing is styled twice.
@@ -95,6 +94,7 @@ class MainScreen(MainDialogs, inherit_bindings=False):
             self._will_complete = True
             once(self, _SEEN, self.complete)
         before = self._layout.at_start
+        self._layout.trace_of_chat = self.workbench.navigation.trace_of_chat
         self._layout.start(is_first_minute(self.workbench.sets))
         rows = sum(len(eval_set.cases) + 2 for eval_set in self.workbench.sets.listed) + _AROUND_CASES
         if self._layout.at_start != before or rows != self._layout.cases_rows:
@@ -230,66 +230,6 @@ class MainScreen(MainDialogs, inherit_bindings=False):
         places = self._panes.places
         panes = [place.shown for place in places] if len(places) > 1 else list(places[0].panes)
         self.go_to(panes[(panes.index(self._layout.focus) + step) % len(panes)])
-
-    def action_next_difference(self) -> None:
-        self._go_to_difference(1)
-
-    def action_previous_difference(self) -> None:
-        self._go_to_difference(-1)
-
-    def _go_to_difference(self, step: int) -> None:
-        from evaltui.tui.panes.result import ResultView
-        from evaltui.tui.panes.trace.view import TraceView
-
-        if self._layout.focus == "trace":
-            self.query_one(TraceView).step_difference(step)
-        else:
-            self.go_to("result")
-            self.query_one(ResultView).step_difference(step)
-            if any(place.shown == "trace" for place in self._panes.places):
-                self._show_event()
-        self.draw_soon()
-
-    def action_back_to_result(self) -> None:
-        self.go_to("result")
-
-    def action_go_to_trace(self) -> None:
-        self.go_to("trace")
-
-    def action_show_event(self) -> None:
-        """What happened where the result differs."""
-        self._leap("trace")
-        self._show_event()
-
-    def _show_event(self) -> None:
-        from evaltui.tui.panes.trace.view import TraceView
-
-        at = self.workbench.navigation.difference
-        if at is not None and at.turn is not None:
-            call = self.workbench.navigation.made_call(at)
-            trace = self.query_one(TraceView)
-            self.call_after_refresh(trace.show, at.turn, call)
-
-    def action_show_expected(self) -> None:
-        """What is expected where the result differs."""
-        from evaltui.tui.panes.case.view import CaseView
-        from evaltui.tui.panes.result import ResultView
-
-        self.query_one(ResultView).select_a_difference()
-        self._leap("case")
-        if (at := self.workbench.navigation.difference) is not None:
-            self.call_after_refresh(self.query_one(CaseView).show_expected, at)
-
-    def _leap(self, pane: str) -> None:
-        self._came_from = self._layout.focus
-        self.go_to(pane)
-
-    def action_back(self) -> None:
-        if self._came_from is None:
-            self.workbench.say("No previous location")
-        else:
-            back, self._came_from = self._came_from, None
-            self.go_to(back)
 
     def action_zoom(self) -> None:
         self._layout.maximised = not self._layout.maximised

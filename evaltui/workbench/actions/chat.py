@@ -77,6 +77,15 @@ CHAT: tuple[Action, ...] = (
         footer="response",
     ),
     _here(
+        "trace_chat",
+        "Show in trace",
+        "Go to the trace of the chat: agents, model calls with their requests, tools",
+        "t",
+        refusal=_refuses_to_rewind,
+        rank=0,
+        footer="trace",
+    ),
+    _here(
         "edit_message",
         "Edit and resend",
         "Rewind to this message, edit it and send it again",

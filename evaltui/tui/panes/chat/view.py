@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from functools import partial
 
 from textual import events
+from textual.message import Message
 from textual.widget import Widget
 
 from evaltui.core.model.events import Event
@@ -31,6 +32,7 @@ from evaltui.tui.widgets.block_lines import BlockLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 from evaltui.workbench.chat.rows import ChatRows, Row
+from evaltui.workbench.chat.trace import ChatPlace, row_of
 from evaltui.workbench.editors import place_of_agent, place_of_tool
 from evaltui.workbench.workbench import Workbench
 
@@ -43,6 +45,9 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     """A row may have many lines, and there may be ten thousand rows: only what is seen is written."""
 
     BINDINGS = bindings(Scope.CHAT)
+
+    class Moved(Message):
+        """The user has gone to another row."""
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
@@ -266,6 +271,22 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
     def move_to(self, number: int) -> None:
         super().move_to(number)
         self._inspector.follow()
+        if self.has_focus:
+            self.post_message(self.Moved())
+
+    def chat_place(self) -> ChatPlace | None:
+        """What of the conversation is current."""
+        row = self._current
+        return None if row is None else ChatPlace(row.turn, row.events)
+
+    def show_place(self, place: ChatPlace) -> None:
+        """Goes to the row of something that happened, wherever it was found."""
+        self.follow()
+        transcript = self._chat.transcript
+        if transcript is None or place.turn >= len(transcript.turns):
+            return
+        if (at := row_of(self._rows.rows, transcript.turns[place.turn], place)) is not None:
+            self.move_to(at)
 
     def on_focus(self) -> None:
         super().on_focus()

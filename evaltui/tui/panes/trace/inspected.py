@@ -9,7 +9,7 @@ from functools import partial
 from evaltui.core.model.outcome import TurnResult
 from evaltui.core.trace.graph import graph_of
 from evaltui.core.trace.spans import Span, request_of
-from evaltui.files.agent_source import SourcePlace
+from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.tui.inspector import InspectorTab
 from evaltui.tui.pages.span import (
     write_events,
@@ -22,11 +22,24 @@ from evaltui.tui.pages.span import (
 )
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.actions import BY_ID, keys_of
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.editors import place_of_agent, place_of_tool
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.workbench import Workbench
 
 FIRST_TAB = {"agent": "Graph", "model": "Request", "tool": "Response"}
 """By kind of span the tab that says most."""
+
+
+def source_of(span: Span, agent: AgentState) -> SourcePlace | None:
+    """Of the tool, the instruction of the agent whose model was asked, or where an error was raised."""
+    if (failed := span.event("error")) is not None and failed.data.get("traceback"):
+        return frame_place(agent.dir, str(failed.data["traceback"]))
+    call = span.event("tool_call")
+    for part in (call.content or {}).get("parts") or [] if call else []:
+        if (tool := place_of_tool(agent, str((part.get("function_call") or {}).get("name")))) is not None:
+            return tool
+    return place_of_agent(agent, span.agent)
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,7 @@ class InspectedSpan:
     """What its turn came to; None while that is not known."""
     source: Callable[[], SourcePlace | None]
     """Reads the agent's files."""
+    is_of_chat: bool = False
 
     def tabs(self) -> list[InspectorTab]:
         tabs = {
@@ -50,6 +64,9 @@ class InspectedSpan:
             "Graph": lambda page: write_graph(page, graph_of(self.spans, self.span.turn)),
             "Source": self._source,
         }
+        if self.is_of_chat:
+            # Nothing is expected of a chat.
+            del tabs["Expected"]
         return [InspectorTab(name, partial(self._write, write)) for name, write in tabs.items()]
 
     def _write(self, write: Callable[[Page], None], page: Page) -> None:

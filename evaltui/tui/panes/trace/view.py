@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from textual.message import Message
 from textual.widget import Widget
 
 from evaltui.core.compare.turn_verdicts import turn_status
@@ -12,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.span_lines import Scale
 from evaltui.core.trace.spans import Span
 from evaltui.core.trace.time_spent import time_spent
-from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.files.agent_source import SourcePlace
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
@@ -32,11 +33,11 @@ from evaltui.tui.pages.trace import (
 )
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Beside, Copied, Pane
-from evaltui.tui.panes.trace.inspected import FIRST_TAB, InspectedSpan
+from evaltui.tui.panes.trace.inspected import FIRST_TAB, InspectedSpan, source_of
 from evaltui.tui.panes.trace.parts import Summary
 from evaltui.tui.widgets.lines import DrawnLine, GrowingLines
 from evaltui.workbench.actions import Scope
-from evaltui.workbench.editors import place_of_agent, place_of_tool
+from evaltui.workbench.chat.trace import ChatPlace, ChatTrace
 from evaltui.workbench.state import CaseOutcome, Selection
 from evaltui.workbench.traces import GAP, Outline, Trace
 from evaltui.workbench.workbench import Workbench
@@ -55,9 +56,13 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     BINDINGS = bindings(Scope.TRACE)
 
+    class Moved(Message):
+        """The user has gone to another span of the chat."""
+
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(workbench, id=id)
         self._outline = Outline()
+        self._of_chat = ChatTrace()
         self._remark = "Loading eval sets…"
         self._case: CaseId | None = None
         self._trace: Trace | None = None
@@ -101,9 +106,16 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     # Following the workbench
 
-    def follow(self) -> None:
+    def _followed(self) -> tuple[CaseId | None, Trace | None]:
+        """What the trace is of: the selected case, or the chat, and what of it is known by now."""
+        if self._workbench.navigation.trace_of_chat:
+            chat = self._workbench.chat
+            return None, self._of_chat.follow(chat.transcript, live=chat.answering)
         case = self._workbench.navigation.selection.case
-        trace = self._workbench.outcomes.trace(case) if case else None
+        return case, self._workbench.outcomes.trace(case) if case else None
+
+    def follow(self) -> None:
+        case, trace = self._followed()
         if (
             trace is None
             and case is not None
@@ -152,14 +164,15 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def _is_another(self, case: CaseId | None, trace: Trace | None) -> bool:
         if trace is None or self._trace is None or case != self._case:
             return True
-        same = (trace.run, trace.repeat) == (self._trace.run, self._trace.repeat)
+        before = self._trace
+        same = (trace.run, trace.repeat, trace.chat) == (before.run, before.repeat, before.chat)
         # A case that is tried again after a crash begins anew.
         return not same or len(trace.events) < self._outline.tree.events
 
     def _remark_now(self, case: CaseId | None, trace: Trace | None) -> str:
-        if case is None:
-            return "No case selected"
         if trace is None:
+            if case is None:
+                return "No case selected"
             status = self._workbench.outcomes.status(case)
             return f"Not run   {key_of('run')}  Run case" if status == NOT_RUN else "Loading run log…"
         if trace.events and not self._outline.rows:
@@ -168,7 +181,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             return f"… and {counted(trace.left_out, 'more event')}, in the run log only"
         if trace.live:
             return "…"
-        return trace.problem or ("" if trace.events else "No events")
+        nothing = "No messages yet" if trace.chat else "No events"
+        return trace.problem or ("" if trace.events else nothing)
 
     def _go_to_selection(self) -> None:
         """To the turn that was selected in the list of cases."""
@@ -176,7 +190,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         if selection == self._shown or not self._outline.rows:
             return
         self._shown = selection
-        if selection.turn is None:
+        if selection.turn is None or self._workbench.navigation.trace_of_chat:
             return
         turns = self._outline.tree.turns
         if turn := next((turn for turn in turns if turn.turn == selection.turn), None):
@@ -286,16 +300,8 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
 
     def source(self) -> SourcePlace | None:
         """Of the tool, the instruction of the agent whose model was asked, or where an error was raised."""
-        span, agent = self._current(), self._workbench.agent
-        if span is None:
-            return None
-        if (failed := span.event("error")) is not None and failed.data.get("traceback"):
-            return frame_place(agent.dir, str(failed.data["traceback"]))
-        call = span.event("tool_call")
-        for part in (call.content or {}).get("parts") or [] if call else []:
-            if (tool := place_of_tool(agent, str((part.get("function_call") or {}).get("name")))) is not None:
-                return tool
-        return place_of_agent(agent, span.agent)
+        span = self._current()
+        return None if span is None else source_of(span, self._workbench.agent)
 
     def copied(self) -> Copied | None:
         span = self._current()
@@ -314,6 +320,22 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             number += 1 if number >= self.cursor else -1
         super().move_to(number)
         self._inspector.follow()
+        if self.has_focus and self._trace is not None and self._trace.chat:
+            self.post_message(self.Moved())
+
+    def chat_place(self) -> ChatPlace | None:
+        """What of the chat the current span is; None in the trace of a case."""
+        span = self._current()
+        if span is None or self._trace is None or not self._trace.chat:
+            return None
+        return self._of_chat.place_of(self._outline.tree.spans, span)
+
+    def show_place(self, place: ChatPlace) -> None:
+        """Goes to the span of something that happened in the chat."""
+        self.follow()
+        if (span := self._of_chat.span_of(self._outline.tree.spans, place)) is not None:
+            self._looks_for_error = False
+            self._move_to_span(span)
 
     def on_focus(self) -> None:
         super().on_focus()
@@ -367,8 +389,10 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         scored = self._scored()
         turns = scored.shown.turns if scored else ()
         turn = turns[span.turn] if span.turn is not None and span.turn < len(turns) else None
-        shown = InspectedSpan(self._workbench, self._outline.tree.spans, span, turn, self.source)
-        what = self._case, trace.run, trace.repeat, span.number
+        shown = InspectedSpan(
+            self._workbench, self._outline.tree.spans, span, turn, self.source, bool(trace.chat)
+        )
+        what = self._case, trace.run, trace.repeat, trace.chat, span.number
         state = len(span.events), span.end, self._workbench.outcomes.version
         first = "Expected" if self._op(span) in _DIFFERS else FIRST_TAB.get(span.kind, "Event")
         return Inspected(what, state, shown.tabs(), first)
