@@ -27,7 +27,7 @@ _LENGTH = 4
 def read_spans_message(data: bytes) -> Recorded:
     """An `ExportTraceServiceRequest`. Raises UnreadableTraceError for what is none."""
     found = Recorded()
-    for group in _parsed(data, "trace", "ExportTraceServiceRequest").resource_spans:
+    for group in parsed_message(data, "trace", "ExportTraceServiceRequest").resource_spans:
         resource = _attributes(group.resource.attributes)
         for scoped in group.scope_spans:
             found.spans += [_span(one, resource, scoped.scope.name) for one in scoped.spans]
@@ -36,7 +36,7 @@ def read_spans_message(data: bytes) -> Recorded:
 
 def read_logs_message(data: bytes) -> Recorded:
     """An `ExportLogsServiceRequest`. Raises UnreadableTraceError for what is none."""
-    groups = _parsed(data, "logs", "ExportLogsServiceRequest").resource_logs
+    groups = parsed_message(data, "logs", "ExportLogsServiceRequest").resource_logs
     logs = [_log(one) for group in groups for scoped in group.scope_logs for one in scoped.log_records]
     return Recorded(logs=logs)
 
@@ -80,16 +80,25 @@ def _behind_lengths(data: bytes) -> list[bytes] | None:
     return messages if at == len(data) and messages else None
 
 
-def _parsed(data: bytes, signal: str, message: str) -> Any:
+def new_message(signal: str, name: str) -> Any:
+    """An empty message of a service of OTLP, `trace` or `logs`.
+
+    Raises UnreadableTraceError without the extra.
+    """
     try:
         from importlib import import_module
-
-        from google.protobuf.message import DecodeError
 
         module = import_module(f"opentelemetry.proto.collector.{signal}.v1.{signal}_service_pb2")
     except ImportError as error:
         raise UnreadableTraceError(_INSTALL) from error
-    request = getattr(module, message)()
+    return getattr(module, name)()
+
+
+def parsed_message(data: bytes, signal: str, name: str) -> Any:
+    """As `new_message`, with what is in `data`. Raises UnreadableTraceError for what is none."""
+    request = new_message(signal, name)
+    from google.protobuf.message import DecodeError
+
     try:
         request.ParseFromString(data)
     except DecodeError as error:

@@ -1,0 +1,71 @@
+"""From the spool to sessions: which conversations are complete, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evaltui.text.figures import show_size
+from evaltui.traces.conversations import Conversations, RecordedConversation, conversations_in
+from evaltui.traces.receiver.spool import LARGEST_SESSION, Spool
+
+QUIET = 3.0
+"""Seconds without a new span after which a trace whose first span has ended is complete."""
+QUIET_UNROOTED = 30.0
+"""As QUIET, of a trace whose first span has not come: it failed, or another program has it."""
+# Traces that are looked at before sessions are made of them.
+_MOST_TRACES = 100
+
+
+@dataclass(frozen=True)
+class CompletedSession:
+    """A conversation to which nothing was added for a moment; it comes again when there is more of it."""
+
+    id: str
+    conversation: RecordedConversation | None
+    """None where none can be made of it."""
+    problem: str = ""
+    """Why there is none, a sentence; "" where there is one."""
+    warnings: tuple[str, ...] = ()
+    """What was passed over, a sentence each."""
+
+
+def completed_sessions(spool: Spool, now: float, *, all_of_them: bool = False) -> Iterator[CompletedSession]:
+    """The sessions that are complete at a moment, in seconds since 1970; each is done with when the next one
+    is asked for. `all_of_them` waits for nothing: there will be no more."""
+    rooted, unrooted = (now + 1, now + 1) if all_of_them else (now - QUIET, now - QUIET_UNROOTED)
+    while traces := spool.quiet_traces(rooted, unrooted, _MOST_TRACES):
+        for trace, size in traces:
+            spool.settle(trace, size, _sessions_in(spool, trace, size))
+        yield from _waiting(spool)
+        if len(traces) < _MOST_TRACES:
+            return
+    # Those of a listener that ended before it was done with them.
+    yield from _waiting(spool)
+
+
+def _sessions_in(spool: Spool, trace: str, size: int) -> list[str]:
+    if size > LARGEST_SESSION:
+        return [trace]
+    return [one.id for one in _conversations(spool, [trace]).found]
+
+
+def _waiting(spool: Spool) -> Iterator[CompletedSession]:
+    for session in spool.waiting():
+        if session.bytes > LARGEST_SESSION:
+            size, most = show_size(session.bytes), show_size(LARGEST_SESSION)
+            yield CompletedSession(session.id, None, f"{size} of spans; sessions of up to {most} are scored")
+        else:
+            found = _conversations(spool, spool.traces_of(session.id))
+            mine = next((one for one in found.found if one.id == session.id), None)
+            problem = "" if mine else "its spans are of no agent"
+            yield CompletedSession(session.id, mine, problem, found.warnings)
+        spool.handed_on(session.id)
+
+
+def _conversations(spool: Spool, traces: list[str]) -> Conversations:
+    try:
+        return conversations_in(spool.read(traces))
+    except (ValueError, RecursionError) as error:
+        # A single trace that cannot be read must not keep others from being read.
+        return Conversations((), (f"cannot be read: {error}",))

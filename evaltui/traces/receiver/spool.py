@@ -1,0 +1,266 @@
+"""The spool: all that was received, on disk before it is acknowledged, trace by trace.
+
+It is a database of SQLite in one file, which every commit brings to the disk (`synchronous=FULL`): a machine
+that loses its power loses nothing that was acknowledged. One listener at a time has it open.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.text.figures import show_size
+from evaltui.traces.receiver.parts import Part, read_part
+from evaltui.traces.span import Recorded
+
+SPOOL = "spool.sqlite"
+LARGEST_SPOOL = 2 * 1024**3
+"""Bytes; sessions that were handed on make room for new ones then, the oldest first."""
+LARGEST_SESSION = 256 * 1024**2
+"""Bytes of a session that is still read into memory."""
+
+_VERSION = 1
+_LOCK = "spool.lock"
+_PRIVATE = 0o600
+# Seconds in which the other thread ends its transaction.
+_PATIENCE = 30.0
+# A commit looks at the size of the file once in so many.
+_SIZE_EVERY = 64
+_MOST_AT_ONCE = 1_000
+_ROOM = 0.9
+_SCHEMA = """
+create table part (
+    id integer primary key, trace text not null, signal text not null, encoding text not null,
+    data blob not null
+);
+create index part_trace on part (trace);
+create table trace (
+    id text primary key, last real not null, rooted integer not null, bytes integer not null,
+    settled integer not null default 0
+) without rowid;
+create index trace_settled on trace (settled, last);
+create table member (session text not null, trace text not null, primary key (session, trace)) without rowid;
+create index member_trace on member (trace);
+create table session (id text primary key, waiting integer not null) without rowid;
+"""
+
+
+class SpoolInUseError(Exception):
+    """Another process listens for the same folder."""
+
+    def __init__(self, folder: Path, process: str) -> None:
+        who = f"process {process}" if process else "another process"
+        super().__init__(f"{folder / SPOOL} is open in {who}, which listens already; send to that one")
+
+
+class SpoolError(Exception):
+    """The spool cannot be opened; the message says why, and what to do."""
+
+
+class SpoolFullError(Exception):
+    """Nothing can be added for now."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A conversation of the spool, by its id."""
+
+    id: str
+    bytes: int
+    """Of all of its traces."""
+
+
+class Spool:
+    """Opened by `open_spool`. One thread adds; another may read and settle at the same time."""
+
+    def __init__(self, path: Path, largest: int = LARGEST_SPOOL) -> None:
+        self._path = path
+        self._largest = largest
+        self._adding = self._connect()
+        self._reading = self._connect()
+        self._commits = 0
+        self._is_full = True
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
+        )
+        # Where a file system cannot have WAL, as some in a network, SQLite stays with a journal.
+        connection.execute("pragma journal_mode=wal")
+        connection.execute("pragma synchronous=full")
+        return connection
+
+    def prepare(self) -> None:
+        """Make the tables of a new spool. Raises SpoolError for one of another version."""
+        (version,) = self._adding.execute("pragma user_version").fetchone()
+        if version == 0:
+            self._adding.executescript(f"begin; {_SCHEMA} pragma user_version={_VERSION}; commit;")
+        elif version != _VERSION:
+            raise SpoolError(f"{self._path} is of version {version}, not {_VERSION}; delete it to begin anew")
+
+    def close(self) -> None:
+        self._adding.close()
+        self._reading.close()
+
+    def add(self, parts: Iterable[Part], now: float) -> None:
+        """Keep parts, all or none; when this returns, they are on the disk. `now` is seconds since 1970.
+
+        Raises SpoolFullError where the spool or the disk has no room, or the disk fails.
+        """
+        try:
+            with _transaction(self._adding) as database:
+                self._make_room(database)
+                for part in parts:
+                    _add(database, part, now)
+        except sqlite3.Error as error:
+            raise SpoolFullError(f"{self._path}: {error}") from error
+
+    def _make_room(self, database: sqlite3.Connection) -> None:
+        self._commits += 1
+        if self._commits % _SIZE_EVERY and not self._is_full:
+            return
+        self._is_full = (size := _used(database)) > self._largest
+        if not self._is_full:
+            return
+        wanted = size - int(self._largest * _ROOM)
+        oldest = database.execute(f"{_FINISHED} limit {_MOST_AT_ONCE}").fetchall()
+        if not oldest:
+            full = show_size(self._largest)
+            raise SpoolFullError(f"{self._path} holds {full} of sessions that are not complete yet")
+        for trace, amount, _ in oldest:
+            _forget(database, [trace])
+            wanted -= amount
+            if wanted <= 0:
+                break
+
+    def forget(self, before: float) -> None:
+        """Delete what was handed on and to which nothing was added since; seconds since 1970."""
+        with _transaction(self._adding) as database:
+            found = database.execute(f"select id from ({_FINISHED}) where last < ?", [before]).fetchall()
+            _forget(database, [trace for (trace,) in found])
+
+    def quiet_traces(self, rooted_before: float, before: float, most: int) -> list[tuple[str, int]]:
+        """Traces to which nothing was added since a moment, and their bytes: an earlier one for those whose
+        first span has not ended."""
+        query = (
+            "select id, bytes from trace where settled = 0 and (last < ? or (rooted and last < ?)) "
+            "order by last limit ?"
+        )
+        return list(self._reading.execute(query, [before, rooted_before, most]))
+
+    def read(self, traces: Iterable[str]) -> Iterator[Recorded]:
+        """What the parts of traces hold."""
+        query = "select signal, encoding, data from part where trace = ? order by id"
+        for trace in traces:
+            for signal, encoding, data in self._reading.execute(query, [trace]):
+                yield read_part(signal, encoding, data)
+
+    def settle(self, trace: str, seen: int, sessions: Iterable[str]) -> None:
+        """A trace belongs to these sessions, which wait to be handed on. `seen` are its bytes when it was
+        read: one that grew meanwhile stays as it is."""
+        with _transaction(self._reading) as database:
+            query = "update trace set settled = 1 where id = ? and bytes = ?"
+            if not database.execute(query, [trace, seen]).rowcount:
+                return
+            for session in sessions:
+                database.execute("insert or ignore into member values (?, ?)", [session, trace])
+                database.execute("insert or replace into session values (?, 1)", [session])
+
+    def waiting(self) -> list[Session]:
+        """The sessions that changed since they were handed on."""
+        query = (
+            "select session.id, sum(trace.bytes) from session join member on member.session = session.id "
+            "join trace on trace.id = member.trace where waiting = 1 group by session.id order by max(last)"
+        )
+        return [Session(name, size) for name, size in self._reading.execute(query)]
+
+    def traces_of(self, session: str) -> list[str]:
+        found = self._reading.execute("select trace from member where session = ? order by trace", [session])
+        return [trace for (trace,) in found]
+
+    def handed_on(self, session: str) -> None:
+        """A session was dealt with: it waits no longer, until there is more of it."""
+        with _transaction(self._reading) as database:
+            database.execute("update session set waiting = 0 where id = ?", [session])
+
+
+# Bytes of a trace are not asked for while one of its sessions waits.
+_FINISHED = (
+    "select id, bytes, last from trace where settled = 1 and not exists (select 1 from member join session "
+    "on session.id = member.session where member.trace = trace.id and waiting = 1) order by last"
+)
+
+
+@contextmanager
+def open_spool(folder: Path) -> Iterator[Spool]:
+    """The spool in a folder that exists.
+
+    Raises SpoolInUseError, SpoolError and OSError.
+    """
+    with (folder / _LOCK).open("a+", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise SpoolInUseError(folder, lock.read().strip()) from None
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n")
+        lock.flush()
+        path = folder / SPOOL
+        # SQLite would make it readable for all.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
+        try:
+            spool = Spool(path)
+        except sqlite3.Error as error:
+            raise SpoolError(f"{path}: {error}; delete it to begin anew") from error
+        with closing(spool):
+            try:
+                spool.prepare()
+            except sqlite3.Error as error:
+                raise SpoolError(f"{path}: {error}; delete it to begin anew") from error
+            yield spool
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    connection.execute("begin immediate")
+    try:
+        yield connection
+        connection.execute("commit")
+    except BaseException:
+        # SQLite ends it by itself where the disk is full.
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+
+
+def _add(database: sqlite3.Connection, part: Part, now: float) -> None:
+    database.execute(
+        "insert into part (trace, signal, encoding, data) values (?, ?, ?, ?)",
+        [part.trace_id, part.signal, part.encoding, part.data],
+    )
+    database.execute(
+        "insert into trace (id, last, rooted, bytes) values (?, ?, ?, ?) on conflict (id) do update set "
+        "last = excluded.last, rooted = max(rooted, excluded.rooted), bytes = bytes + excluded.bytes, "
+        "settled = 0",
+        [part.trace_id, now, part.is_rooted, len(part.data)],
+    )
+
+
+def _forget(database: sqlite3.Connection, traces: Sequence[str]) -> None:
+    for table, column in (("part", "trace"), ("member", "trace"), ("trace", "id")):
+        database.executemany(f"delete from {table} where {column} = ?", [(one,) for one in traces])
+    database.execute("delete from session where id not in (select session from member)")
+
+
+def _used(database: sqlite3.Connection) -> int:
+    """Bytes that are in use; those that became free are used before the file grows."""
+    numbers = {}
+    for name in ("page_count", "freelist_count", "page_size"):
+        (numbers[name],) = database.execute(f"pragma {name}").fetchone()
+    return int((numbers["page_count"] - numbers["freelist_count"]) * numbers["page_size"])

@@ -1,0 +1,94 @@
+"""When a conversation is complete, and that what google-adk exports becomes one."""
+
+import asyncio
+
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+from evaltui.traces.receiver.parts import read_request
+from evaltui.traces.receiver.sessions import QUIET, QUIET_UNROOTED, completed_sessions
+from evaltui.traces.receiver.spool import open_spool
+from tests.traces.adk_spans import EVENTS_ONLY, SPANS, run
+from tests.traces.receiver.senders import body, receiver, spans
+
+
+def add(spool, numbers, session, now, parent=""):
+    spool.add(read_request(body(spans(numbers, session, parent=parent)), "traces", "json").parts, now)
+
+
+def complete(spool, now, **more):
+    return [
+        (one.id, len(one.conversation.turns) if one.conversation else None)
+        for one in completed_sessions(spool, now, **more)
+    ]
+
+
+def test_a_session_is_complete_when_it_was_quiet_and_again_when_there_is_more(tmp_path):
+    with open_spool(tmp_path) as spool:
+        add(spool, [0], "a", 100.0)
+        assert complete(spool, 100.0 + QUIET) == []
+        add(spool, [1], "a", 104.0)
+        assert complete(spool, 104.0 + QUIET + 0.1) == [("a", 2)]
+        assert complete(spool, 1e9) == []
+        add(spool, [2], "a", 200.0)
+        add(spool, [3], "b", 200.0)
+        assert complete(spool, 200.0 + QUIET + 0.1) == [("a", 3), ("b", 1)]
+        # Again what is known already: a sender that got no answer sends it twice.
+        add(spool, [2], "a", 300.0)
+        assert complete(spool, 300.0 + QUIET + 0.1) == [("a", 3)]
+
+
+def test_a_trace_whose_first_span_is_missing_is_waited_for_longer(tmp_path):
+    with open_spool(tmp_path) as spool:
+        add(spool, [0], "a", 100.0, parent="ab" * 8)
+        assert complete(spool, 100.0 + QUIET_UNROOTED) == []
+        assert complete(spool, 100.0 + QUIET_UNROOTED + 0.1) == [("a", 1)]
+        add(spool, [1], "b", 100.0, parent="ab" * 8)
+        assert complete(spool, 100.0, all_of_them=True) == [("b", 1)]
+
+
+def test_a_session_that_was_not_dealt_with_comes_again_after_a_restart(tmp_path):
+    with open_spool(tmp_path) as spool:
+        add(spool, range(3), "", 100.0)
+        assert next(completed_sessions(spool, 200.0)).id == "talk-0"
+    with open_spool(tmp_path) as spool:
+        assert complete(spool, 100.0) == [("talk-0", 1), ("talk-1", 1), ("talk-2", 1)]
+        assert complete(spool, 300.0) == []
+        spool.forget(100.0)
+        assert len(list(spool.read(spool.traces_of("talk-1")))) == 1
+        spool.forget(101.0)
+        assert spool.traces_of("talk-1") == []
+
+
+def test_spans_that_nothing_can_be_made_of_are_no_session(tmp_path):
+    document = spans([0])
+    document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"] = []
+    with open_spool(tmp_path) as spool:
+        spool.add(read_request(body(document), "traces", "json").parts, 100.0)
+        assert complete(spool, 200.0) == []
+        add(spool, [1], "a", 300.0)
+        assert complete(spool, 400.0) == [("a", 1)]
+
+
+async def test_what_google_adk_exports_becomes_its_conversation(tmp_path):
+    """With the exporters of OpenTelemetry; content on the spans, and in log records only."""
+    said = ["Find a lamp", "What does it cost?"]
+    async with receiver(tmp_path) as mine:
+        for session, environment in (("s-spans", SPANS), ("s-logs", EVENTS_ONLY)):
+            told = await asyncio.to_thread(run, "tools", said, environment, session)
+
+            def export(told=told):
+                spans_out = OTLPSpanExporter(f"{mine.url}/v1/traces", compression=None)
+                logs_out = OTLPLogExporter(f"{mine.url}/v1/logs")
+                assert spans_out.export(told.spans).name == "SUCCESS"
+                assert not told.logs or logs_out.export(told.logs).name == "SUCCESS"
+
+            await asyncio.to_thread(export)
+        found = {one.id: one for one in completed_sessions(mine.spool, 1e12)}
+        assert set(found) == {"s-spans", "s-logs"}
+        for one in found.values():
+            assert [turn.user for turn in one.conversation.turns] == said
+            answers = [event for event in one.conversation.events if event.kind == "text"]
+            assert answers[-1].content["parts"][0]["text"] == "12.50 dollars."
+        calls = [event for event in found["s-spans"].conversation.events if event.kind == "tool_call"]
+        assert [event.content["parts"][0]["function_call"]["name"] for event in calls] == ["find", "price"]
