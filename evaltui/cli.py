@@ -23,6 +23,7 @@ from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.commands.file_arguments import lint_parser, migrate_parser, new_parser, schema_parser
 from evaltui.commands.parser import Parser
 from evaltui.commands.run_arguments import compare_parser, merge_parser, report_parser, runs_parser
+from evaltui.commands.trace_arguments import score_parser
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
@@ -124,6 +125,12 @@ def _compare(options: argparse.Namespace) -> int:
     return compare_runs(options)
 
 
+def _score(options: argparse.Namespace) -> int:
+    from evaltui.commands.score import score
+
+    return score(options)
+
+
 def _merge(options: argparse.Namespace) -> int:
     from evaltui.commands.merge import merge_runs
 
@@ -193,6 +200,7 @@ _COMMANDS: dict[str, _Command] = {
     "runs": (runs_parser, _runs),
     "compare": (compare_parser, _compare),
     "report": (report_parser, _report),
+    "score": (score_parser, _score),
     "merge": (merge_parser, _merge),
     "lint": (lint_parser, _lint),
     "schema": (schema_parser, _schema),
@@ -209,6 +217,7 @@ _SUMMARIES = {
     "runs": "List an agent's runs",
     "compare": "Compare two runs",
     "report": "Write reports of stored runs",
+    "score": "Score recorded traces against eval sets",
     "merge": "Put the logs of shards together as one run",
     "lint": "Check eval sets and configs",
     "schema": "Print the JSON Schema of a file format",

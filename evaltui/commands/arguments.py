@@ -99,6 +99,21 @@ def _add_reporting(parser: Parser) -> None:
     """Options of `run` about the cases of earlier runs, reports and verdicts."""
     add = parser.add_argument
     add("--failed", action="store_true", help="Run only cases that did not pass in the last run")
+    add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
+    add(
+        "--retry-errors",
+        type=error_kinds,
+        metavar="=KIND,...",
+        help="Run errors of these kinds again, of the last run or that of --resume; other results are kept "
+        "(default: rate_limit,network,host_lost)",
+    )
+    add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
+    add_verdicts(parser)
+
+
+def add_verdicts(parser: Parser) -> None:
+    """Options about parts of the cases, reports and verdicts."""
+    add = parser.add_argument
     add(
         "--shard",
         type=shard,
@@ -112,14 +127,6 @@ def _add_reporting(parser: Parser) -> None:
         help="Divide into shards that take equally long, by FILE (default: by a hash of file and id)",
     )
     add_store_durations(parser)
-    add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
-    add(
-        "--retry-errors",
-        type=error_kinds,
-        metavar="=KIND,...",
-        help="Run errors of these kinds again, of the last run or that of --resume; other results are kept "
-        "(default: rate_limit,network,host_lost)",
-    )
     add("--baseline", metavar="RUN", help="Compare with this run, case by case")
     add(
         "--fail-on-regression",
@@ -141,7 +148,6 @@ def _add_reporting(parser: Parser) -> None:
         metavar=REPORTS,
         help="Write a report; repeatable; - is stdout (default: console)",
     )
-    add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
     add("--adk-verdicts", action="store_true", help="Use ADK's verdicts unchanged")
     add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")
 

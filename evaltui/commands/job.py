@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -36,6 +37,7 @@ from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import find_run, open_run, run_id, stored_events
 from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
+from evaltui.runs.scoring import TracesToScore
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
@@ -129,12 +131,13 @@ def prepare(
     targets: Sequence[ReportTarget],
     agent: AgentAddress,
     settings: RunSettings,
+    traces: TracesToScore | None = None,
 ) -> Job:
-    """What the options select, or what an earlier run was begun with.
+    """What the options select, or what an earlier run was begun with. Of `traces` conversations are scored.
 
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
-    asked = RunRequest(agent, settings=settings)
+    asked = RunRequest(agent, settings=settings, traces=traces)
     request, sets = (
         _resumed(options, asked) if options.resume or options.retry_errors else _requested(options, asked)
     )
@@ -229,18 +232,20 @@ class Job:
     def agent(self) -> AgentAddress:
         return self._request.agent
 
-    async def run(self, start_host: Callable[[], StartedHost]) -> int:
-        """The exit code; interrupted, what is finished by then is reported."""
+    async def run(self, start_host: Callable[[], StartedHost] | None) -> int:
+        """The exit code; interrupted, what is finished by then is reported. Without `start_host` no agent is
+        run."""
         began = time.monotonic()
 
-        def started() -> StartedHost:
+        def started(start: Callable[[], StartedHost]) -> StartedHost:
             nonlocal began
-            host = start_host()
+            host = start()
             began = host.settings.started
             return host
 
+        starting = partial(started, start_host) if start_host else None
         try:
-            executed = await run_and_keep(self._request, self._sets, self._on_update, started)
+            executed = await run_and_keep(self._request, self._sets, self._on_update, starting)
         finally:
             if self._progress is not None:
                 self._progress.end()
@@ -277,7 +282,9 @@ class Job:
             return 1 if report.comparison.regressions else 0
         if self._request.shard is not None and not report.result.cases:
             return 0
-        return exit_code(map(verdict, report.result.cases))
+        code = exit_code(map(verdict, report.result.cases))
+        is_unpaired = self._selected is not None and self._selected.unpaired > 0
+        return code or (HAD_ERRORS if is_unpaired else 0)
 
     def _on_update(self, update: RunUpdate) -> None:
         match update:

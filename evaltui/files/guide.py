@@ -23,6 +23,7 @@ TOPICS = (
     "recordings",
     "watching",
     "headless",
+    "traces",
     "pytest",
     "formats",
     "adk",

@@ -45,6 +45,16 @@ class SetPlan:
 
 
 @dataclass(frozen=True)
+class HeldConversation:
+    """What an agent did elsewhere in a case: its events are numbered by the turns of the case."""
+
+    events: tuple[Event, ...]
+    error: ErrorInfo | None = None
+    """What ended it."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class RunPlan:
     """A run. `timeout` is seconds per case; `workers` None means as many as fit the work and the cores,
     `runs` and `pass_if` None what each set's config says. `known` are runs of cases, counted from 0, whose
@@ -65,6 +75,10 @@ class RunPlan:
     record: RecordMode = DEFAULT_MODE
     tools: ToolMode | None = None
     checks: tuple[MetricCheck, ...] = ()
+    held: Mapping[CaseId, Sequence[Callable[[], HeldConversation]]] | None = None
+    """Conversations that were held elsewhere, by repeat, to be scored; None runs the agent."""
+    held_by: str = ""
+    """The agent that held them; "" where nobody knows."""
 
     @property
     def agent_dir(self) -> Path:
@@ -200,6 +214,9 @@ def _items(plan: RunPlan) -> Iterable[WorkItem]:
         path = plan.path_of(one)
         for index, (eval_id, turns) in enumerate(ids_and_turns(one.cases)):
             case = CaseId(path, eval_id)
-            for repeat in range(plan.runs or one.config.evaltui.repeats.runs):
+            runs = plan.runs or one.config.evaltui.repeats.runs
+            if plan.held is not None:
+                runs = max(len(plan.held.get(case, ())), 1)
+            for repeat in range(runs):
                 yield WorkItem(case, one, turns, index, number, repeat)
             number += 1

@@ -72,7 +72,7 @@ class LoggedRun:
             "record": plan.record if plan.record != DEFAULT_MODE else None,
             "tools": plan.tools,
             # Of an agent behind a network nobody knows them.
-            "files": {} if plan.agent.url else files_of(plan.agent_dir),
+            "files": {} if plan.agent.url or plan.held is not None else files_of(plan.agent_dir),
             **(given or {}),
         }
         known = {name: value for name, value in header.items() if value not in (None, False)}
@@ -188,14 +188,16 @@ async def run(
     request: RunRequest,
     sets: SetSource,
     on_update: OnRunUpdate,
-    start_host: Callable[[], StartedHost],
+    start_host: Callable[[], StartedHost] | None,
 ) -> ExecutedRun:
     """Select, execute and keep a run. The agent is imported while the sets are read.
+
+    Without `start_host`, no agent is run: the request has conversations that are scored.
 
     Cancelled, what is finished stays, and is kept. Raises what `select` raises, and ValueError for a plan
     that cannot be run; what `on_update` raises ends the run.
     """
-    host = start_host()
+    host = start_host() if start_host else None
     try:
         selected = await asyncio.to_thread(select, request, sets)
         on_update(Selected(selected))
@@ -207,7 +209,8 @@ async def run(
             return await _Execution(selected, on_update).run_nothing()
         return ExecutedRun(datetime.now(UTC), None, None, has_secrets=False)
     finally:
-        await host.end()
+        if host is not None:
+            await host.end()
 
 
 class _Execution:
@@ -220,7 +223,7 @@ class _Execution:
         secrets = secrets_of(selected.plan.agent_dir)
         self._adk_results = {info.known_as: AdkResult(info, secrets) for info in selected.sets}
 
-    async def run(self, host: StartedHost) -> ExecutedRun:
+    async def run(self, host: StartedHost | None) -> ExecutedRun:
         started = datetime.now(UTC)
         self._begin_log(started)
         status: Status | None = None

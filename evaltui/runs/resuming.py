@@ -72,6 +72,8 @@ def begun_with(path: Path) -> RunHeader:
     if path.name.endswith(ADK_SUFFIX):
         raise ResumeError("ADK result files cannot be resumed")
     header = read_header(path)
+    if header.data.get("traces"):
+        raise ResumeError("runs of `evaltui score` cannot be resumed: score the traces again")
     if is_being_written(path):
         raise ResumeError("Run in progress")
     return header

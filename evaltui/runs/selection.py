@@ -22,6 +22,7 @@ from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.resuming import Resumption
+from evaltui.runs.scoring import PairedTraces, TracesToScore, agent_name, paired, without_unheld
 from evaltui.runs.sets import CasesById, SetInfo, SetSource, only
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
@@ -49,6 +50,8 @@ class RunRequest:
     """The part of the cases that is run; None for all of them."""
     seconds: Mapping[CaseId, float] = field(default_factory=dict)
     """How long a run of a case takes, as far as known: what shards are divided by."""
+    traces: TracesToScore | None = None
+    """Conversations that are scored instead of running the agent."""
     resumes: Resumption | None = None
     """The run that this one brings to its end."""
     number: int | None = None
@@ -97,6 +100,8 @@ class SelectedRun:
     """What its log says at the top besides what the plan says."""
     notes: tuple[str, ...] = ()
     """Sentences on what of the request is left out."""
+    unpaired: int = 0
+    """How many of the conversations that were to be scored no case is for."""
 
 
 def select(request: RunRequest, sets: SetSource) -> SelectedRun:
@@ -130,6 +135,13 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
             infos.append(SetInfo.of(found, one, named))
     if request.only_failed and not plans:
         raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
+    of_traces = _paired(request, sets, plans, infos)
+    if of_traces is not None:
+        notes += of_traces.notes
+    if of_traces is not None and request.traces is not None and request.traces.only_paired:
+        plans, infos = _only_paired(of_traces, plans, infos, notes)
+        if not plans:
+            raise SelectionError("\n".join(("no conversation in the traces is of a selected case", *notes)))
     shards = request.resumes.header.shards if request.resumes else None
     if request.shard is not None:
         plans, infos, shards = _part(request, request.shard, plans, infos)
@@ -141,8 +153,44 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         # Of the project: nobody has asked for it here.
         notes.append(f"recordings {request.settings.record}: off for an agent behind a network")
         request = replace(request, settings=replace(request.settings, record="off"))
-    plan = checked(_plan(request, plans))
-    return SelectedRun(request, plan, tuple(infos), _header(request, sets, shards), tuple(notes))
+    plan = _plan(request, plans)
+    if of_traces is not None and request.traces is not None:
+        plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
+    return SelectedRun(
+        request,
+        checked(plan),
+        tuple(infos),
+        _header(request, sets, shards),
+        tuple(notes),
+        of_traces.unpaired if of_traces else 0,
+    )
+
+
+def _paired(
+    request: RunRequest, sets: SetSource, plans: Sequence[SetPlan], infos: Sequence[SetInfo]
+) -> PairedTraces | None:
+    """Conversations and cases; a case that is not selected has its conversations as well."""
+    if request.traces is None:
+        return None
+    whole = [(case_path(request.agent_dir, path), sets.open(path).plan()) for path in request.cases]
+    selected = {
+        CaseId(info.known_as, eval_id)
+        for plan, info in zip(plans, infos, strict=True)
+        for eval_id, _ in ids_and_turns(plan.cases)
+    }
+    return paired(request.traces, whole, selected)
+
+
+def _only_paired(
+    found: PairedTraces, plans: Sequence[SetPlan], infos: Sequence[SetInfo], notes: list[str]
+) -> tuple[list[SetPlan], list[SetInfo]]:
+    """The cases that a conversation is for; how many are left out is a note."""
+    mine = [without_unheld(plan, info.known_as, found.held) for plan, info in zip(plans, infos, strict=True)]
+    before, after = (sum(len(one.cases) for one in some) for some in (plans, mine))
+    if before > after:
+        notes.append(f"{counted(before - after, 'case')} without a conversation left out")
+    left = [(plan, info) for plan, info in zip(mine, infos, strict=True) if plan.cases]
+    return [plan for plan, _ in left], [replace(info, cases=CasesById(plan.cases)) for plan, info in left]
 
 
 def _part(
@@ -175,6 +223,8 @@ def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) ->
     header["settings"] = request.settings.to_json() | {"python": python}
     if request.number is not None:
         header["number"] = request.number
+    if request.traces is not None:
+        header["traces"] = list(request.traces.files)
     if shards is not None:
         header["shards"] = shards.to_json()
     return header | ({"resumed": request.resumes.id} if request.resumes else {})

@@ -98,6 +98,7 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
             final = step
         if step.grounding is not None or any(_is_recorded(part) for part in step.parts):
             recorded.append(step)
+    untold = {what: step.remedy for step in steps for what in step.untold if what != MODEL_CALLS}
     data: Json = {
         # The host reports the user's message before the framework has named the invocation.
         "invocation_id": next((step.invocation_id for step in steps if step.invocation_id), ""),
@@ -105,12 +106,13 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
         "final_response": final.content if final else None,
         # What is unknown is absent: without events, a turn would be one that called nothing.
         "intermediate_data": None
-        if any(CALLS in step.untold for step in steps)
+        if CALLS in untold
         else {"invocation_events": [_recorded_event(step, final) for step in recorded]},
         "creation_timestamp": user.timestamp if user else 0.0,
         **spent,
     }
-    return invocation_model(data)
+    made = invocation_model(data)
+    return made.without(untold) if untold else made
 
 
 def _has_text(step: Step) -> bool:

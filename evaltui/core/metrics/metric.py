@@ -13,10 +13,12 @@ from pydantic import ValidationError
 from evaltui.core.compare.rules import CaseRules
 from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
+from evaltui.core.model.events import TURN
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.text.figures import counted
 
 _TURNS_NAMED = 3
+NOT_HELD = "turn not in the trace"
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,8 @@ def left_out(given: MetricInput, *, checks_calls: bool = False) -> dict[int, str
     """The turns that are not scored, with the reason. Turns count from 0."""
     skipped = dict.fromkeys(given.skip_calls, "calls not checked")
     context = dict.fromkeys(given.context, "context turn, not scored")
-    return (skipped if checks_calls else {}) | context
+    missing = {number: NOT_HELD for number, turn in enumerate(given.actual) if TURN in turn.untold}
+    return (skipped if checks_calls else {}) | context | missing
 
 
 def unscored_turn(reason: str) -> InvocationScore:
@@ -168,6 +171,8 @@ def score_against_expected(
 
 
 def nothing_to_score(turns: Sequence[InvocationScore]) -> str:
+    if any(turn.reason == NOT_HELD for turn in turns):
+        return f"no turn to score: {NOT_HELD}"
     if turns:
         return "no turn to score: all are context or skip in the config"
     return "no turn to score"

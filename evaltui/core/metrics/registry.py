@@ -25,7 +25,6 @@ from evaltui.core.metrics.metric import (
     Metric,
     MetricInput,
     failed_with,
-    left_out,
     names_function,
     not_evaluated,
 )
@@ -33,7 +32,6 @@ from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
 from evaltui.core.model.problems import JsonPath
-from evaltui.text.figures import plural, some_of
 from evaltui.text.values import nearest
 
 Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model"]
@@ -190,23 +188,6 @@ def metrics_to_run(config: EvalConfig) -> list[EvalMetric]:
     asked = config.metrics()
     named = {metric.metric_name for metric in asked}
     return asked + [EvalMetric(metric_name=info.name) for info in _EFFICIENCY if info.name not in named]
-
-
-def unknown_calls(given: MetricInput) -> str:
-    """Why a built-in metric cannot be computed: tool calls that nobody knows; "" where it can."""
-    info = METRICS.get(given.metric.metric_name)
-    if info is None or not info.reads_calls or given.metric.custom_function_path is not None:
-        return ""
-    scored = set(range(len(given.actual))) - left_out(given).keys()
-    # A case made of a conversation with such an agent has all its turns marked: it does not say why.
-    checked = scored - left_out(given, checks_calls=True).keys() or scored
-    unknown = [
-        str(number + 1) for number in sorted(checked) if given.actual[number].intermediate_data is None
-    ]
-    if not unknown:
-        return ""
-    turns = f"{plural(len(unknown), 'turn')} {some_of(unknown)}"
-    return f"the tool calls of {turns} are unknown: the agent does not send them"
 
 
 def run_metric(given: MetricInput) -> MetricResult:

@@ -25,9 +25,9 @@ from evaltui.core.metrics.registry import (
     metrics_to_run,
     run_judged_metric,
     run_metric,
-    unknown_calls,
 )
-from evaltui.core.metrics.trajectory import ignores_args
+from evaltui.core.metrics.trajectory import ignores_args, with_ignored_args
+from evaltui.core.metrics.unknown import differing_turns, unknown_arguments, unknown_content
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
 from evaltui.core.model.eval_set import (
     EvalCase,
@@ -37,6 +37,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
     unscored_texts,
 )
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN, UNEXPECTED
 from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,
@@ -164,11 +165,12 @@ async def score_repeat(
 ) -> RepeatResult:
     """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
     NOT_EVALUATED."""
+    held = [turn for turn in actual if UNEXPECTED not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
     metrics = [
         metric_not_evaluated(metric, expected.withheld[metric.metric_name])
         if metric.metric_name in expected.withheld
-        else await _metric_result(metric_input(expected, metric, actual, rules), custom, judge, judged)
+        else await _metric_result(metric_input(expected, metric, held, rules), custom, judge, judged)
         for metric in expected.metrics
     ]
     metrics = [_marked(metric, expected) for metric in metrics]
@@ -177,11 +179,13 @@ async def score_repeat(
         state = diff_state(expected.case.final_session_state, dict(final_state or {}))
         metrics.append(_state_result(state, known=final_state is not None))
     metrics += _reservations(expected)
+    if reason := differing_turns(actual):
+        metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=reason))
     return RepeatResult(
         status=worst_status(metric.status for metric in metrics if not _passed_over(metric, expected)),
         metrics=tuple(metrics),
         actual=_kept(actual),
-        turns=turn_results(expected, actual, metrics),
+        turns=turn_results(expected, held, metrics),
         state=state,
         seconds=seconds,
         final_state=None if final_state is None else dict(final_state),
@@ -250,8 +254,12 @@ async def _metric_result(
     given: MetricInput, custom: CustomScorer | None, judge: Judge | None, judged: KnownJudgement
 ) -> MetricResult:
     metric = given.metric
-    if reason := unknown_calls(given):
+    if reason := unknown_content(given):
         return metric_not_evaluated(metric, reason)
+    if reason := unknown_arguments(given):
+        by_name = run_metric(replace(given, metric=with_ignored_args(metric)))
+        # Other tools fail whatever they were called with.
+        return by_name if by_name.status is Status.FAILED else metric_not_evaluated(metric, reason)
     if (judged_metric := _judged_metric(metric)) is not None:
         return judged(given) if judge is None else await run_judged_metric(given, judged_metric, judge)
     if metric.custom_function_path is None:
@@ -279,6 +287,9 @@ def _state_result(state: Sequence[StateDiff], *, known: bool) -> MetricResult:
     return MetricResult("final_session_state", 0.0, 1.0, Status.FAILED, reason=f"keys differ: {keys}")
 
 
+_CONVERSATION = "conversation"
+
+
 def _reservations(expected: Expected) -> list[MetricResult]:
     """What keeps a case from passing although nothing failed."""
     if expected.adk_verdicts:
@@ -299,7 +310,7 @@ def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
 
 
 def _passed_over(metric: MetricResult, expected: Expected) -> bool:
-    if expected.adk_verdicts:
+    if expected.adk_verdicts and metric.name != _CONVERSATION:
         # As google-adk 2.13: what has no verdict, whyever.
         return metric.status not in (Status.PASSED, Status.FAILED)
     return metric.is_optional and metric.status is Status.NOT_EVALUATED
@@ -317,6 +328,7 @@ def turn_results(
     turns = []
     for number, want in enumerate(wanted):
         did = actual[number] if number < len(actual) else None
+        did = None if did is None or TURN in did.untold else did
         thoughts = expected.score_thoughts
         wanted_text = scored_text(want, thoughts=thoughts)
         said = scored_text(did, thoughts=thoughts) if did else None
@@ -327,10 +339,14 @@ def turn_results(
                 expectation=_expectation(expected, number, want, did),
                 expected_text=wanted_text or None,
                 # Most answers are those expected: of thousands of results, each text is in memory once.
-                actual_text=wanted_text if said == wanted_text else said,
+                actual_text=None
+                if did is None or ANSWERS in did.untold
+                else wanted_text
+                if said == wanted_text
+                else said,
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=unscored_texts(did, thoughts=thoughts) if did else (),
-                ignore_args=expected.ignores_args,
+                ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
                 rules=rules,
             )
         )

@@ -34,7 +34,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
-from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import Invocation, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.text.figures import counted
@@ -87,7 +87,7 @@ class _Sameness:
 
 
 _BY_NAME = _Sameness(ignore_args=True)
-_WITH_IGNORE_ARGS = frozenset(("tool_trajectory_avg_score", "trajectory_precision", "trajectory_recall"))
+WITH_IGNORE_ARGS = frozenset(("tool_trajectory_avg_score", "trajectory_precision", "trajectory_recall"))
 _ALLOWED = {
     "match_type": "match_type must be EXACT, IN_ORDER or ANY_ORDER",
     "ignore_args": "ignore_args must be true or false",
@@ -164,12 +164,20 @@ def trajectory_single_tool_use(given: MetricInput) -> MetricResult:
 
 def ignores_args(metric: EvalMetric) -> bool:
     """Whether a call metric compares names only; false for other metrics and for an unusable criterion."""
-    if metric.metric_name not in _WITH_IGNORE_ARGS:
+    if metric.metric_name not in WITH_IGNORE_ARGS:
         return False
     try:
         return _call_criterion(metric).ignore_args
     except CriterionError:
         return False
+
+
+def with_ignored_args(metric: EvalMetric) -> EvalMetric:
+    """The metric that compares names only."""
+    given = metric.criterion.model_dump() if metric.criterion else {"threshold": metric.threshold}
+    return metric.model_copy(
+        update={"criterion": BaseCriterion.model_validate({**given, "ignore_args": True})}
+    )
 
 
 def _call_criterion(metric: EvalMetric) -> _CallCriterion:

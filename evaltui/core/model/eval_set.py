@@ -7,7 +7,7 @@ addition: the documentation shows them, ADK itself does not read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from google.genai import types
@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    PrivateAttr,
     StrictStr,
     Tag,
     field_validator,
@@ -158,6 +159,18 @@ class Invocation(_Strict):
     """For this turn, besides those of the case."""
     app_details: AppDetails | None = None
     """What each agent was told, as it ran."""
+    _untold: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def untold(self) -> Mapping[str, str]:
+        """What is unknown of a turn that was run, such as `answers` (see `core.model.events`), each with what
+        brings it. No file has it."""
+        return self._untold
+
+    def without(self, untold: Mapping[str, str]) -> Invocation:
+        """The turn, of which so much is unknown."""
+        self._untold = dict(untold)
+        return self
 
 
 class SessionInput(_Open):

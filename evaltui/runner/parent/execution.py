@@ -33,6 +33,7 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.simulated_users import simulated_user, stopped
 from evaltui.files.folders import agent_folder
 from evaltui.runner.call_recorder import CallRecorder
+from evaltui.runner.parent.held_pool import HeldPool
 from evaltui.runner.parent.judges import CaseJudge, Judges
 from evaltui.runner.parent.metric_host import MetricHost
 from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost
@@ -96,8 +97,12 @@ def _refusal(case: EvalCase, config: EvalConfig, out_of_reach: Mapping[str, str]
         reason = out_of_reach.get(SCENARIO) or user.refusal
         return None if reason is None else (SCENARIO, reason)
     if not case.conversation:
-        return "eval_case", "the conversation is empty; nothing to run"
+        return "eval_case", _EMPTY
     return None
+
+
+_EMPTY = "the conversation is empty; nothing to run"
+_NOT_HELD = "no conversation in the traces is of this case"
 
 
 def _place(item: WorkItem) -> Json:
@@ -142,7 +147,11 @@ class _Run:
         self._on_update = on_update
         self._began = first.settings.started if first else time.monotonic()
         settings = HostSettings(plan.agent, plan.timeout, plan.import_timeout, self._began)
-        self._pool = HostPool(settings, self, plan.parallel, plan.workers, first)
+        self._pool: HostPool[WorkItem] | HeldPool = (
+            HostPool(settings, self, plan.parallel, plan.workers, first)
+            if plan.held is None
+            else HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, self)
+        )
         self._seq = 0
         self._progress = [_Progress() for _ in range(plan.case_count)]
         for item in items:
@@ -176,7 +185,7 @@ class _Run:
             for item in self._known:
                 self._put(item, self._plan.known[item.case][item.repeat])
             for item in refused:
-                await self.done(item, ExecutionResult())
+                await self.done(item, ExecutionResult(refusal=self._refusal(item)))
             async with self._judging:
                 await self._pool.run(runnable)
             if self._metrics.files:
@@ -193,10 +202,18 @@ class _Run:
 
     def _is_refused(self, item: WorkItem) -> bool:
         """Whether there is nothing to run; what a case says is looked at only where it has a say in it."""
-        if item.turns is not None:
+        if self._plan.held is None and item.turns is not None:
             return item.turns == 0
+        return self._refusal(item) is not None
+
+    def _refusal(self, item: WorkItem) -> tuple[str, str] | None:
+        """Why a case is not run at all, a sentence, after the name of what has it."""
+        if self._plan.held is not None:
+            if item.turns == 0:
+                return "eval_case", _EMPTY
+            return None if self._plan.held.get(item.case) else ("conversation", _NOT_HELD)
         out_of_reach = self._withheld[item.case.path]
-        return _refusal(item.set.cases[item.index], item.set.config, out_of_reach) is not None
+        return _refusal(item.set.cases[item.index], item.set.config, out_of_reach)
 
     async def _open_recordings(self) -> None:
         for one in self._plan.sets:
@@ -304,7 +321,7 @@ class _Run:
             self._add(item, Event("error", data=data, t=since, turn=turn))
             ran = replace(ran, error=replace(ran.error, turn=turn))
         expected = self._expected(item)
-        if ran.error is None and expected.is_judged and not self._is_refused(item):
+        if ran.error is None and expected.is_judged and ran.refusal is None:
             # The hosts go on meanwhile, but not so far ahead that what cases did fills the memory.
             self._on_update(Judging(item.case))
             await self._being_judged.acquire()
@@ -355,8 +372,8 @@ class _Run:
         self, expected: Expected, says: str, ran: ExecutionResult, judge: CaseJudge | None
     ) -> RepeatResult:
         """`says` is the case's text."""
-        if (refusal := _refusal(expected.case, expected.config, expected.withheld)) is not None:
-            return not_evaluated(expected, *refusal)
+        if ran.refusal is not None:
+            return not_evaluated(expected, *ran.refusal)
         try:
             actual = invocations_from_events(ran.events, app_details=reads_app_details(expected))
         except ValueError as error:

@@ -41,6 +41,8 @@ class ExecutionResult:
     state: Json | None = None
     error: ErrorInfo | None = None
     seconds: float = 0.0
+    refusal: tuple[str, str] | None = None
+    """Why nothing was done, a sentence, after the name of what stands in the way."""
 
 
 @dataclass(frozen=True)

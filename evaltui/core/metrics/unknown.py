@@ -1,0 +1,92 @@
+"""What nobody knows of what an agent did, and which metrics cannot be computed without it.
+
+A recorded trace, or an agent behind a network, may not tell everything: absent is not empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from evaltui.core.metrics import response_match
+from evaltui.core.metrics.metric import MetricInput, left_out
+from evaltui.core.metrics.registry import METRICS, MetricInfo
+from evaltui.core.metrics.trajectory import WITH_IGNORE_ARGS, ignores_args
+from evaltui.core.model.eval_set import Invocation, full_text
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, TURN, UNEXPECTED, USER_MESSAGE
+from evaltui.text.figures import counted, plural, some_of
+from evaltui.text.values import cut
+
+
+def unknown_content(given: MetricInput) -> str:
+    """Why a metric cannot be computed: something that nobody knows of the turns; "" where it can."""
+    info = METRICS.get(given.metric.metric_name)
+    is_custom = given.metric.custom_function_path is not None
+    scored = set(range(len(given.actual))) - left_out(given).keys()
+    # A case made of a conversation with such an agent has all its turns marked: it does not say why.
+    checked = scored - left_out(given, checks_calls=True).keys() or scored
+    if info is not None and info.reads_calls and not is_custom:
+        unknown = [number for number in checked if given.actual[number].intermediate_data is None]
+        if unknown:
+            return _unknown_in(given, unknown, CALLS, "the agent does not send them")
+    read = _READ_BY_FUNCTIONS if is_custom else _read_by(info)
+    for what in read:
+        unknown = [number for number in scored if what in given.actual[number].untold]
+        if unknown:
+            return _unknown_in(given, unknown, what, "not recorded")
+    return ""
+
+
+_READ_BY_FUNCTIONS = (ANSWERS, ARGUMENTS, USER_MESSAGE)
+
+
+def _read_by(info: MetricInfo | None) -> tuple[str, ...]:
+    """What else than names of tools a built-in metric reads; arguments are looked at by those of calls."""
+    if info is None:
+        return ()
+    if info.judged is not None:
+        return (ANSWERS, USER_MESSAGE, ARGUMENTS) if info.reads_calls else (ANSWERS, USER_MESSAGE)
+    return (ANSWERS,) if info.function is response_match.response_match_score else ()
+
+
+def _unknown_in(given: MetricInput, turns: Collection[int], what: str, otherwise: str) -> str:
+    numbers = [str(number + 1) for number in sorted(turns)]
+    remedies = [remedy for number in sorted(turns) if (remedy := given.actual[number].untold.get(what))]
+    why = remedies[0] if remedies else otherwise
+    named = "is" if what == USER_MESSAGE else "are"
+    where = f"{plural(len(numbers), 'turn')} {some_of(numbers)}"
+    return f"the {what.removeprefix('the ')} of {where} {named} unknown: {why}"
+
+
+def unknown_arguments(given: MetricInput) -> str:
+    """Why calls cannot be compared with their arguments; "" where they can, and where these do not count."""
+    metric = given.metric
+    if metric.metric_name not in WITH_IGNORE_ARGS or ignores_args(metric):
+        return ""
+    without = left_out(given, checks_calls=True)
+    unknown = {
+        number: turn.untold[ARGUMENTS]
+        for number, turn in enumerate(given.actual)
+        if ARGUMENTS in turn.untold and number not in without
+    }
+    if not unknown:
+        return ""
+    turns = f"{plural(len(unknown), 'turn')} {some_of([str(number + 1) for number in unknown])}"
+    return f"names compared only: the arguments of {turns} are unknown: {next(iter(unknown.values()))}"
+
+
+_LONGEST_MESSAGE = 60
+
+
+def differing_turns(actual: Sequence[Invocation]) -> str:
+    """Which expected turns were not held, and which were held that nobody expects; "" for none."""
+    missing = [str(number + 1) for number, turn in enumerate(actual) if TURN in turn.untold]
+    extra = [
+        f'"{cut(full_text(turn.user_content), _LONGEST_MESSAGE)}"'
+        for turn in actual
+        if UNEXPECTED in turn.untold
+    ]
+    found = [
+        f"{plural(len(missing), 'turn')} {some_of(missing)} not in the trace" if missing else "",
+        f"{counted(len(extra), 'turn')} in the trace, not in the case: {some_of(extra)}" if extra else "",
+    ]
+    return "; ".join(filter(None, found))

@@ -1,0 +1,52 @@
+"""Conversations that were held elsewhere take the place of running an agent: their events are told again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Json
+from evaltui.runner.parent.pool import ExecutionResult, Listener
+from evaltui.runner.plan import HeldConversation, WorkItem
+
+
+class HeldPool:
+    """Works as `HostPool` does, without hosts."""
+
+    def __init__(
+        self,
+        held: Mapping[CaseId, Sequence[Callable[[], HeldConversation]]],
+        agent: Json,
+        listener: Listener[WorkItem],
+    ) -> None:
+        self._held = held
+        self._agent = agent
+        self._listener = listener
+
+    def host_count(self, items: int) -> int:
+        """None are needed."""
+        del items
+        return 0
+
+    async def run(self, items: Sequence[WorkItem]) -> None:
+        """Tell of each item what happened in its conversation."""
+        self._listener.loaded(self._agent)
+        for item in items:
+            held = self._held[item.case][item.repeat]()
+            self._listener.started(item)
+            events = tuple(
+                # As a host writes it.
+                self._listener.happened(item, json.dumps(one.to_json(), separators=(",", ":")))
+                for one in held.events
+            )
+            await self._listener.done(item, ExecutionResult(events, None, held.error, held.seconds))
+            # Keys and signals come first.
+            await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def kill(self) -> None:
+        """Nothing is at work."""

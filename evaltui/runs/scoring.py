@@ -1,0 +1,151 @@
+"""Recorded conversations in the place of runs: which case each is of, and what is said of the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import EvalCase, full_text
+from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.runner.plan import HeldConversation, SetPlan
+from evaltui.runs.sets import only
+from evaltui.text.figures import counted, plural
+from evaltui.text.values import cut, visible
+from evaltui.traces.conversations import RecordedConversation
+from evaltui.traces.pairing import CaseToPair, Pairing, Unpaired, aligned_events, pair
+
+HeldConversations = Mapping[CaseId, Sequence[Callable[[], HeldConversation]]]
+
+_LONGEST_MESSAGE = 60
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True)
+class TracesToScore:
+    """Conversations to be scored, and how they are paired with cases."""
+
+    conversations: tuple[RecordedConversation, ...]
+    files: tuple[str, ...]
+    """Where they are from, as the user named it."""
+    case_from: str = ""
+    """The attribute that names the case of a conversation; "" for those that are known."""
+    only_paired: bool = False
+    """Whether selected cases without a conversation are left out."""
+    warnings: tuple[str, ...] = ()
+    """What was passed over when they were read."""
+
+
+@dataclass(frozen=True)
+class PairedTraces:
+    """What comes of pairing them with all cases of the sets."""
+
+    held: HeldConversations
+    notes: tuple[str, ...]
+    unpaired: int
+    """How many conversations no case is for."""
+
+
+def paired(
+    traces: TracesToScore, sets: Sequence[tuple[str, SetPlan]], selected: Collection[CaseId]
+) -> PairedTraces:
+    """`sets` have all their cases, each with the path of `CaseId`; `selected` are those that are scored."""
+    cases: dict[CaseId, EvalCase] = {}
+    for path, one in sets:
+        for number, (eval_id, _) in enumerate(ids_and_turns(one.cases)):
+            cases[CaseId(path, eval_id)] = one.cases[number]
+    names = {path: one.eval_set_id for path, one in sets}
+    to_pair = [CaseToPair(case, names[case.path], messages_of(model)) for case, model in cases.items()]
+    found = pair(to_pair, traces.conversations, traces.case_from)
+    remark = _pair_the_only_ones(found, traces, selected)
+    messages = {case.id: case.messages for case in to_pair}
+    held = {
+        case: [partial(_held, messages[case], cases[case].conversation is None, one) for one in conversations]
+        for case, conversations in found.pairs.items()
+    }
+    return PairedTraces(held, (*remark, *_notes(traces, found, selected)), len(found.unpaired))
+
+
+def _pair_the_only_ones(
+    found: Pairing, traces: TracesToScore, selected: Collection[CaseId]
+) -> tuple[str, ...]:
+    """One conversation and one case are meant for each other, whatever the user says in them."""
+    if len(traces.conversations) != 1 or len(selected) != 1 or not found.unpaired:
+        return ()
+    (alone,), (case,) = found.unpaired, selected
+    if alone.conversation.named_case or alone.reason.startswith("several"):
+        return ()
+    found.unpaired.clear()
+    found.pairs[case] = [alone.conversation]
+    return (f"paired as the only ones: conversation {visible(alone.conversation.id)}, case {case.eval_id}",)
+
+
+def messages_of(case: EvalCase) -> tuple[str, ...]:
+    """What the user of a case says, by turn; of a simulated user the first message."""
+    if case.conversation is None:
+        return (case.conversation_scenario.starting_prompt,) if case.conversation_scenario else ()
+    return tuple(full_text(turn.user_content) for turn in case.conversation)
+
+
+def _held(
+    messages: Sequence[str], is_simulated: bool, conversation: RecordedConversation
+) -> HeldConversation:
+    places: Sequence[int | None]
+    if is_simulated:
+        events, places = conversation.events, range(len(conversation.turns))
+    else:
+        events, places = aligned_events(messages, conversation)
+    ended = next(
+        (
+            replace(turn.error, turn=place)
+            for turn, place in zip(conversation.turns, places, strict=True)
+            if turn.error is not None
+        ),
+        None,
+    )
+    return HeldConversation(events, ended, sum(turn.seconds for turn in conversation.turns))
+
+
+def agent_name(traces: TracesToScore) -> str:
+    """The agent that speaks first in most conversations; "" where none is named."""
+    first = (next((event.agent for event in one.events if event.agent), "") for one in traces.conversations)
+    named = Counter(name for name in first if name)
+    return named.most_common(1)[0][0] if named else ""
+
+
+def without_unheld(plan: SetPlan, path: str, held: HeldConversations) -> SetPlan:
+    """The cases of a set that a conversation is for."""
+    left = [eval_id for eval_id, _ in ids_and_turns(plan.cases) if CaseId(path, eval_id) in held]
+    whole = plan.whole and len(left) == len(plan.cases)
+    return replace(plan, cases=only(plan.cases, left), whole=whole)
+
+
+def _notes(traces: TracesToScore, found: Pairing, selected: Collection[CaseId]) -> Iterator[str]:
+    yield from traces.warnings
+    elsewhere = sum(len(some) for case, some in found.pairs.items() if case not in selected)
+    if elsewhere:
+        yield f"{counted(elsewhere, 'conversation')} of cases that are not selected: not scored"
+    total = len(traces.conversations)
+    if not found.unpaired:
+        return
+    count = len(found.unpaired)
+    yield f"{count} of {counted(total, 'conversation')} {plural(count, 'matches', 'match')} no case:"
+    for one in found.unpaired[:_MOST_NAMED]:
+        yield f"  {_described(one)}"
+    if count > _MOST_NAMED:
+        yield f"  {counted(count - _MOST_NAMED, 'conversation')} more"
+
+
+def _described(one: Unpaired) -> str:
+    turns = one.conversation.turns
+    said = visible(cut(turns[0].user, _LONGEST_MESSAGE)) if turns else ""
+    nearest = f"nearest case: {one.nearest.eval_id}" if one.nearest else "no case is like it"
+    parts = (
+        visible(cut(one.conversation.id, _LONGEST_MESSAGE)),
+        f'"{said}"' if said else "",
+        one.reason,
+        nearest,
+    )
+    return "  ".join(filter(None, parts))

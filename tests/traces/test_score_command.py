@@ -1,0 +1,222 @@
+"""`evaltui score` on spans that google-adk wrote in this process."""
+
+import json
+
+import pytest
+
+pytest.importorskip("google.adk")
+
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.eval_set import scored_text, tool_calls
+from evaltui.core.model.outcome import Status
+from evaltui.files.run_settings import RunSettings
+from evaltui.runs.history import find_run, open_run
+from evaltui.runs.store import RunStore
+from tests.commands.command_line import call
+from tests.traces import written_traces
+from tests.traces.adk_spans import BARE, SPANS, run
+
+pytestmark = pytest.mark.adk
+
+LAMP = ("Find a lamp", [("find", {"what": "lamp"})], "There is one lamp.")
+COST = ("What does it cost?", [("price", {"what": "lamp", "currency": "USD"})], "12.50 dollars.")
+THANKS = ("Thanks", [], "You are welcome.")
+TIME = ("What time is it?", [("now", {})], "It is 14:05.")
+
+
+def case(eval_id, *turns):
+    return {
+        "eval_id": eval_id,
+        "conversation": [
+            {
+                "user_content": {"role": "user", "parts": [{"text": user}]},
+                "final_response": {"role": "model", "parts": [{"text": answer}]},
+                "intermediate_data": {"tool_uses": [{"name": name, "args": args} for name, args in calls]},
+            }
+            for user, calls, answer in turns
+        ],
+    }
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    class Shop:
+        def sets(self, *cases, **config):
+            (tmp_path / "shop.evalset.json").write_text(
+                json.dumps({"eval_set_id": "shop", "eval_cases": list(cases)})
+            )
+            if config:
+                (tmp_path / "test_config.json").write_text(json.dumps(config))
+
+        def trace(self, name, messages, environment=SPANS, session="s1", agent="tools"):
+            path = tmp_path / name
+            path.write_bytes(written_traces.otlp_json(run(agent, messages, environment, session)))
+            return path
+
+        def score(self, *words):
+            code = call("score", *words, "--sets", "shop.evalset.json", "--report", "json=report.json")
+            data = json.loads((tmp_path / "report.json").read_text())
+            return code, {one["eval_id"]: one for one in data["cases"]}
+
+        def last(self):
+            return open_run(find_run(RunStore.of(tmp_path, RunSettings()), "last"))
+
+    return Shop()
+
+
+def metrics(case):
+    return {
+        one["name"]: (one["status"], one["reason"])
+        for one in case["metrics"]
+        if one["status"] != "INFORMATIONAL"
+    }
+
+
+def test_a_conversation_that_does_what_is_expected_passes_and_is_kept(shop):
+    shop.sets(case("buy", LAMP, COST), case("time", TIME))
+    traces = [shop.trace("a.json", [LAMP[0], COST[0]]), shop.trace("b.json", [TIME[0]], session="s2")]
+    code, cases = shop.score(*traces)
+    assert (code, [one["status"] for one in cases.values()]) == (0, ["PASSED", "PASSED"])
+    kept = shop.last()
+    assert kept.status is Status.PASSED
+    assert kept.summary.circumstances.agent == "shop"
+    (buy,) = (one for one in kept.summary.cases if one.eval_id == "buy")
+    # What the workbench scores again, and accepts from.
+    again = invocations_from_events(kept.events(buy)[0])
+    assert [scored_text(one, thoughts=False) for one in again] == [LAMP[2], COST[2]]
+    assert [call.args for one in again for call in tool_calls(one.intermediate_data)] == [
+        LAMP[1][0][1],
+        COST[1][0][1],
+    ]
+    assert list(kept.case(buy).repeats[0].actual) == again
+
+
+def test_a_difference_fails(shop, capsys):
+    shop.sets(case("buy", LAMP, ("What does it cost?", [("price", {"what": "lamp"})], "12.50 dollars.")))
+    code, cases = shop.score(shop.trace("a.json", [LAMP[0], COST[0]]))
+    assert (code, cases["buy"]["status"]) == (1, "FAILED")
+    (changed,) = cases["buy"]["turns"][1]["calls"]
+    assert [(one["path"], one["op"]) for one in changed["args"] if one["op"] != "same"] == [
+        ("currency", "extra")
+    ]
+    capsys.readouterr()
+
+
+def test_missing_and_extra_turns_never_pass(shop):
+    shop.sets(case("buy", LAMP, COST, THANKS), case("time", TIME))
+    missing = shop.trace("a.json", [LAMP[0], THANKS[0]])
+    extra = shop.trace("b.json", [TIME[0], THANKS[0]], session="s2")
+    code, cases = shop.score(missing, extra)
+    assert code == 3
+    assert cases["buy"]["status"] == cases["time"]["status"] == "NOT_EVALUATED"
+    said = metrics(cases["buy"])
+    assert said["conversation"] == ("NOT_EVALUATED", "turn 2 not in the trace")
+    assert said["tool_trajectory_avg_score"][0] == said["response_match_score"][0] == "PASSED"
+    assert metrics(cases["time"])["conversation"][1] == '1 turn in the trace, not in the case: "Thanks"'
+    # Other turns are paired by what the user says, not by their numbers.
+    assert [one["response"]["actual"] for one in cases["buy"]["turns"]] == [LAMP[2], None, THANKS[2]]
+    code, cases = shop.score(missing, extra, "--adk-verdicts")
+    assert code == 3
+
+
+def test_content_that_was_not_captured_is_not_evaluated_with_the_variable(shop):
+    shop.sets(case("buy", LAMP), case("thanks", THANKS))
+    named = shop.trace("a.json", [LAMP[0]], BARE, session="buy")
+    code, cases = shop.score(named, "--only-paired")
+    said = metrics(cases["buy"])
+    assert (code, cases["buy"]["status"]) == (3, "NOT_EVALUATED")
+    assert said["tool_trajectory_avg_score"][0] == said["response_match_score"][0] == "NOT_EVALUATED"
+    for _, reason in said.values():
+        assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT" in reason
+    assert said["tool_trajectory_avg_score"][1].startswith("names compared only")
+    # Nothing was called: that is known, and so is a tool that nobody expects.
+    code, cases = shop.score(shop.trace("b.json", [THANKS[0]], BARE, session="thanks"), "--only-paired")
+    assert metrics(cases["thanks"])["tool_trajectory_avg_score"][0] == "PASSED"
+    code, cases = shop.score(shop.trace("c.json", [LAMP[0]], BARE, session="thanks"), "--only-paired")
+    assert (code, metrics(cases["thanks"])["tool_trajectory_avg_score"][0]) == (1, "FAILED")
+
+
+def test_names_alone_are_compared_where_arguments_do_not_count(shop):
+    criterion = {"threshold": 1.0, "ignore_args": True}
+    shop.sets(case("buy", LAMP), criteria={"tool_trajectory_avg_score": criterion})
+    code, cases = shop.score(shop.trace("a.json", [LAMP[0]], BARE))
+    assert (code, cases["buy"]["status"]) == (0, "PASSED")
+
+
+def test_what_has_no_counterpart_is_named(shop, capsys):
+    shop.sets(case("buy", LAMP), case("time", TIME))
+    traces = [
+        shop.trace("a.json", [LAMP[0]]),
+        shop.trace("b.json", ["Find a lamb"], session="s2", agent="attachment"),
+    ]
+    code, cases = shop.score(*traces)
+    assert code == 3
+    assert metrics(cases["time"])["conversation"][1] == "no conversation in the traces is of this case"
+    said = capsys.readouterr()
+    assert "1 of 2 conversations matches no case:" in said.err
+    assert 's2  "Find a lamb"  nearest case: buy' in said.err
+    code, cases = shop.score(*traces, "--only-paired")
+    assert (code, list(cases)) == (3, ["buy"])
+    assert "1 case without a conversation left out" in capsys.readouterr().err
+    code, cases = shop.score(traces[0], "--only-paired")
+    assert (code, list(cases)) == (0, ["buy"])
+
+
+def test_a_turn_that_failed_is_an_error(shop):
+    shop.sets(case("try", ("Try", [("broken", {})], "Done.")))
+    code, cases = shop.score(shop.trace("a.json", ["Try"], agent="raising"))
+    assert (code, cases["try"]["status"]) == (3, "ERROR")
+    assert "the shop is closed" in cases["try"]["error"]["message"]
+    assert cases["try"]["turns"][0]["calls"][0]["op"] == "same"
+
+
+def test_repeats_shards_and_a_baseline(shop, capsys):
+    shop.sets(case("buy", LAMP), case("time", TIME), case("thanks", THANKS))
+    for number in range(2):
+        shop.trace(f"lamp{number}.json", [LAMP[0]], session=f"l{number}")
+    shop.trace("time.json", [TIME[0]], session="t")
+    shop.trace("thanks.json", [THANKS[0]], session="th")
+    files = ("lamp0.json", "lamp1.json", "time.json", "thanks.json")
+    code, cases = shop.score(*files)
+    assert (code, [len(one["repeats"]) for one in cases.values()]) == (0, [2, 1, 1])
+    parts = [shop.score(*files, "--shard", f"{part}/2") for part in (1, 2)]
+    assert [code for code, _ in parts] == [0, 0]
+    assert sorted(name for _, some in parts for name in some) == ["buy", "thanks", "time"]
+    code, _ = shop.score(*files, "--baseline", "last", "--fail-on-regression")
+    assert code == 0
+    # The same question, answered by another agent.
+    shop.trace("time.json", [TIME[0]], session="t", agent="attachment")
+    capsys.readouterr()
+    code, cases = shop.score(*files, "--baseline", "last", "--fail-on-regression")
+    assert (code, cases["time"]["status"]) == (1, "FAILED")
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{}", "holds no spans"),
+        ('{"resourceSpans": []}', "no conversation of an agent in bad.json"),
+        (None, "bad.json"),
+    ],
+)
+def test_what_cannot_be_scored_is_wrong_use(shop, tmp_path, capsys, content, why):
+    shop.sets(case("buy", LAMP))
+    if content is not None:
+        (tmp_path / "bad.json").write_text(content)
+    assert call("score", "bad.json", "--sets", "shop.evalset.json") == 2
+    said = capsys.readouterr().err
+    assert said.startswith("evaltui score: ")
+    assert why in said
+
+
+def test_a_run_of_traces_is_not_resumed(shop, capsys):
+    shop.sets(case("buy", LAMP), case("time", TIME))
+    shop.score(shop.trace("a.json", [LAMP[0]]))
+    log = shop.last().path
+    (log.parents[2] / "agent.py").write_text("")
+    capsys.readouterr()
+    assert call("run", ".", "--resume", log) == 2
+    assert "runs of `evaltui score` cannot be resumed" in capsys.readouterr().err
