@@ -6,12 +6,18 @@ Every pytest loads it where evaltui is installed, so it imports nothing but pyte
 from __future__ import annotations
 
 import os
+import platform
+import shutil
+import tempfile
+import uuid
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evaltui.testing.options import AGENT, NOT_EVALUATED, RUN_OPTIONS
+from evaltui.testing.options import AGENT, FAILURE, FLAGS, NOT_EVALUATED, RUN_OPTIONS
+from evaltui.testing.terminal import has_terminal
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -20,6 +26,9 @@ if TYPE_CHECKING:
 
 SET_SUFFIXES = (".evalset.json", ".test.json")
 _PLUGIN = "evaltui-session"
+# Where the workers of pytest-xdist meet; there is one only once they come to eval cases.
+_FOLDER = pytest.StashKey[Path]()
+_MOST_BYTES = 60
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +41,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Accept what failing cases did as expected, after showing the changes to the files",
     )
-    group.addoption("--evaltui-adk-verdicts", action="store_true", help="Use ADK's verdicts unchanged")
+    group.addoption(
+        "--evaltui-review",
+        action="store_true",
+        help="As --evaltui-accept, asking case by case; needs a terminal",
+    )
+    for option in FLAGS:
+        group.addoption(f"--evaltui-{option.name}", dest=option.dest, action="store_true", help=option.help)
+        parser.addini(option.dest, option.help, type="bool", default=False)
     for option in (AGENT, *RUN_OPTIONS, NOT_EVALUATED):
         flag = f"--evaltui-{option.name}"
         group.addoption(flag, dest=option.dest, metavar=option.metavar, help=option.help)
@@ -44,14 +60,22 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "evaltui(agent, sets=(), config=None): a test per case of these eval sets; every eval case has it",
     )
-    if config.getoption("evaltui_accept"):
-        if os.environ.get("CI"):
-            raise pytest.UsageError("--evaltui-accept changes files; it is refused where CI is set")
-        if config.getoption("numprocesses", None):
-            raise pytest.UsageError("--evaltui-accept needs all results in one process; leave out -n")
-    if any(config.getoption(option.dest) for option in (AGENT, *RUN_OPTIONS, NOT_EVALUATED)):
+    for flag in ("accept", "review"):
+        if config.getoption(f"evaltui_{flag}"):
+            _refuse_to_write(config, f"--evaltui-{flag}")
+    if any(config.getoption(option.dest) for option in (AGENT, *RUN_OPTIONS, *FLAGS, NOT_EVALUATED)):
         # What makes no sense is refused before anything is collected.
         runs_of(config)
+
+
+def _refuse_to_write(config: pytest.Config, flag: str) -> None:
+    """Raises pytest.UsageError where nobody looks at what would be written."""
+    if os.environ.get("CI"):
+        raise pytest.UsageError(f"{flag} changes files; it is refused where CI is set")
+    if config.getoption("numprocesses", None) or config.getoption("tx", None):
+        raise pytest.UsageError(f"{flag} needs all results in one process; leave out -n")
+    if flag == "--evaltui-review" and not has_terminal(config):
+        raise pytest.UsageError(f"{flag} asks questions; it needs a terminal")
 
 
 def runs_of(config: pytest.Config) -> CaseRuns:
@@ -67,6 +91,47 @@ def runs_of(config: pytest.Config) -> CaseRuns:
         config.pluginmanager.register(session, _PLUGIN)
     runs: CaseRuns = session.runs
     return runs
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells the workers of pytest-xdist where they meet, should they come to eval cases."""
+    config: pytest.Config = node.config
+    base = tempfile.gettempdir()
+    # The path of a socket has a limit of about 100 bytes.
+    base = base if len(os.fsencode(base)) <= _MOST_BYTES else "/tmp"
+    folder = config.stash.setdefault(_FOLDER, Path(base, f"evaltui-{uuid.uuid4().hex[:12]}"))
+    node.workerinput |= {
+        "evaltui_machine": platform.node(),
+        "evaltui_controller": os.getpid(),
+        "evaltui_folder": str(folder),
+    }
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Of what controls the workers of pytest-xdist: the runs are over, and told at the end."""
+    folder = session.config.stash.get(_FOLDER, None)
+    if folder is not None and folder.exists():
+        runs_of(session.config).end_shared(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_from_serializable(data: dict[str, Any]) -> Generator[None, Any, Any]:
+    """A failing case comes from a worker of pytest-xdist as it was there, not as plain text."""
+    failure = data.pop(FAILURE, None)
+    report = yield
+    if failure is not None:
+        from evaltui.testing.failures import FailureLines
+
+        report.longrepr = FailureLines.from_json(failure)
+    return report
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    folder = config.stash.get(_FOLDER, None)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -96,8 +161,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def evaltui_case(request: pytest.FixtureRequest) -> CaseResult:
     """The result of one case of the eval sets that the test's marker `evaltui` names."""
-    result: CaseResult = runs_of(request.config).result(request.param, request.session)
-    return result
+    return runs_of(request.config).result(request.param, request.session).result
 
 
 @pytest.fixture

@@ -17,14 +17,12 @@ from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
 from evaltui.core.compare.run_comparison import Comparison, compare
-from evaltui.core.compare.run_summary import Circumstances, RunSummary, summarize
+from evaltui.core.compare.run_summary import RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_files import files_of
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
@@ -33,6 +31,7 @@ from evaltui.reports.model import RunReport, no_events, verdict
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, Noted, RepeatDone, Update
+from evaltui.runs.candidate import cases_of, summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import find_run, open_run, run_id, stored_events
@@ -141,7 +140,7 @@ def prepare(
     request, sets = (
         _resumed(options, asked) if options.resume or options.retry_errors else _requested(options, asked)
     )
-    baseline = _baseline(options, asked.store)
+    baseline = baseline_of(options, asked.store)
     ending = Ending(targets, options.exit_zero, options.store_durations, baseline, options.fail_on_regression)
     return Job(request, sets, ending, options.require)
 
@@ -200,7 +199,8 @@ def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest
     return resuming(asked, resumption), sets
 
 
-def _baseline(options: argparse.Namespace, store: RunStore) -> RunSummary | None:
+def baseline_of(options: argparse.Namespace, store: RunStore) -> RunSummary | None:
+    """The run to compare with, None where none is named. Raises UsageError, SelectionError."""
     if options.baseline is None:
         if options.fail_on_regression:
             raise UsageError("--fail-on-regression needs --baseline RUN to compare with")
@@ -321,7 +321,7 @@ class Job:
 
     def _report(self, selected: SelectedRun, executed: ExecutedRun, seconds: float) -> RunReport:
         plan = selected.plan
-        order = {case: number for number, case in enumerate(_cases(selected))}
+        order = {case: number for number, case in enumerate(cases_of(selected))}
         cases = tuple(sorted(self._results, key=lambda result: order[result.id]))
         status = executed.status or worst_status(case.status for case in cases)
         result = RunResult(cases, status)
@@ -358,26 +358,6 @@ class Job:
     ) -> Comparison | None:
         if self._ending.baseline is None:
             return None
-        plan = selected.plan
         cases = {case.id: summarize(case) for case in result.cases}
-        summary = RunSummary(
-            id=executed.log.stem if executed.log is not None else "this run",
-            cases=cases,
-            unfinished=frozenset(set(_cases(selected)) - cases.keys()),
-            whole=frozenset(plan.path_of(one) for one in plan.sets if one.whole),
-            circumstances=Circumstances(
-                files={} if plan.agent.url else files_of(plan.agent_dir),
-                agent=self._agent.get("name", ""),
-                model=self._agent.get("model", ""),
-                configs={info.known_as: info.effective for info in selected.sets},
-                adk_verdicts=plan.adk_verdicts,
-            ),
-        )
+        summary = summary_of(selected, cases, self._agent, executed.log)
         return compare(self._ending.baseline, summary)
-
-
-def _cases(selected: SelectedRun) -> list[CaseId]:
-    """In the order of the plan."""
-    plan = selected.plan
-    sets = ((plan.path_of(one), one) for one in plan.sets)
-    return [CaseId(path, eval_id) for path, one in sets for eval_id, _ in ids_and_turns(one.cases)]

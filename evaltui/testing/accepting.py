@@ -3,50 +3,100 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from difflib import unified_diff
-from pathlib import Path
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.runs.selection import RunRequest
+from evaltui.testing.messages import FinishedRun
+from evaltui.testing.requests import request_of
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import FileChange, Proposal, accept, propose
 from evaltui.workbench.workbench import Workbench
 
+Say = Callable[[str], None]
+Ask = Callable[[str], str]
+_QUESTION = "Accept? [y]es, [n]o, [a]ll the rest, [q]uit: "
 
-def accept_cases(request: RunRequest, config: Path | None, cases: Sequence[CaseId]) -> Iterator[str]:
-    """Accept what the cases did in the run that was just kept; yields the lines that say what is changed."""
-    many = counted(len(cases), "case")
-    choice = Choice("case", f"All {many}", f"accept {many}", tuple(cases))
-    proposal, saved = asyncio.run(_accept(request, config, choice))
+
+def accept_cases(run: FinishedRun, cases: Sequence[CaseId], say: Say, ask: Ask | None) -> None:
+    """Accept what the cases did in a run: all of them, or those for which `ask` returns `y`.
+
+    What changes is said before. Nothing is written before every question is answered: `n` leaves a case out,
+    `a` accepts all the rest, `q` ends the questions.
+    """
+    if run.log is None:
+        say("not accepted: the run is not stored")
+        return
+    request, sets = request_of(run.order)
+    settings = {"results_dir": request.settings.results_dir}
+    # A question is asked while no loop runs: so an interrupt ends it.
+    with asyncio.Runner() as runner:
+        workbench = Workbench(request.agent, [*request.cases], settings, sets.config)
+        try:
+            runner.run(workbench.open())
+            if not runner.run(workbench.outcomes.open_run(run.log, "")):
+                say("not accepted: the run cannot be read")
+                return
+            groups = [cases] if ask is None else [[one] for one in cases]
+            accepted = _accept(runner, workbench, groups, say, ask or (lambda _: "a"))
+            if accepted and runner.run(_saved(workbench)):
+                say(f"accepted {counted(accepted, 'case')}; the next run expects what they did")
+            elif accepted:
+                say("not accepted: a file has changed meanwhile")
+        finally:
+            # What was not saved shall not be offered when the workbench is opened next.
+            runner.run(workbench.editing.discard())
+            runner.run(workbench.close())
+
+
+def _accept(
+    runner: asyncio.Runner, workbench: Workbench, groups: Sequence[Sequence[CaseId]], say: Say, ask: Ask
+) -> int:
+    """Show what accepting each group of cases changes, and do it; returns how many cases that were."""
+    accepted, answer = 0, ""
+    for number, group in enumerate(groups, 1):
+        if len(groups) > 1:
+            say(f"{group[0].eval_id} ({number} of {len(groups)})")
+        many = counted(len(group), "case")
+        choice = Choice("case", f"All {many}", f"accept {many}", tuple(group))
+        proposal = runner.run(propose(workbench.editing, choice))
+        _show(proposal, say)
+        if proposal.problem:
+            say(f"not accepted: {proposal.problem}")
+            continue
+        answer = "a" if answer == "a" else _answer(ask)
+        if answer == "q":
+            break
+        if answer in ("y", "a") and runner.run(_accepted(workbench, proposal)):
+            accepted += sum(change.cases for change in proposal.changes)
+    return accepted
+
+
+def _answer(ask: Ask) -> str:
+    while (answer := ask(_QUESTION)) not in ("y", "n", "a", "q"):
+        pass
+    return answer
+
+
+async def _accepted(workbench: Workbench, proposal: Proposal) -> bool:
+    return accept(workbench.editing, proposal)
+
+
+async def _saved(workbench: Workbench) -> bool:
+    return await workbench.editing.save_all()
+
+
+def _show(proposal: Proposal, say: Say) -> None:
     for change in proposal.changes:
-        yield from _diff(change)
-    yield from proposal.remarks
-    if proposal.problem:
-        yield f"not accepted: {proposal.problem}"
-    elif saved:
-        yield f"accepted {many}; the next run expects what they did"
-    else:
-        yield "not accepted: a file has changed meanwhile"
+        _show_diff(change, say)
+    for remark in proposal.remarks:
+        say(remark)
 
 
-async def _accept(request: RunRequest, config: Path | None, choice: Choice) -> tuple[Proposal, bool]:
-    workbench = Workbench(
-        request.agent, [*request.cases], {"results_dir": request.settings.results_dir}, config
-    )
-    try:
-        await workbench.open()
-        await workbench.outcomes.restore()
-        proposal = await propose(workbench.editing, choice)
-        done = not proposal.problem and accept(workbench.editing, proposal)
-        return proposal, done and await workbench.editing.save_all()
-    finally:
-        await workbench.close()
-
-
-def _diff(change: FileChange) -> Iterator[str]:
+def _show_diff(change: FileChange, say: Say) -> None:
     before, after = change.before.text.splitlines(), change.after.text.splitlines()
     name = str(change.path)
-    yield from map(visible, unified_diff(before, after, name, name, lineterm=""))
+    for line in unified_diff(before, after, name, name, lineterm=""):
+        say(visible(line))

@@ -1,170 +1,154 @@
-"""Runs in a thread of their own, whose cases somebody else waits for one by one."""
+"""Runs in a process of their own, whose cases somebody else waits for one by one."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-import time
-from collections import defaultdict
-from collections.abc import Callable
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult
-from evaltui.runner.parent.execution import follow_plan
-from evaltui.runner.parent.pool import HostSettings, StartedHost
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
-from evaltui.runner.plan import CaseDone, Happened, Noted
-from evaltui.runs.execution import RunUpdate
-from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.selection import RunRequest, select
-from evaltui.runs.sets import FileSets
+from evaltui.testing.messages import Ending, FinishedCase, FinishedRun, RunOrder, Unpacker, packed
 
-StartHost = Callable[[HostSettings], StartedHost]
+_SERVER = "evaltui.testing.run_process"
+_SOCKET = "socket"
+_CHUNK = 1 << 20
 
 
 class NoResultError(Exception):
     """The run is over, and there is no result of a case; the message says why."""
 
 
-class BackgroundLoop:
-    """An event loop in a thread of its own."""
+class RunProcess:
+    """The process that runs are in, and what it has told so far.
 
-    def __init__(self) -> None:
-        self._ready = threading.Event()
-        # Nobody waits for it where pytest itself is ended.
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._serve()), name="evaltui", daemon=True
-        )
-        self._thread.start()
-        self._ready.wait()
-
-    async def _serve(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self._stopped = asyncio.Event()
-        self._ready.set()
-        await self._stopped.wait()
-
-    def stop(self) -> None:
-        """End the thread once everything that was begun in it is over."""
-        self.loop.call_soon_threadsafe(self._stopped.set)
-        self._thread.join()
-
-
-class BackgroundRun:
-    """Cases of one agent, run by one plan in the background."""
+    With `is_shared`, other workers of pytest-xdist use it, too, and it goes on without this one.
+    """
 
     def __init__(
-        self, request: RunRequest, sets: FileSets, start_host: StartHost, *, keeps_log: bool
+        self, channel: socket.socket, *, is_shared: bool = False, ended: Callable[[], str] = str
     ) -> None:
-        """`keeps_log` is whether the run is kept among those of the agent."""
-        self.request = request
-        self.notes: list[str] = []
-        """Remarks on the run."""
-        self.log: Path | None = None
-        """Where the run is kept; None until it is over, and where it is not."""
-        self.seconds = 0.0
-        """How long it took; 0 until it is over."""
-        self._sets = sets
-        self._start = start_host
-        self._keeps_log = keeps_log
-        self._results: dict[CaseId, CaseResult] = {}
-        self._printed: defaultdict[CaseId, list[str]] = defaultdict(list)
-        self._changed = threading.Condition()
-        self._task: asyncio.Task[None] | None = None
-        self._is_unwanted = False
-        self._failure: BaseException | None = None
-        self._is_over = False
+        """`ended` waits until the process is gone, and returns what it complained of."""
+        self.runs: dict[str, FinishedRun] = {}
+        """Those that are over, by the keys of their orders."""
+        self._cases: dict[str, dict[CaseId, FinishedCase]] = {}
+        self._channel = channel
+        self._unpacker = Unpacker()
+        self._is_shared = is_shared
+        self._ended = ended
+        self._is_gone = False
 
-    @property
-    def config(self) -> Path | None:
-        """The config of all of its sets; None where each has its own."""
-        return self._sets.config
+    def start(self, order: RunOrder) -> None:
+        """Ask for a run; another worker may have done so already."""
+        self._cases.setdefault(order.key, {})
+        self._send(order)
 
-    @property
-    def results(self) -> dict[CaseId, CaseResult]:
-        """Of the cases that are done."""
-        with self._changed:
-            return dict(self._results)
+    def result(self, order: RunOrder, case: CaseId) -> FinishedCase:
+        """A case of a run that was started, waited for. Raises NoResultError."""
+        cases = self._cases[order.key]
+        while case not in cases:
+            if finished := self.runs.get(order.key):
+                raise NoResultError(finished.problem or "; ".join(finished.notes) or "the case was not run")
+            if self._is_gone:
+                raise NoResultError(f"the process of the runs ended by itself. {self._ended()}".strip())
+            self._receive()
+        return cases[case]
 
-    def start(self, loop: asyncio.AbstractEventLoop, then: Callable[[], None]) -> None:
-        """Begin to run in an event loop; `then` is called there when the run is over."""
-        self._loop = loop
-        asyncio.run_coroutine_threadsafe(self._work(then), loop)
-
-    def result(self, case: CaseId) -> CaseResult:
-        """The result of a case, waited for.
-
-        Raises NoResultError where there is none, or what the whole run ended with, such as an EvalSetError.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: case in self._results or self._is_over)
-            if case in self._results:
-                return self._results[case]
-        if self._failure is not None:
-            raise self._failure
-        raise NoResultError("; ".join(self.notes) or "the run was cancelled")
-
-    def printed(self, case: CaseId) -> str:
-        """What the agent printed during a case, as far as it is known whose it was."""
-        with self._changed:
-            return "\n".join(self._printed.get(case, ()))
+    def results(self, order: RunOrder) -> Mapping[CaseId, FinishedCase]:
+        """The cases that are over."""
+        return self._cases.get(order.key, {})
 
     def end(self) -> None:
-        """Cancel what is still running, and wait until its processes are gone."""
-        self._loop.call_soon_threadsafe(self._cancel)
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_over)
+        """Cancel what is still running, and wait until its processes are gone and its log is written.
 
-    def _cancel(self) -> None:
-        self._is_unwanted = True
-        if self._task is not None:
-            self._task.cancel()
+        Of a shared process, only its side here is closed.
+        """
+        if not self._is_shared:
+            self._send(Ending())
+            while not self._is_gone:
+                self._receive()
+            self._ended()
+        self._channel.close()
 
-    async def _work(self, then: Callable[[], None]) -> None:
-        began, self._task = time.monotonic(), asyncio.current_task()
+    def _send(self, message: object) -> None:
         try:
-            if not self._is_unwanted:
-                await self._execute()
-        except Exception as error:
-            self._failure = error
-        finally:
-            with self._changed:
-                self._is_over = True
-                self.seconds = time.monotonic() - began
-                self._changed.notify_all()
-            then()
+            self._channel.sendall(packed(message))
+        except OSError:
+            self._is_gone = True
 
-    async def _execute(self) -> None:
-        if self._keeps_log:
-            executed = await run_and_keep(self.request, self._sets, self._on_update, self._start_host)
-            self.log = executed.log
-            return
-        host = self._start_host()
+    def _receive(self) -> None:
         try:
-            selected = await asyncio.to_thread(select, self.request, self._sets)
-            self.notes += selected.notes
-            with suppress(asyncio.CancelledError):
-                await follow_plan(selected.plan, self._on_update, first=host)
-        finally:
-            await host.end()
+            data = self._channel.recv(_CHUNK)
+        except ConnectionError:
+            data = b""
+        self._is_gone |= not data
+        for message in self._unpacker.feed(data):
+            match message:
+                case FinishedCase():
+                    self._cases.setdefault(message.run, {})[message.id] = message
+                case FinishedRun():
+                    self.runs[message.order.key] = message
 
-    def _start_host(self) -> StartedHost:
-        request = self.request
-        return self._start(
-            HostSettings(request.agent, request.settings.timeout, IMPORT_TIMEOUT, time.monotonic())
-        )
 
-    def _on_update(self, update: RunUpdate) -> None:
-        match update:
-            case CaseDone(result):
-                with self._changed:
-                    self._results[result.id] = result
-                    self._changed.notify_all()
-            case Happened(event):
-                if event.kind == "console" and event.case:
-                    with self._changed:
-                        self._printed[CaseId(event.path, event.case)].append(str(event.data.get("text", "")))
-            case Noted(text):
-                self.notes.append(text)
+def own_process() -> RunProcess:
+    """A process that ends with this one."""
+    ours, theirs = socket.socketpair()
+    errors = tempfile.TemporaryFile()  # noqa: SIM115
+    with theirs:
+        process = _started(["channel", str(theirs.fileno())], subprocess.DEVNULL, errors, theirs.fileno())
+
+    def ended() -> str:
+        process.wait()
+        errors.seek(0)
+        return errors.read().decode("utf-8", "replace").strip()
+
+    return RunProcess(ours, ended=ended)
+
+
+def shared_process(folder: Path, controller: int) -> RunProcess:
+    """The process of all workers that know the folder; the first who asks starts it.
+
+    `controller` is the process with which it ends. Raises OSError.
+    """
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to somebody else")
+    with (folder / "lock").open("w") as lock, (folder / "errors").open("ab") as errors:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / _SOCKET).exists():
+            process = _started(["shared", str(folder), str(controller)], subprocess.PIPE, errors)
+            assert process.stdout is not None
+            process.stdout.readline()
+    return joined(folder, is_shared=True)
+
+
+def joined(folder: Path, *, is_shared: bool = False) -> RunProcess:
+    """The process that serves a folder. Raises OSError."""
+    channel = socket.socket(socket.AF_UNIX)
+    channel.connect(str(folder / _SOCKET))
+
+    def ended() -> str:
+        with suppress(OSError):
+            return (folder / "errors").read_text(encoding="utf-8", errors="replace").strip()
+        return ""
+
+    return RunProcess(channel, is_shared=is_shared, ended=ended)
+
+
+def _started(words: Sequence[str], output: int, errors: IO[bytes], *channels: int) -> subprocess.Popen[bytes]:
+    # An interrupt of the terminal is for pytest, which says what is to end.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", _SERVER, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=errors,
+        pass_fds=channels,
+        start_new_session=True,
+    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import io
+import os
+import platform
+import shutil
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import redirect_stderr
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -16,26 +17,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evaltui.commands.arguments import run_parser
-from evaltui.commands.output import UsageError, agent_of, settings_of
+from evaltui.commands.output import UsageError, settings_of
 from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError
-from evaltui.core.secrets import Secrets
 from evaltui.files.eval_sets import load_eval_set
+from evaltui.files.remote_address import is_url
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import SelectionError
-from evaltui.runner.parent.pool import start_host
-from evaltui.runner.parent.warm_hosts import WarmHosts
-from evaltui.runs.selection import RunRequest
-from evaltui.runs.sets import FileSets
+from evaltui.testing import background
 from evaltui.testing.agents import agent_of_set
-from evaltui.testing.background import BackgroundLoop, BackgroundRun, NoResultError, StartHost
-from evaltui.testing.options import RUN_OPTIONS
+from evaltui.testing.background import NoResultError, RunProcess
+from evaltui.testing.messages import FinishedCase, FinishedRun, RunOrder
+from evaltui.testing.options import FLAGS, RUN_OPTIONS
+from evaltui.testing.requests import options_of
 
 if TYPE_CHECKING:
-    from evaltui.files.agent_address import AgentAddress
+    from evaltui.core.model.outcome import CaseResult
+    from evaltui.core.secrets import Secrets
+
+# Of pytest itself, not of the agent.
+_OF_TESTS = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
 
 
 @dataclass(frozen=True)
@@ -55,43 +56,57 @@ class CaseToTest:
 class CaseRuns:
     """Runs the selected cases of each agent as one plan, as soon as the first of them is asked for.
 
-    A worker of pytest-xdist does not know which cases it will get: there, each is a run of its own, which is
-    not kept.
+    All workers of pytest-xdist have the same cases: the first that asks starts the run, and each of them is
+    told all results.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         """Raises pytest.UsageError for options that make no sense."""
         self._config = config
-        self._is_worker = hasattr(config, "workerinput")
-        self.runs: list[BackgroundRun] = []
-        """Those that were begun."""
-        self._run_of: dict[CaseToTest, BackgroundRun] = {}
+        self._orders: dict[CaseToTest, RunOrder] = {}
         self._errors: dict[Path, EvalSetError | None] = {}
         self._secrets: dict[Path, Secrets] = {}
-        self._loop: BackgroundLoop | None = None
-        self._warm_hosts: dict[AgentAddress, WarmHosts] = {}
+        self._process: RunProcess | None = None
+        # A fixture may be asked for in any thread.
+        self._lock = threading.Lock()
+        self.remarks: list[str] = []
+        """What else is to be said at the end."""
         given = self._option("not_evaluated") or "error"
         if given not in ("error", "skip"):
             raise pytest.UsageError(f"--evaltui-not-evaluated: {given!r} is neither error nor skip")
         self.skips_not_evaluated = given == "skip"
         """Whether a case that could not be evaluated is skipped; else it is an error."""
-        self._options(Path())
+        if is_url(agent := self._option("agent") or ""):
+            raise pytest.UsageError(f"--evaltui-agent: {agent} is a URL; `evaltui run` takes one")
+        try:
+            options = options_of([*self._words(Path())])
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from error
+        if options.fail_on_regression and not options.baseline:
+            raise pytest.UsageError("--evaltui-fail-on-regression needs --evaltui-baseline RUN")
 
     def agent_of(self, path: Path) -> Path:
         """The agent that the cases of a file are put to. Raises NoAgentError."""
         given = self._option("agent")
         return self._path(given) if given else agent_of_set(path, self._config.rootpath)
 
-    def result(self, case: CaseToTest, session: pytest.Session) -> CaseResult:
-        """The result of a case, waited for. Raises what `problem` has a text for."""
-        if case not in self._run_of:
-            others = [case] if self._is_worker else [*cases_of(session)]
-            self._start([one for one in others if self._belongs(one, case)])
-        try:
-            return self._run_of[case].result(case.id)
-        except NoResultError as error:
-            # A set with errors is left out; these are its errors.
-            raise self._errors_of(case.path) or error from None
+    def prepare(self) -> None:
+        """Have a process ready for runs while pytest is still collecting tests."""
+        if self._process is None and not self._config.getoption("collectonly"):
+            self._process = self._start_process()
+
+    def result(self, case: CaseToTest, session: pytest.Session) -> FinishedCase:
+        """A case that is over, waited for. Raises what `problem` has a text for."""
+        with self._lock:
+            self.prepare()
+            assert self._process is not None
+            if case not in self._orders:
+                self._start([one for one in cases_of(session) if self._belongs(one, case)])
+            try:
+                return self._process.result(self._orders[case], case.id)
+            except NoResultError as error:
+                # A set with errors is left out; these are its errors.
+                raise self._errors_of(case.path) or error from None
 
     def _errors_of(self, path: Path) -> EvalSetError | None:
         """What is wrong with an eval set, which is looked for once; None where nothing is."""
@@ -103,13 +118,13 @@ class CaseRuns:
                 self._errors[path] = error
         return self._errors[path]
 
-    def printed(self, case: CaseToTest) -> str:
+    def printed(self, case: CaseToTest, finished: FinishedCase) -> str:
         """What the agent printed during a case."""
-        return self._secrets_of(case).masked(self._run_of[case].printed(case.id))
+        return self._secrets_of(case).masked(finished.printed)
 
-    def sentence(self, case: CaseToTest, result: CaseResult) -> str:
+    def sentence(self, case: CaseToTest, finished: FinishedCase) -> str:
         """Why a case came out as it did."""
-        return sentence(self.masked(case, result))
+        return sentence(self.masked(case, finished.result))
 
     def masked(self, case: CaseToTest, result: CaseResult) -> CaseResult:
         """The result without secrets."""
@@ -123,86 +138,74 @@ class CaseRuns:
     @staticmethod
     def problem(error: BaseException) -> str | None:
         """Why a case has no result; None for an error of ours, which is shown with its traceback."""
-        if isinstance(error, NoResultError | EvalSetError | SelectionError | UsageError):
-            return str(error)
-        return None
+        return str(error) if isinstance(error, NoResultError | EvalSetError) else None
 
     def _belongs(self, one: CaseToTest, case: CaseToTest) -> bool:
         same = (one.agent_dir, one.config) == (case.agent_dir, case.config)
-        return same and one not in self._run_of
+        return same and one not in self._orders
 
     def _start(self, cases: list[CaseToTest]) -> None:
-        first = cases[0]
-        options = self._options(first.agent_dir)
-        if first.config is not None:
-            options.config = first.config
-        settings = settings_of(options)
-        if options.python is None and settings.python is None:
-            # What is tested is what is installed beside pytest, as in tox.
-            options.python = sys.executable
-        agent = agent_of(options)
-        sets = FileSets(first.agent_dir, options.config)
-        asked: dict[Path, list[str] | None] = {}
+        assert self._process is not None
+        asked: list[tuple[Path, tuple[str, ...] | None]] = []
         for path, of_set in groupby(sorted(cases, key=attrgetter("path")), attrgetter("path")):
             ids, sizes = zip(*((one.id.eval_id, one.set_size) for one in of_set), strict=True)
-            asked[path] = None if len(ids) == sizes[0] else list(ids)
-        request = RunRequest(
-            agent,
-            asked,
-            skips_invalid=True,
-            runs=options.runs,
-            pass_if=options.pass_if,
-            adk_verdicts=options.adk_verdicts,
-            settings=settings,
+            asked.append((path, None if len(ids) == sizes[0] else ids))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OF_TESTS)}
+        order = RunOrder(
+            cases[0].agent_dir,
+            tuple(self._words(cases[0].agent_dir, cases[0].config)),
+            tuple(asked),
+            shutil.get_terminal_size().columns,
+            environment=environment,
         )
-        run = BackgroundRun(request, sets, self._start_host(agent), keeps_log=not self._is_worker)
-        self.runs.append(run)
-        self._run_of |= dict.fromkeys(cases, run)
-        warm_hosts = self._warm_hosts.get(agent)
-        run.start(self.loop, then=warm_hosts.prepare if warm_hosts else lambda: None)
+        self._orders |= dict.fromkeys(cases, order)
+        self._process.start(order)
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop that runs are in, in a thread of its own."""
-        if self._loop is None:
-            self._loop = BackgroundLoop()
-        return self._loop.loop
-
-    def _start_host(self, agent: AgentAddress) -> StartHost:
-        if not self._is_worker:
-            return start_host
-        if agent not in self._warm_hosts:
-            self._warm_hosts[agent] = WarmHosts(agent)
-        return self._warm_hosts[agent].start
+    def _start_process(self) -> RunProcess:
+        """Of a worker of pytest-xdist it is the one of all workers."""
+        worker = getattr(self._config, "workerinput", None)
+        if worker is None:
+            return background.own_process()
+        if worker.get("evaltui_machine") != platform.node():
+            raise NoResultError("eval cases run on the machine of pytest; leave out --tx")
+        try:
+            return background.shared_process(Path(worker["evaltui_folder"]), worker["evaltui_controller"])
+        except OSError as error:
+            raise NoResultError(f"no process for runs: {error}") from error
 
     def settings_of(self, agent_dir: Path) -> dict[str, Any]:
         """What the options of pytest say of a run, as arguments of `evaluate`."""
-        options = self._options(agent_dir)
+        options = options_of([*self._words(agent_dir)])
         settings = settings_of(options)
         of_run = {name: getattr(options, name) for name in ("runs", "pass_if", "adk_verdicts")}
         names = ("parallel", "workers", "timeout", "record", "tools")
         return of_run | {name: getattr(settings, name) for name in names}
 
-    def _options(self, agent_dir: Path) -> argparse.Namespace:
-        """What `evaltui run` is given. Raises pytest.UsageError."""
-        words = [str(agent_dir)]
+    def _words(self, agent_dir: Path, config: Path | None = None) -> Iterator[str]:
+        """The words of `evaltui run`. A `config` goes before the one of the options."""
+        yield str(agent_dir)
         for option in RUN_OPTIONS:
-            if value := self._option(option.name.replace("-", "_")):
-                words += [f"--{option.name}", value]
-        if self._config.getoption("evaltui_adk_verdicts"):
-            words.append("--adk-verdicts")
-        said = io.StringIO()
+            value = self._option(option.name.replace("-", "_"))
+            if option.name == "config" and (config or value):
+                value = str(config or self._path(str(value)))
+            if option.name == "python" and not value and not self._has_python(agent_dir):
+                # What is tested is what is installed beside pytest, as in tox.
+                value = sys.executable
+            if value:
+                yield from (f"--{option.name}", value)
+        yield from (f"--{flag.name}" for flag in FLAGS if self._is_set(flag.dest))
+
+    @staticmethod
+    def _has_python(agent_dir: Path) -> bool:
+        options = argparse.Namespace(agent_dir=agent_dir)
         try:
-            with redirect_stderr(said):
-                options = run_parser().parse(words)
-        except SystemExit as error:
-            message = (
-                said.getvalue().strip().removeprefix("evaltui run: ").replace("argument --", "--evaltui-")
-            )
-            raise pytest.UsageError(message) from error
-        if options.config is not None:
-            options.config = self._path(str(options.config))
-        return options
+            return settings_of(options).python is not None
+        except UsageError:
+            # Told by the run.
+            return False
+
+    def _is_set(self, name: str) -> bool:
+        return bool(self._config.getoption(name) or self._config.getini(name))
 
     def _option(self, name: str) -> str | None:
         given: str | None = self._config.getoption(f"evaltui_{name}") or self._config.getini(
@@ -215,14 +218,30 @@ class CaseRuns:
         path = Path(text)
         return path if path.exists() else self._config.rootpath / path
 
+    @property
+    def finished(self) -> list[FinishedRun]:
+        """The runs that are over: after the end, all of them."""
+        return [*self._process.runs.values()] if self._process is not None else []
+
+    def cases_of(self, run: FinishedRun) -> list[FinishedCase]:
+        """Those that are over, in the order of the tests."""
+        over = self._process.results(run.order) if self._process is not None else {}
+        asked = (case.id for case, order in self._orders.items() if order == run.order)
+        return [over[case] for case in asked if case in over]
+
     def end(self) -> None:
         """Cancel what still runs, and wait until all processes are gone."""
-        for run in self.runs:
-            run.end()
-        if self._loop is not None:
-            for warm_hosts in self._warm_hosts.values():
-                asyncio.run_coroutine_threadsafe(warm_hosts.close(), self.loop).result()
-            self._loop.stop()
+        if self._process is not None:
+            self._process.end()
+
+    def end_shared(self, folder: Path) -> None:
+        """End the process that the workers of pytest-xdist have used; its runs are in `finished` then."""
+        try:
+            self._process = background.joined(folder)
+        except OSError as error:
+            self.remarks.append(f"the process of the runs is gone: {error}")
+        else:
+            self._process.end()
 
 
 def cases_of(session: pytest.Session) -> Iterator[CaseToTest]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evaltui.core.compare.explain import sentence
-from evaltui.core.model.outcome import CaseResult
-from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.text.lines import Line, draw
+
+if TYPE_CHECKING:
+    from evaltui.core.model.outcome import CaseResult
 
 
 class CaseFailedError(Exception):
@@ -60,8 +61,22 @@ class FailureLines:
     @classmethod
     def of(cls, result: CaseResult, path: Path, line: int) -> FailureLines:
         """Of a case that begins on a line of a file, from 1."""
+        # It builds on the models, which what controls pytest-xdist has no use for.
+        from evaltui.reports.details import MAX_WIDTH, case_details
+
         width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
         return cls(tuple(case_details(result, width)), Place(str(path), line, sentence(result)))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> FailureLines:
+        """As a worker of pytest-xdist has sent them."""
+        lines = tuple([(text, role) for text, role in line] for line in data["lines"])
+        return cls(lines, Place(data["path"], data["lineno"], data["message"]))
+
+    def to_json(self) -> dict[str, Any]:
+        place = self.reprcrash
+        lines = [[list(span) for span in line] for line in self.lines]
+        return {"lines": lines, "path": place.path, "lineno": place.lineno, "message": place.message}
 
     def toterminal(self, tw: _Writer) -> None:
         for line in self.lines:

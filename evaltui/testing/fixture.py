@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,9 @@ class Evaluator:
 
     def run_sync(self, *given: Any, **options: Any) -> RunResult:
         """As `run`, for tests that are no coroutines."""
-        return asyncio.run_coroutine_threadsafe(self.run(*given, **options), self._runs.loop).result()
+        # In a thread: a loop may run in that of the test.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, self.run(*given, **options)).result()
 
 
 def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]:

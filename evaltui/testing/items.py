@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.folders import agent_folder
 from evaltui.files.workspace import may_be_eval_set
-from evaltui.reports.model import verdict
 from evaltui.testing.agents import NoAgentError
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
-from evaltui.text.figures import counted
+from evaltui.testing.messages import FinishedCase
 
 
 class FlakyWarning(pytest.PytestWarning):
@@ -53,6 +52,7 @@ class EvalSetNode(pytest.File):
         if self.config.pluginmanager.hasplugin("xdist"):
             # With --dist=loadgroup, one worker imports the agent.
             self.add_marker(pytest.mark.xdist_group(str(agent_dir)))
+        self.runs.prepare()
         lines = file.document.lines_of_cases() if file.document else [1] * len(file.cases)
         for case, line in zip(file.cases, lines, strict=True):
             yield EvalCaseItem.of(self, agent_dir, file, case, line)
@@ -65,7 +65,7 @@ class EvalCaseItem(pytest.Item):
     case: CaseToTest
     line: int
     """Where it begins in its file, from 1."""
-    result: CaseResult | None = None
+    finished: FinishedCase | None = None
     """None before it was run."""
 
     @classmethod
@@ -85,24 +85,26 @@ class EvalCaseItem(pytest.Item):
 
     def setup(self) -> None:
         """Wait for the result. Raises CaseUndecidedError for what pytest calls an error."""
-        self.result = result = self.runs.result(self.case, self.session)
-        scores = ((one.name, one.score) for one in result.metrics if one.score is not None)
-        self.user_properties += [(name, f"{score:g}") for name, score in scores]
-        if printed := self.runs.printed(self.case):
-            self.add_report_section("setup", "agent output", printed)
-        if verdict(result) is Status.NOT_EVALUATED and self.runs.skips_not_evaluated:
-            pytest.skip(self.runs.sentence(self.case, result))
-        if verdict(result) not in (Status.PASSED, Status.FAILED):
-            raise CaseUndecidedError(result)
-        if result.status is Status.FLAKY and verdict(result) is Status.PASSED:
-            repeats = counted(len(result.repeats), "repeat")
-            self.warn(FlakyWarning(f"flaky: {result.passed_repeats} of {repeats} passed"))
+        self.finished = finished = self.runs.result(self.case, self.session)
+        self.user_properties += [(name, f"{score:g}") for name, score in finished.scores]
+        if finished.printed:
+            self.add_report_section("setup", "agent output", self.runs.printed(self.case, finished))
+        if finished.excuse:
+            return
+        if finished.verdict is Status.NOT_EVALUATED and self.runs.skips_not_evaluated:
+            pytest.skip(self.runs.sentence(self.case, finished))
+        if finished.verdict not in (Status.PASSED, Status.FAILED):
+            raise CaseUndecidedError(finished.result)
+        if finished.flaky and finished.verdict is Status.PASSED:
+            self.warn(FlakyWarning(f"flaky: {finished.flaky}"))
 
     def runtest(self) -> None:
         """Raises CaseFailedError for a case that failed."""
-        assert self.result is not None
-        if verdict(self.result) is Status.FAILED:
-            raise CaseFailedError(self.result)
+        assert self.finished is not None
+        if self.finished.excuse:
+            pytest.xfail(f"{self.finished.excuse}: {self.runs.sentence(self.case, self.finished)}")
+        if self.finished.verdict is Status.FAILED:
+            raise CaseFailedError(self.finished.result)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         error = excinfo.value

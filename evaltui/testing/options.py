@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+FAILURE = "evaltui_failure"
+"""Where a report that a worker of pytest-xdist sends has the lines of a failing case."""
+
 
 class Option(NamedTuple):
     """An option of pytest that has a twin in `evaltui run`."""
@@ -29,6 +32,15 @@ RUN_OPTIONS = (
     Option("tools", "MODE", "Tool calls: live, record or stub"),
     Option("results-dir", "DIR", "Folder of stored runs"),
     Option("python", "PYTHON", "Python of the agent"),
+    Option("baseline", "RUN", "Compare with this run, case by case"),
+)
+FLAGS = (
+    Option(
+        "fail-on-regression",
+        "",
+        "Cases that do not pass are expected failures (xfail) where the baseline failed the same expectation",
+    ),
+    Option("adk-verdicts", "", "Use ADK's verdicts unchanged"),
 )
 AGENT = Option("agent", "DIR", "Agent of the eval sets (default: the nearest at or above the file)")
 NOT_EVALUATED = Option(

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from evaltui.core.model.outcome import Status
-from evaltui.reports.model import verdict
-from evaltui.testing.background import BackgroundRun
 from evaltui.testing.case_runs import CaseRuns
+from evaltui.testing.failures import FailureLines
 from evaltui.testing.items import EvalCaseItem
+from evaltui.testing.messages import FinishedRun
+from evaltui.testing.options import FAILURE
+from evaltui.testing.terminal import ask
 from evaltui.text.figures import counted, show_duration
+from evaltui.text.lines import draw
 
 
 class EvaltuiSession:
@@ -34,30 +37,47 @@ class EvaltuiSession:
         if isinstance(item, EvalCaseItem):
             if report.failed and call.excinfo is not None:
                 report.longrepr = item.repr_failure(call.excinfo)
-            repeats = item.result.repeats if item.result is not None else ()
             decides = report.when == "call" or not report.passed
-            report.duration = float(sum(one.seconds for one in repeats)) if decides else 0.0
+            report.duration = item.finished.seconds if item.finished is not None and decides else 0.0
         return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self, report: pytest.TestReport) -> Generator[None, Any, Any]:
+        data = yield
+        if isinstance(report.longrepr, FailureLines):
+            data[FAILURE] = report.longrepr.to_json()
+        return data
 
     def pytest_sessionfinish(self) -> None:
         self.runs.end()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        for run in self.runs.runs:
-            if self._config.getoption("evaltui_accept"):
-                self._accept(run, terminalreporter)
+        for remark in self.runs.remarks:
+            terminalreporter.write_line(f"evaltui: {remark}")
+        for run in self.runs.finished:
+            self._accept(run, terminalreporter)
             for note in run.notes:
                 terminalreporter.write_line(f"evaltui: {note}")
+            for line in run.comparison:
+                terminalreporter.write_line(draw(line, color=terminalreporter.hasmarkup))
             if run.log is not None:
-                done, took = counted(len(run.results), "case"), show_duration(run.seconds)
-                agent_dir, log = (os.path.relpath(one) for one in (run.request.agent_dir, run.log))
+                done, took = counted(run.cases, "case"), show_duration(run.seconds)
+                agent_dir, log = (os.path.relpath(one) for one in (run.order.agent_dir, run.log))
                 where = f"log {log} · `evaltui {agent_dir}` opens it"
                 terminalreporter.write_line(f"evaltui: {done} of {agent_dir} in {took} · {where}")
 
-    def _accept(self, run: BackgroundRun, terminalreporter: Any) -> None:
-        failed = [case for case, result in run.results.items() if verdict(result) is Status.FAILED]
-        if failed:
-            from evaltui.testing.accepting import accept_cases
+    def _accept(self, run: FinishedRun, terminalreporter: Any) -> None:
+        reviews = self._config.getoption("evaltui_review")
+        failed = [one.id for one in self.runs.cases_of(run) if one.verdict is Status.FAILED]
+        if not failed or not (reviews or self._config.getoption("evaltui_accept")):
+            return
+        from evaltui.testing.accepting import accept_cases
 
-            for line in accept_cases(run.request, run.config, failed):
-                terminalreporter.write_line(line)
+        def answer(question: str) -> str:
+            terminalreporter.flush()
+            return ask(self._config, question)[:1] or "q"
+
+        try:
+            accept_cases(run, failed, terminalreporter.write_line, answer if reviews else None)
+        except KeyboardInterrupt:
+            terminalreporter.write_line("not accepted: interrupted")

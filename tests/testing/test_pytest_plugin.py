@@ -1,24 +1,33 @@
 """The pytest plugin as its users meet it: pytest is run on projects with agents and eval sets."""
 
+import asyncio
 import json
+import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import xml.etree.ElementTree as ET
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+from evaltui import pytest_plugin
 from evaltui.files.run_settings import RunSettings
+from evaltui.runs.history import open_run
 from evaltui.runs.store import RunStore
-from evaltui.testing import case_runs
+from evaltui.testing import background, case_runs, run_process, session
 
 pytest_plugins = ["pytester"]
 # Loaded once for all the sessions of pytest inside of this one, which forget what they have loaded.
 for name in (
     "core.metrics.scoring",
     "testing.accepting",
+    "testing.failures",
     "testing.fixture",
     "testing.items",
+    "testing.session",
     "workbench.rescoring",
 ):
     import_module(f"evaltui.{name}")
@@ -55,9 +64,18 @@ def eval_set(*cases, id="basics"):
     return json.dumps({"eval_set_id": id, "eval_cases": list(cases)}, indent=2)
 
 
+def process_in_a_thread():
+    """Stands for `own_process`: nothing is imported anew."""
+    ours, theirs = socket.socketpair()
+    thread = threading.Thread(target=lambda: asyncio.run(run_process.serve_channel(theirs)))
+    thread.start()
+    return background.RunProcess(ours, ended=lambda: thread.join() or "")
+
+
 @pytest.fixture
-def project(pytester):
+def project(pytester, monkeypatch):
     """A project with one agent; its set has a case that passes and one that does not."""
+    monkeypatch.setattr(background, "own_process", process_in_a_thread)
     pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
     agent = pytester.mkdir("shop")
     (agent / "__init__.py").write_text("from . import agent\n")
@@ -251,10 +269,15 @@ def test_an_agent_that_cannot_be_told_is_asked_for(pytester, project):
         ("--evaltui-timeout", "-1"),
         ("--evaltui-not-evaluated", "pass"),
         ("--evaltui-accept", "-n", "2"),
+        ("--evaltui-review", "-n", "2"),
+        ("--evaltui-review",),
+        ("--evaltui-fail-on-regression",),
+        ("--evaltui-agent", "http://127.0.0.1:1/app"),
     ],
-    ids=lambda words: words[0],
+    ids=" ".join,
 )
-def test_an_option_that_makes_no_sense_is_refused(pytester, project, words):
+def test_an_option_that_makes_no_sense_is_refused(pytester, project, words, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
     result = pytester.runpytest_inprocess("--evaltui", *words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert words[0] in result.stderr.str()
@@ -295,10 +318,68 @@ def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
     }
 
 
-def test_workers_of_xdist_agree_on_the_cases(pytester, project):
+def test_workers_of_xdist_share_one_run_that_is_stored(pytester, project, monkeypatch):
+    """With their failures as they are without xdist, and nothing left behind."""
     write(project, *(case(f"case {n}", "hats", page=1 + (n == 3)) for n in range(6)))
+    before = {*Path(tempfile.gettempdir()).glob("evaltui-*/socket")}
     result = pytester.runpytest_subprocess("--evaltui", "-n", "2")
     result.assert_outcomes(passed=5, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*≠ find*",
+            f"{project}/basics.evalset.json:{line_of(project, 'case 3')}",
+            "evaltui: 6 cases of shop in *",
+            "FAILED shop/basics.evalset.json::case 3 - find: page is 1, expected 2*",
+        ]
+    )
+    (log,) = (project / ".evaltui" / "runs").glob("*.jsonl")
+    assert len(open_run(log).summary.cases) == 6
+    assert {*Path(tempfile.gettempdir()).glob("evaltui-*/socket")} <= before
+
+
+def test_a_failure_that_the_baseline_has_too_is_expected(pytester, project):
+    """Only a regression fails the session, as with `evaltui run`."""
+    pytester.runpytest_inprocess("--evaltui")
+    options = ("--evaltui", "--evaltui-baseline", "last", "--evaltui-fail-on-regression", "-rx")
+    same = pytester.runpytest_inprocess(*options)
+    assert (same.ret, same.parseoutcomes()) == (0, {"passed": 1, "xfailed": 1})
+    same.stdout.fnmatch_lines(["compared with *", "XFAIL *::late - no regression from *: find: page is 1*"])
+    # Another failure of another case, and the same case with another expectation.
+    write(project, case("good one", "hats", page=3), case("late", "coats", page=4))
+    worse = pytester.runpytest_inprocess(*options)
+    assert worse.parseoutcomes() == {"failed": 2}
+    without = pytester.runpytest_inprocess("--evaltui", "--evaltui-baseline", "last")
+    assert without.parseoutcomes() == {"failed": 2}
+    unknown = pytester.runpytest_inprocess("--evaltui", "--evaltui-baseline", "nope")
+    assert unknown.parseoutcomes() == {"errors": 2}
+    assert "no run 'nope'" in unknown.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("answers", "passing"),
+    [("yq", {"first"}), ("ny", {"second"}), ("a", {"first", "second"}), ("?n?n", set()), ("y", set())],
+    ids=["quit", "no", "all", "other keys", "interrupt"],
+)
+def test_a_review_asks_case_by_case(pytester, project, monkeypatch, answers, passing):
+    monkeypatch.delenv("CI", raising=False)
+    write(project, case("first", "hats", page=2), case("second", "coats", page=2))
+    given = iter(answers)
+
+    def answer(config, question):
+        try:
+            return next(given)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(pytest_plugin, "has_terminal", lambda config: True)
+    monkeypatch.setattr(session, "ask", answer)
+    result = pytester.runpytest_inprocess("--evaltui", "--evaltui-review")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["first (1 of 2)", '-*"page": 2*', '+*"page": 1*'])
+    assert next(given, None) is None
+    again = statuses(pytester.runpytest_inprocess("--evaltui", "-rA"))
+    assert {name for name, status in again.items() if status == "PASSED"} == passing
+    assert not [*(project / ".evaltui" / "recovery").glob("*")]
 
 
 def test_a_session_without_eval_sets_imports_nothing_of_evaltui(pytester):
@@ -306,9 +387,11 @@ def test_a_session_without_eval_sets_imports_nothing_of_evaltui(pytester):
         """
         import sys
 
+        TESTING = ("evaltui.testing", "evaltui.testing.options", "evaltui.testing.terminal")
+
         def test_it():
             ours = {name for name in sys.modules if name.startswith("evaltui")}
-            assert ours == {"evaltui", "evaltui.pytest_plugin", "evaltui.testing", "evaltui.testing.options"}
+            assert ours == {"evaltui", "evaltui.pytest_plugin", *TESTING}
             assert not {"textual", "google.genai", "pydantic"} & sys.modules.keys()
         """
     )

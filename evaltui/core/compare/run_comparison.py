@@ -253,6 +253,11 @@ def compare(base: RunSummary, candidate: RunSummary) -> Comparison:
     return Comparison(base, candidate, tuple(changes))
 
 
+def compare_case(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
+    """As `compare`, for a case that the candidate has."""
+    return next(_changes(case, _placed(base, candidate), _placed(candidate, base)))
+
+
 def _placed(run: RunSummary, other: RunSummary) -> RunSummary:
     """A run that knows set ids only, with the files that another run has for them.
 

@@ -1,0 +1,46 @@
+"""What the options of pytest ask of a run, as `evaltui run` is asked."""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Sequence
+from contextlib import redirect_stderr
+from typing import TYPE_CHECKING
+
+from evaltui.commands.arguments import run_parser
+from evaltui.commands.output import UsageError, agent_of, settings_of
+from evaltui.testing.messages import RunOrder
+
+if TYPE_CHECKING:
+    from evaltui.runs.selection import RunRequest
+    from evaltui.runs.sets import FileSets
+
+
+def options_of(words: Sequence[str]) -> argparse.Namespace:
+    """What `evaltui run` understands of them. Raises UsageError, with the options by their names here."""
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            return run_parser().parse(words)
+    except SystemExit as error:
+        message = said.getvalue().strip().removeprefix("evaltui run: ")
+        raise UsageError(message.replace("argument --", "--evaltui-")) from error
+
+
+def request_of(order: RunOrder) -> tuple[RunRequest, FileSets]:
+    """Raises UsageError, and EvalSetError for a config that cannot be read."""
+    from evaltui.runs.selection import RunRequest
+    from evaltui.runs.sets import FileSets
+
+    options = options_of(order.words)
+    request = RunRequest(
+        agent_of(options),
+        {path: None if eval_ids is None else list(eval_ids) for path, eval_ids in order.cases},
+        skips_invalid=True,
+        runs=options.runs,
+        pass_if=options.pass_if,
+        adk_verdicts=options.adk_verdicts,
+        settings=settings_of(options),
+    )
+    return request, FileSets(order.agent_dir, options.config)

@@ -1,0 +1,279 @@
+"""The process that all runs of a pytest session are in, where they share Python's lock with no test.
+
+`python -m evaltui.testing.run_process channel FD` serves one pytest, and ends when that closes its channel;
+`... shared FOLDER PID` serves the workers of pytest-xdist through a socket in the folder, until the pytest of
+this process id, which controls them, asks for the end or is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import pickle
+import shutil
+import socket
+import sys
+import time
+import traceback
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaltui.commands.job import baseline_of
+from evaltui.commands.output import UsageError
+from evaltui.core.compare.comparison_lines import comparison_lines
+from evaltui.core.compare.run_comparison import compare, compare_case
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.problems import EvalSetError
+from evaltui.files.settings import secrets_of
+from evaltui.files.workspace import SelectionError
+from evaltui.reports.model import verdict
+from evaltui.runner.parent.pool import HostSettings, start_host
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
+from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted
+from evaltui.runs.candidate import summary_of
+from evaltui.runs.execution import RunUpdate, Selected
+from evaltui.runs.execution import run as run_and_keep
+from evaltui.runs.selection import SelectedRun
+from evaltui.testing.messages import Ending, FinishedCase, FinishedRun, RunOrder, Unpacker, packed
+from evaltui.testing.requests import options_of, request_of
+from evaltui.text.figures import counted
+
+SOCKET = "socket"
+_CHUNK = 1 << 16
+# Seconds between two looks whether pytest is still there.
+_LOOK_EVERY = 1.0
+
+
+class _Run:
+    """A run, and the tests' processes that are told of it."""
+
+    def __init__(self, order: RunOrder) -> None:
+        self.finished: FinishedRun | None = None
+        self._order = order
+        self._told: list[bytes] = []
+        self._followers: list[asyncio.StreamWriter] = []
+        self._notes: list[str] = []
+        self._printed: defaultdict[CaseId, list[str]] = defaultdict(list)
+        self._summaries: dict[CaseId, CaseSummary] = {}
+        self._selected: SelectedRun | None = None
+        self._agent: dict[str, Any] = {}
+        self._baseline: RunSummary | None = None
+        self._blank: RunSummary | None = None
+        self._excuses = False
+        self.task = asyncio.create_task(self._work())
+
+    def cancel(self) -> None:
+        """End it, unless it has only to be stored."""
+        if self._selected is None or len(self._summaries) < self._selected.plan.case_count:
+            self.task.cancel()
+
+    def follow(self, writer: asyncio.StreamWriter) -> None:
+        """Tell a process of every case, also of those that are over."""
+        writer.write(b"".join(self._told))
+        self._followers.append(writer)
+
+    def leave(self, writer: asyncio.StreamWriter) -> None:
+        if writer in self._followers:
+            self._followers.remove(writer)
+
+    def _tell(self, message: FinishedCase | FinishedRun) -> None:
+        data = packed(message)
+        self._told.append(data)
+        for writer in self._followers:
+            writer.write(data)
+
+    async def _work(self) -> None:
+        began = time.monotonic()
+        log, problem = None, ""
+        try:
+            log = await self._execute()
+        except asyncio.CancelledError:
+            problem = "the run was cancelled"
+        except (UsageError, SelectionError, EvalSetError) as error:
+            problem = str(error)
+        except Exception:
+            problem = traceback.format_exc()
+        self.finished = FinishedRun(
+            self._order,
+            len(self._summaries),
+            time.monotonic() - began,
+            log,
+            tuple(self._notes),
+            self._comparison(log),
+            problem,
+        )
+        self._tell(self.finished)
+
+    async def _execute(self) -> Path | None:
+        order = self._order
+        _move_to(order)
+        request, sets = request_of(order)
+        options = options_of(order.words)
+        self._excuses = options.fail_on_regression
+        self._baseline = await asyncio.to_thread(baseline_of, options, request.store)
+        settings = HostSettings(request.agent, request.settings.timeout, IMPORT_TIMEOUT, time.monotonic())
+        executed = await run_and_keep(request, sets, self._on_update, lambda: start_host(settings))
+        return executed.log
+
+    def _on_update(self, update: RunUpdate) -> None:
+        match update:
+            case CaseDone(result):
+                self._on_result(result)
+            case Happened(event):
+                if event.kind == "console" and event.case:
+                    text = str(event.data.get("text", ""))
+                    self._printed[CaseId(event.path, event.case)].append(text)
+            case Noted(text):
+                self._notes.append(text)
+            case AgentLoaded(info):
+                self._agent = dict(info)
+            case Selected(selected):
+                self._selected = selected
+                # What is imported and read by now stays.
+                gc.freeze()
+                gc.enable()
+
+    def _on_result(self, result: CaseResult) -> None:
+        summary = self._summaries[result.id] = summarize(result)
+        counted_as = verdict(result)
+        is_flaky = result.status is Status.FLAKY
+        self._tell(
+            FinishedCase(
+                self._order.key,
+                result.id,
+                counted_as,
+                sum(one.seconds or 0.0 for one in result.repeats),
+                tuple((one.name, one.score) for one in result.metrics if one.score is not None),
+                f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed"
+                if is_flaky
+                else "",
+                "" if counted_as is Status.PASSED else self._excuse(result, summary),
+                "\n".join(self._printed.pop(result.id, ())),
+                pickle.dumps(result, pickle.HIGHEST_PROTOCOL),
+            )
+        )
+
+    def _excuse(self, result: CaseResult, summary: CaseSummary) -> str:
+        if self._baseline is None or not self._excuses or self._selected is None:
+            return ""
+        # The files of the agent are read once.
+        self._blank = self._blank or summary_of(self._selected, {}, self._agent, None)
+        candidate = replace(self._blank, cases={result.id: summary})
+        if compare_case(result.id, self._baseline, candidate).is_regression:
+            return ""
+        return f"no regression from {self._baseline.id}"
+
+    def _comparison(self, log: Path | None) -> tuple[Any, ...]:
+        if self._baseline is None or self._selected is None:
+            return ()
+        candidate = summary_of(self._selected, self._summaries, self._agent, log)
+        compared = compare(self._baseline, candidate)
+        # Logs of earlier versions may hold secrets.
+        masked = secrets_of(self._order.agent_dir).masked(compared)
+        return tuple(comparison_lines(masked, self._order.width))
+
+
+def _move_to(order: RunOrder) -> None:
+    """Have the agent find what it would find in pytest."""
+    if Path.cwd() != order.folder:
+        os.chdir(order.folder)
+    for name in os.environ.keys() - order.environment.keys():
+        del os.environ[name]
+    os.environ.update(order.environment)
+
+
+class RunServer:
+    """Runs what it is asked to, each of several equal orders once."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Run] = {}
+        self.is_over = asyncio.Event()
+        """Set once somebody has asked for the end, and knows what every run came to."""
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a process until it closes its side."""
+        unpacker = Unpacker()
+        with suppress(ConnectionError):
+            while data := await reader.read(_CHUNK):
+                for message in unpacker.feed(data):
+                    if isinstance(message, Ending):
+                        await self._end(writer)
+                    else:
+                        self._run(message).follow(writer)
+        for run in self._runs.values():
+            run.leave(writer)
+
+    def _run(self, order: RunOrder) -> _Run:
+        if order.key not in self._runs:
+            self._runs[order.key] = _Run(order)
+        return self._runs[order.key]
+
+    async def _end(self, writer: asyncio.StreamWriter) -> None:
+        await self.cancel()
+        for run in self._runs.values():
+            assert run.finished is not None
+            writer.write(packed(run.finished))
+        with suppress(ConnectionError):
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+        self.is_over.set()
+
+    async def cancel(self) -> None:
+        """End what still runs, and wait until its processes are gone."""
+        for run in self._runs.values():
+            run.cancel()
+        await asyncio.gather(*(run.task for run in self._runs.values()), return_exceptions=True)
+
+
+async def serve_channel(channel: socket.socket) -> None:
+    """Serve the process at the other end until it closes it."""
+    server = RunServer()
+    reader, writer = await asyncio.open_connection(sock=channel)
+    await server.talk(reader, writer)
+    await server.cancel()
+    writer.close()
+
+
+async def serve_folder(folder: Path, controller: int) -> None:
+    """Serve all who connect to the socket in a folder, which is deleted in the end."""
+    server = RunServer()
+    listening = await asyncio.start_unix_server(server.talk, folder / SOCKET)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    while not server.is_over.is_set() and _is_alive(controller):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(server.is_over.wait(), _LOOK_EVERY)
+    listening.close()
+    await server.cancel()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def main(kind: str, *words: str) -> None:
+    gc.disable()
+    if kind == "channel":
+        asyncio.run(serve_channel(socket.socket(fileno=int(words[0]))))
+    else:
+        asyncio.run(serve_folder(Path(words[0]), int(words[1])))
+    # Nothing is left to be done, and pytest waits.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
