@@ -296,7 +296,8 @@ class Report(BaseModel):
     agent: str
     started: str
     """UTC, ISO 8601."""
-    seconds: float
+    seconds: float | None
+    """Wall time; null for a stored run that was interrupted."""
     totals: Totals
     record: str
     model_calls: Calls

@@ -1,6 +1,7 @@
 """The published schema of the JSON report, and what reports really hold."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ JUDGED = MetricResult(
         report(passed(), failed(), crashed(), unevaluated(), flaky(), flaky(met=True, policy="majority")),
         report(case("j", Status.FAILED, metrics=(JUDGED,), stopped="signal")),
         report(),
+        replace(mixed(), seconds=None),
     ],
 )
 def test_reports_have_the_keys_of_the_schema_and_no_others(run):
