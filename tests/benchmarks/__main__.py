@@ -195,6 +195,18 @@ def accept(_: Path) -> Row:
     return Row("5,000 cases that differ, accepted at once", spent, most=5.0)
 
 
+def html_report(_: Path) -> list[Row]:
+    done = subprocess.run(
+        [sys.executable, _beside("page_paint.py")], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    what = "HTML report of 1,000 cases"
+    return [
+        Row(f"{what}: first paint / an empty page as large", found["ours"], found["theirs"], bar=2.0),
+        Row(f"{what}, 100 of which failed: size", found["megabytes"], most=2.0, unit="MB"),
+    ]
+
+
 BENCHMARKS = {
     "save": save_to_verdict,
     "again": run_again,
@@ -209,6 +221,7 @@ BENCHMARKS = {
     "large-edits": large_edits,
     "rescore": rescore,
     "accept": accept,
+    "html-report": html_report,
 }
 
 
