@@ -65,6 +65,8 @@ IMPORTS = {
     "evaltui.cli": ["pydantic", "google.genai", "textual", "asyncio"],
     "evaltui.files.workspace": ["google.genai", "textual"],
     "evaltui.commands.run": ["textual", "google.adk", "rouge_score", "nltk"],
+    "evaltui.runs.evaluation": ["textual", "google.adk", "evaltui.runner.child.in_process"],
+    "evaltui.adk": ["pydantic", "google.adk"],
     "evaltui.workbench": ["textual", "google.adk"],
     "evaltui.runner.child.host": ["google.genai", "textual", "google.adk"],
 }

@@ -38,7 +38,7 @@ async def test_a_result_says_which_case_failed_and_why(write_agent):
     )
     with pytest.raises(CasesFailedError, match=r"^bad FAILED; response_match_score 0\.00 < 0\.90$"):
         result.raise_if_failed()
-    with pytest.raises(KeyError, match="no case worse, only good, bad"):
+    with pytest.raises(KeyError, match="worse is no case, only good, bad"):
         result.case("worse")
     with pytest.raises(KeyError, match="it has response_match_score"):
         result.case("bad").metric("safety_v1")

@@ -177,7 +177,11 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
 
 
 # What is read and written with an extra.
-WITH_AN_EXTRA = {"evaltui.reports.html.page", "evaltui.traces.formats.protobuf"}
+WITH_AN_EXTRA = {
+    "evaltui.adk.results_manager",
+    "evaltui.reports.html.page",
+    "evaltui.traces.formats.protobuf",
+}
 
 
 def test_only_adapters_and_few_files_import_what_an_extra_brings():

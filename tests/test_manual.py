@@ -9,6 +9,7 @@ import tomllib
 import pytest
 
 import evaltui
+import evaltui.adk
 from evaltui.cli import _COMMANDS
 from evaltui.core.model.config import EvaltuiBlock
 from evaltui.files import guide
@@ -134,7 +135,7 @@ def test_python_in_a_page_compiles_and_its_imports_are_public(page):
             tree = compile(block, page.name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
             for node in ast.walk(tree):
                 if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] not in FRAMEWORKS:
-                    public = {"evaltui": {*evaltui.__all__, "events"}, "evaltui.adk": {"AgentEvaluator"}}
+                    public = {"evaltui": {*evaltui.__all__, "events"}, "evaltui.adk": {*evaltui.adk.__all__}}
                     assert {alias.name for alias in node.names} <= public[node.module]
 
 

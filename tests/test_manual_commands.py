@@ -7,6 +7,8 @@ sample agents. Commands that open a screen or never end are parsed.
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import io
 import json
 import re
@@ -216,3 +218,19 @@ def test_two_commands_set_everything_up():
     assert opens.endswith(".venv/bin/evaltui sample_agents/home_automation")
     assert tests.endswith(".venv/bin/python -m pytest")
     assert all(line.startswith(SETUP) for line in readme)
+
+
+async def test_the_code_of_the_page_on_python_runs(folder):
+    """As one program, from top to bottom."""
+    names = {}
+    for block in code_of("python", "python"):
+        if "needs google-adk" in block:
+            pytest.importorskip("google.adk.evaluation.local_eval_set_results_manager")
+        if "evaluate_sync(" in block:
+            # A part of its own: where no event loop runs.
+            await asyncio.to_thread(exec, block, {})
+            continue
+        code = compile(block, "python.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        if (waiting := eval(code, names)) is not None:
+            await waiting
+    assert names["result"].passed

@@ -43,8 +43,10 @@ def runs(options: argparse.Namespace) -> int:
     """Print the newest runs, the newest first, or name one; 2 where there is no such agent or run."""
     agent_dir: Path = options.agent_dir
     try:
-        require_one_agent(options)
         store = RunStore.of(agent_dir, settings_of(options))
+        # Runs of an agent object are near no agent's files.
+        if not store.logs():
+            require_one_agent(options)
         if options.name:
             run, name = options.name
             print(f"{name}: {name_run(store, run, name)}")
@@ -81,7 +83,8 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
         return
     named = f"  {visible(', '.join(row.names))}" if row.names else ""
     yield cut([_mark(row), (began, ""), (_ended(row), ""), (named, "bold")], cells)
-    yield cut([("    ", ""), *_counts(row), (f" · {_selected(row)}", "muted")], cells)
+    place = " · in process" if row.in_process else ""
+    yield cut([("    ", ""), *_counts(row), (f"{place} · {_selected(row)}", "muted")], cells)
 
 
 def _mark(row: RunRow) -> Span:

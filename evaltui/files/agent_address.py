@@ -26,6 +26,10 @@ class AgentAddress:
     headers: tuple[tuple[str, str], ...] = ()
     """Headers that are sent to `url`, each with the environment variable that holds its value."""
 
+    in_process: bool = False
+    """Whether it is an object of this process, which runs it: no host can find it. Its folder is then the one
+    that its eval sets are near."""
+
     @property
     def as_arguments(self) -> str:
         """The words that name it on the command line of a shell."""

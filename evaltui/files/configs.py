@@ -171,6 +171,11 @@ def find_config(set_path: Path, explicit: Path | None = None, edited: str | None
     return ConfigInUse(path, config, tuple(problems))
 
 
+def find_config_for_test_file(test_file: str | Path) -> EvalConfig:
+    """The config that scores a file of eval cases, ADK's defaults without one. Raises EvalSetError."""
+    return find_config(Path(test_file)).config
+
+
 def _passed_over(set_path: Path, above: Path) -> Problem:
     message = (
         f"scores the sets beside it only, so {set_path.name} is scored by ADK's defaults; --config {above} "

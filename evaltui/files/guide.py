@@ -24,6 +24,7 @@ TOPICS = (
     "watching",
     "headless",
     "traces",
+    "python",
     "pytest",
     "formats",
     "adk",

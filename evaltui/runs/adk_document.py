@@ -32,6 +32,11 @@ _DETAILS = {"token_usage_v1": "token_usage_details", "invocation_duration_v1": "
 _NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
+def result_id_of(app_name: str, eval_set_id: str, created: float) -> str:
+    """The id of a result: ADK's, without what a file name cannot have."""
+    return _NOT_IN_IDS.sub("_", f"{app_name}_{eval_set_id}_{created}")
+
+
 class AdkResult:
     """The results of one set, of which each repeat of a case is an entry, as with ADK's `num_runs`.
 
@@ -61,7 +66,7 @@ class AdkResult:
         that a file name cannot have, so that the file can be found by it. Sessions end with the agent's
         process: the session ids name none that a server could know.
         """
-        result_id = _NOT_IN_IDS.sub("_", f"{app_name}_{self._info.eval_set_id}_{created}")
+        result_id = result_id_of(app_name, self._info.eval_set_id, created)
         order = {eval_id: number for number, eval_id in enumerate(self._info.cases)}
         cases = sorted(self._entries, key=lambda eval_id: order.get(eval_id, len(order)))
         entries = [entry for eval_id in cases for entry in self._entries[eval_id]]

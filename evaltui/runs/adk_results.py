@@ -20,6 +20,8 @@ FOLDER = Path(".adk", "eval_history")
 SUFFIX = ".evalset_result.json"
 # Of the results that were written here the run logs say more.
 OWN_SESSIONS = "evaltui-"
+# Of the result that google-adk left, and that is kept as a run besides: the id of that run.
+KEPT_AS = "evaltui_run"
 
 
 def write_adk_result(agent_dir: Path, result_id: str, text: str) -> Path:
@@ -47,13 +49,14 @@ def adk_results(agent_dir: Path) -> list[Path]:
 
 
 def is_own(path: Path) -> bool:
-    """Whether a result file was written here, beside a run log. Raises OSError."""
+    """Whether there is a run log of the same results. Raises OSError."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return False
         # Such a file may be large, and of one that was written here the beginning is enough.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            return text.find(f'"session_id": "{OWN_SESSIONS}'.encode()) >= 0
+            marks = (f'"session_id": "{OWN_SESSIONS}', f'"{KEPT_AS}": "')
+            return any(text.find(mark.encode()) >= 0 for mark in marks)
 
 
 def read_adk_result(path: Path) -> AdkRun:

@@ -58,6 +58,7 @@ class LoggedRun:
 
         Raises OSError where the folder of the store cannot be written.
         """
+        is_unknown = plan.agent.url or plan.agent.in_process or plan.held is not None
         header = {
             "event_version": events.VERSION,
             "started": started.isoformat(),
@@ -65,14 +66,15 @@ class LoggedRun:
             "agent_name": plan.agent.name,
             "module": plan.agent.module or None,
             "url": plan.agent.url or None,
+            "in_process": plan.agent.in_process,
             "sets": [_set(plan, one).to_json() for one in plan.sets],
             "runs": plan.runs,
             "pass_if": plan.pass_if,
             "adk_verdicts": plan.adk_verdicts,
             "record": plan.record if plan.record != DEFAULT_MODE else None,
             "tools": plan.tools,
-            # Of an agent behind a network nobody knows them.
-            "files": {} if plan.agent.url or plan.held is not None else files_of(plan.agent_dir),
+            # Of an agent behind a network, an object, or conversations that were held nobody knows them.
+            "files": {} if is_unknown else files_of(plan.agent_dir),
             **(given or {}),
         }
         known = {name: value for name, value in header.items() if value not in (None, False)}

@@ -46,6 +46,8 @@ class RunRow:
     tokens: float | None = None
     """Those of all cases; None where nobody knows."""
     model: str = ""
+    in_process: bool = False
+    """Whether the agent was an object, run in the process that evaluated it."""
     files: Mapping[str, str] = field(default_factory=dict)
     """The agent's files, with fingerprints of what they held; empty where nobody knows."""
     changed: tuple[str, ...] | None = None
@@ -168,6 +170,7 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
         run.footer.seconds if run.footer else None,
         _tokens(run),
         str(read_agent(path).get("model") or ""),
+        header.in_process,
         header.files,
         None if files is None or not header.files else changed_files(header.files, files),
     )

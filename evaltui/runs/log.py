@@ -266,6 +266,11 @@ class RunHeader:
         """Number of the run, from 1; None in a log of an earlier version."""
         return self.data.get("number")
 
+    @property
+    def in_process(self) -> bool:
+        """Whether the agent was an object, run in the process that evaluated it."""
+        return self.data.get("in_process") is True
+
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """The selected cases, each with its set id."""
         for one in self.sets:

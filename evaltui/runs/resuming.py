@@ -91,6 +91,8 @@ def read_resumption(
     agent_dir, header = agent.folder, begun_with(path)
     if (url := header.data.get("url", "")) != agent.url:
         raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
+    if header.in_process:
+        raise ResumeError("the agent was an object, which only the process that made it can run")
     if header.data.get("initial_session") and sets.initial_session is None:
         raise ResumeError("The run has an --initial-session: resume it with `evaltui run --resume`")
     if header.twins:

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import RunResult
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.workspace import SelectionError, open_workspace, select
-from evaltui.runner.evaluation import evaluate
+from evaltui.runs.evaluation import evaluate
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 
 if TYPE_CHECKING:
-    from evaltui.core.model.eval_set import EvalSet
+    from evaltui.runs.given import ConfigGiven, EvalSetsGiven
 
 
 class Evaluator:
@@ -31,20 +30,31 @@ class Evaluator:
 
     async def run(
         self,
-        agent: str | Path,
-        eval_sets: str | Path | EvalSet | Sequence[str | Path | EvalSet],
-        config: EvalConfig | None = None,
+        agent: Any,
+        eval_sets: EvalSetsGiven = None,
+        config: ConfigGiven = None,
         **options: Any,
     ) -> RunResult:
-        """As `evaltui.evaluate`, whose options go before those of pytest."""
-        given = (
-            [eval_sets]
-            if isinstance(eval_sets, str | Path) or not isinstance(eval_sets, Sequence)
-            else eval_sets
-        )
-        sets = [self._folder / one if isinstance(one, str | Path) else one for one in given]
-        settings = self._runs.settings_of(self._folder / agent) | options
-        return await evaluate(self._folder / agent, sets, config, **settings)
+        """As `evaltui.evaluate`, whose options go before those of pytest.
+
+        With `run_sync`, an agent object runs in another thread than the test, in one event loop for all.
+        """
+        if isinstance(agent, str | Path):
+            agent = place = self._seen(agent)
+            settings = self._runs.settings_of(Path(place))
+        else:
+            settings = self._runs.settings_of(self._folder) | {"workers": None, "home": self._folder}
+        if isinstance(eval_sets, Sequence) and not isinstance(eval_sets, str):
+            sets: EvalSetsGiven = [self._seen(one) for one in eval_sets]
+        else:
+            sets = self._seen(eval_sets)
+        return await evaluate(agent, sets, self._seen(config), **settings | options)
+
+    def _seen(self, given: Any) -> Any:
+        """A path as it is seen from the folder; a dotted name, an id, or an object, as it is."""
+        if isinstance(given, str | Path) and (isinstance(given, Path) or (self._folder / given).exists()):
+            return self._folder / given
+        return given
 
     def run_sync(self, *given: Any, **options: Any) -> RunResult:
         """As `run`, for tests that are no coroutines."""

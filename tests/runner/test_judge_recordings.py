@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
+from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
+from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.runner.errors import HostLostError, RequestFailedError

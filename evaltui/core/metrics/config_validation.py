@@ -14,7 +14,7 @@ from evaltui.core.metrics.metric import MISPLACED, effective_threshold, names_fu
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.config import (
     BaseCriterion,
-    CustomMetric,
+    CustomMetricConfig,
     EvalConfig,
     EvalMetric,
     Interval,
@@ -143,7 +143,7 @@ def _of_custom_metrics(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
         yield from _of_metric_info(name, custom, (*path, "metric_info"))
 
 
-def _of_metric_info(name: str, custom: CustomMetric, path: JsonPath) -> Iterator[tuple[JsonPath, str]]:
+def _of_metric_info(name: str, custom: CustomMetricConfig, path: JsonPath) -> Iterator[tuple[JsonPath, str]]:
     info = custom.metric_info
     if info is not None and info.metric_name != name:
         yield (*path, "metric_name"), f"is {info.metric_name!r}, but the metric is called {name!r}"

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from functools import partial
-from typing import Any
 
 from google.genai.types import FunctionCall
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 
 from evaltui.core.compare.matching import most_pairs
@@ -35,6 +33,7 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.config import BaseCriterion, EvalMetric
+from evaltui.core.model.criteria import MatchType, MatchTypeByName
 from evaltui.core.model.eval_set import Invocation, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.text.figures import counted
@@ -42,29 +41,13 @@ from evaltui.text.figures import counted
 Calls = Sequence[FunctionCall]
 
 
-class MatchType(Enum):
-    """EXACT: these calls and no others. The other two allow further calls in between."""
-
-    EXACT = 0
-    IN_ORDER = 1
-    ANY_ORDER = 2
-
-
 class _CallCriterion(BaseModel):
     """The keys that call metrics read from a criterion."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
-    match_type: MatchType = MatchType.EXACT
+    match_type: MatchTypeByName = MatchType.EXACT
     ignore_args: bool = False
-
-    @field_validator("match_type", mode="before")
-    @classmethod
-    def _by_name(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        name = value.strip().upper().replace("-", "_").replace(" ", "_")
-        return MatchType.__members__.get(name, value)
 
 
 @dataclass(frozen=True)

@@ -136,6 +136,13 @@ class Interval(_Camel, _Strict):
 _ROUNDING = 1e-9
 
 
+def criterion_data(criterion: Any) -> Any:
+    """A criterion of a class of its own as JSON data; others as they are."""
+    if not isinstance(criterion, BaseModel) or type(criterion) in (BaseCriterion, OwnCriterion):
+        return criterion
+    return criterion.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+
+
 class OwnCriterion(BaseCriterion):
     """A criterion of a metric that ADK does not have."""
 
@@ -194,7 +201,7 @@ class MetricInfo(_Camel, _Strict):
     requires_threshold: bool = True
 
 
-class CustomMetric(_Camel):
+class CustomMetricConfig(_Camel):
     """A metric of the user's, in ADK's form."""
 
     code_config: CodeConfig
@@ -254,7 +261,7 @@ class EvalConfig(_Camel):
 
     criteria: dict[str, Threshold | BaseCriterion] = Field(default_factory=dict)
     """By the metric's name its threshold, or an object with `threshold`."""
-    custom_metrics: dict[str, CustomMetric] | None = None
+    custom_metrics: dict[str, CustomMetricConfig] | None = None
     """The functions of metrics of the user's, by the metric's name."""
     user_simulator_config: SimulatorConfig | None = None
     """Who plays the users of scenarios."""
@@ -262,6 +269,14 @@ class EvalConfig(_Camel):
     """Of live (audio) runs, which evaltui does not do."""
     evaltui: EvaltuiBlock = Field(default_factory=EvaltuiBlock)
     """What ADK has no place for."""
+
+    @field_validator("criteria", mode="before")
+    @classmethod
+    def _as_data(cls, value: Any) -> Any:
+        # Criteria of other classes, ADK's among them, as a config file has them: metrics read the keys.
+        if not isinstance(value, dict):
+            return value
+        return {name: criterion_data(one) for name, one in value.items()}
 
     @field_validator("evaltui", mode="before", json_schema_input_type=EvaltuiBlock | None)
     @classmethod
@@ -285,7 +300,7 @@ class EvalConfig(_Camel):
         return None
 
 
-def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetric]) -> EvalMetric:
+def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetricConfig]) -> EvalMetric:
     criterion = value if isinstance(value, BaseCriterion) else BaseCriterion(threshold=value)
     metric = EvalMetric(metric_name=name, threshold=criterion.threshold, criterion=criterion)
     if isinstance(criterion, OwnCriterion) and criterion.function is not None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
-from evaltui.text.figures import show_scores
+from evaltui.text.figures import show_scores, some_of
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Invocation
-
-
-# Cases that the short form of a run names.
-_MOST_SHOWN = 3
 
 
 class Status(StrEnum):
@@ -335,6 +333,10 @@ class RunResult:
     """In the order in which they were selected."""
     status: Status
     """The worst of theirs."""
+    in_process: bool = False
+    """Whether the agent was an object, run in the process that evaluated it."""
+    log: Path | None = None
+    """The file that the run is stored in; None where it is not."""
 
     @property
     def passed(self) -> bool:
@@ -350,9 +352,9 @@ class RunResult:
         if eval_set_id is not None:
             found = [one for one in found if one.eval_set_id == eval_set_id]
         if len(found) != 1:
-            sets = ", ".join(one.eval_set_id for one in found)
-            known = ", ".join(one.eval_id for one in self.cases)
-            raise KeyError(f"{eval_id} is a case of {sets}" if found else f"no case {eval_id}, only {known}")
+            ids = [one.eval_set_id for one in found] or [one.eval_id for one in self.cases]
+            problem = "is a case of" if found else "is no case, only"
+            raise KeyError(f"{eval_id} {problem} {some_of(ids)}")
         return found[0]
 
     def raise_if_failed(self) -> None:
@@ -362,8 +364,6 @@ class RunResult:
 
     def to_pandas(self) -> Any:
         """A data frame, a row per metric of each repeat of a case. Raises ImportError without pandas."""
-        from importlib import import_module
-
         rows = [
             {
                 "eval_set_id": case.eval_set_id,
@@ -386,9 +386,9 @@ class RunResult:
     def __repr__(self) -> str:
         bad = [case for case in self.cases if not case.passed]
         count = f"{len(self.cases) - len(bad)} of {len(self.cases)} passed"
-        shown = [case._in_words() for case in bad[:_MOST_SHOWN]]
-        more = [f"{len(bad) - len(shown)} more"] if len(bad) > len(shown) else []
-        return f"<{type(self).__name__} {self.status}: {' | '.join((count, *shown, *more))}>"
+        shown, more = [case._in_words() for case in bad[:3]], [f"{len(bad) - 3} more"] * (len(bad) > 3)
+        status = f"{self.status}, run in this process" if self.in_process else self.status
+        return f"<{type(self).__name__} {status}: {' | '.join((count, *shown, *more))}>"
 
 
 class CasesFailedError(AssertionError):

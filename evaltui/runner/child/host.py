@@ -16,68 +16,30 @@ import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ...core.conversation.waiting import WaitingCalls, responses_in
-from ...core.model.events import Event, Json, Step
-from ...text.figures import counted, show_size
-from ..call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
+from ...core.conversation.waiting import WaitingCalls
+from ...core.model.events import Event, Step
 from ..errors import describe_error, own_modules
 from ..protocol import Message, places_of
 from .adapters.base import (
-    AgentAdapter,
     AgentLoadError,
     AgentSession,
     Reporter,
     SessionSpec,
     addressed,
-    recording,
 )
+from .case_run import EventLine, LoadedAgent, take_turn
 from .channel import Channel
 from .loading import load_agent, make_adapter
 from .preloading import BroughtIn, Environment, Preloaded
 
-# The parent keeps the events of a case in memory; an agent in a loop would fill it.
-_MOST_EVENTS = 100_000
-_MOST_BYTES = 64_000_000
 # New objects after which garbage is looked for: a turn of a framework makes thousands that are soon gone.
 _GARBAGE = 10_000
-
-
-class TooManyEventsError(RuntimeError):
-    """A case or turn went on for longer than anyone could look at."""
-
-
-class _EventLine:
-    """Sends events to the parent, those of each request up to a limit."""
-
-    def __init__(self, channel: Channel, t0: float, request: int) -> None:
-        self._channel = channel
-        self._t0 = t0
-        self.begin(request)
-
-    def begin(self, request: int) -> None:
-        self._request = request
-        self._events = 0
-        self._bytes = 0
-
-    def send(self, event: Event) -> None:
-        """Raises TooManyEventsError."""
-        if self._events >= _MOST_EVENTS or self._bytes >= _MOST_BYTES:
-            raise TooManyEventsError(
-                f"stopped after {counted(self._events, 'event')}, {show_size(self._bytes)}: endless loop?"
-            )
-        data = event.to_json()
-        # Which case it is and in what order the parent knows.
-        del data["repeat"], data["seq"]
-        data["t"] = round(time.monotonic() - self._t0, 6)
-        self._bytes += self._channel.send_event(self._request, data)
-        self._events += 1
 
 
 def main() -> None:
@@ -164,7 +126,7 @@ class _Chat:
 
     session: AgentSession
     reporter: Reporter
-    line: _EventLine
+    line: EventLine
     waiting: WaitingCalls | None
 
 
@@ -180,8 +142,7 @@ class _Host:
         self._unwanted: set[int] = set()
         self._serving: asyncio.Task[Any] | None = None
         self._chats: dict[int, _Chat] = {}
-        self._adapter: AgentAdapter | None = None
-        self._framework = self._unrecorded = ""
+        self._agent: LoadedAgent | None = None
 
     async def serve(self, found: Any, agent_name: str | None) -> None:
         requests: asyncio.Queue[Message] = asyncio.Queue()
@@ -193,9 +154,8 @@ class _Host:
         info: Message = {}
         if found is not None:
             try:
-                self._adapter = await make_adapter(found, agent_name)
-                info = asdict(await self._adapter.open()) | {"python": sys.version.split()[0]}
-                self._framework, self._unrecorded = info["framework"], info["unrecorded"]
+                self._agent = LoadedAgent(await make_adapter(found, agent_name))
+                info = await self._agent.open()
             except BaseException as error:
                 self._channel.send({"op": "broken", "error": _load_error(error)})
                 return
@@ -261,55 +221,19 @@ class _Host:
         return self._tasks[number].cancelling() > 0
 
     async def _run(self, request: Message) -> Message:
-        assert self._adapter is not None
-        line = _EventLine(self._channel, self._t0, request["id"])
-        simulated = request.get("simulated_user")
-        heard: list[Event] = []
-        places = places_of(request)
-        # Only a response has to know which calls wait.
-        waiting = self._waiting_calls() if any(map(responses_in, request.get("turns", ()))) else None
-
-        def on_event(event: Event) -> None:
-            line.send(event)
-            if simulated:
-                heard.append(event)
-            if waiting is not None:
-                waiting.on_event(event)
-
-        reporter = Reporter(on_event, sees_calls=not self._unrecorded)
-        recorder = self._call_recorder(request)
-        with recording_calls(recorder):
-            session = await self._adapter.new_session(SessionSpec(**request["session"]), reporter)
-            say = partial(_recorded_turn, session, reporter, recorder)
-            try:
-                if simulated:
-                    await _simulate(simulated, reporter, heard, say)
-                else:
-                    for turn, content in enumerate(request["turns"]):
-                        await say(turn, addressed(content, turn, waiting, places, reporter))
-                return {"state": await session.state()}
-            finally:
-                await session.close()
-
-    def _call_recorder(self, request: Message) -> CallRecorder | None:
-        """The recording that a run of a case goes by. Raises NotRecordedError where there can be none."""
-        if "recorded" not in request:
-            return None
-        recorded = CaseRecording.from_json(request["recorded"])
-        if self._unrecorded and recorded.modes.stubs:
-            what = f"{self._unrecorded}; evaltui cannot replay or stub them"
-            raise NotRecordedError(f"{what}. Run it with --record off and --tools live")
-        message = {"op": "recorded", "id": request["id"]}
-        return CallRecorder(recorded, lambda line: self._channel.send({**message, "line": line}))
-
-    def _waiting_calls(self) -> WaitingCalls | None:
-        """None where it is not known which calls wait: a callable gets each response in `session.content`."""
-        return None if self._framework == "function" else WaitingCalls()
+        assert self._agent is not None
+        number = request["id"]
+        message = {"op": "recorded", "id": number}
+        return await self._agent.run(
+            request,
+            EventLine(self._t0, partial(self._channel.send_event, number)),
+            lambda line: self._channel.send({**message, "line": line}),
+        )
 
     async def _open_chat(self, request: Message) -> Message:
-        assert self._adapter is not None
-        line = _EventLine(self._channel, self._t0, request["id"])
-        waiting = self._waiting_calls()
+        assert self._agent is not None
+        line = EventLine(self._t0, partial(self._channel.send_event, request["id"]))
+        waiting = self._agent.waiting_calls()
         past = [Step.from_json(step) for step in request["past"]]
         if waiting is not None:
             waiting.on_past(past)
@@ -319,18 +243,18 @@ class _Host:
             if waiting is not None:
                 waiting.on_event(event)
 
-        reporter = Reporter(on_event, sees_calls=not self._unrecorded)
-        session = await self._adapter.new_session(SessionSpec(**request["session"]), reporter, past)
+        reporter = self._agent.reporter(on_event)
+        session = await self._agent.adapter.new_session(SessionSpec(**request["session"]), reporter, past)
         state = await session.state()
         self._chats[request["id"]] = _Chat(session, reporter, line, waiting)
         return {"state": state}
 
     async def _say(self, request: Message) -> Message:
         chat = self._chats[request["chat"]]
-        chat.line.begin(request["id"])
+        chat.line.begin(partial(self._channel.send_event, request["id"]))
         turn = request["turn"]
         content = addressed(request["content"], turn, chat.waiting, places_of(request), chat.reporter)
-        await _turn(chat.session, chat.reporter, turn, content)
+        await take_turn(chat.session, chat.reporter, turn, content)
         return {"state": await chat.session.state()}
 
     async def _end_chat(self, request: Message) -> Message:
@@ -361,39 +285,8 @@ class _Host:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         open_sessions = [chat.session for chat in self._chats.values()]
         await asyncio.gather(*(session.close() for session in open_sessions), return_exceptions=True)
-        if self._adapter is not None:
-            await self._adapter.close()
-
-
-async def _simulate(
-    given: Json, reporter: Reporter, heard: list[Event], say: Callable[[int, Json], Awaitable[None]]
-) -> None:
-    # Few cases have one.
-    from ...core.played_users import PlayedUser
-    from .simulating import Simulation
-
-    user = PlayedUser.from_json(given["user"])
-    await Simulation(user, reporter, heard, say, Path(given["agent_folder"])).converse()
-
-
-async def _recorded_turn(
-    session: AgentSession, reporter: Reporter, recorder: CallRecorder | None, turn: int, content: Json
-) -> None:
-    if recorder is None:
-        await _turn(session, reporter, turn, content)
-        return
-    recorder.turn = turn
-    try:
-        await _turn(session, reporter, turn, content)
-    finally:
-        recorder.check()
-
-
-async def _turn(session: AgentSession, reporter: Reporter, turn: int, content: Json) -> None:
-    reporter.turn = turn
-    with recording(reporter):
-        reporter.event("user", content, data={"timestamp": time.time()})
-        await session.send(content)
+        if self._agent is not None:
+            await self._agent.adapter.close()
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.parent.held_pool import HeldPool
 from evaltui.runner.parent.judges import CaseJudge, Judges
 from evaltui.runner.parent.metric_host import MetricHost
-from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost
+from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, LoadingHost
 from evaltui.runner.parent.recordings import SavedNowAndThen, SetRecordings
 from evaltui.runner.plan import (
     AgentBroken,
@@ -57,7 +57,7 @@ from evaltui.runner.plan import (
 from evaltui.runner.protocol import decode_event, places_to_json
 
 
-async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | None = None) -> RunResult:
+async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost | None = None) -> RunResult:
     """Run everything in a plan and tell what happens while it does.
 
     `first` is a host that was started for this agent already. Cancelling ends the agent's processes; what
@@ -68,7 +68,7 @@ async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | N
     return run.result()
 
 
-async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: StartedHost | None = None) -> Status:
+async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost | None = None) -> Status:
     """As `run_plan`, but results are told only: with ten thousand cases, keeping all of them is too much."""
     run = _Run(plan, work_items(plan), on_update, first, keeps=False)
     await run.work()
@@ -138,7 +138,7 @@ class _Run:
         plan: RunPlan,
         items: Sequence[WorkItem],
         on_update: OnUpdate,
-        first: StartedHost | None,
+        first: LoadingHost | None,
         *,
         keeps: bool,
     ) -> None:
@@ -224,7 +224,7 @@ class _Run:
 
     def result(self) -> RunResult:
         cases = tuple(one.result for one in self._progress if one.result is not None)
-        return RunResult(cases, self.status())
+        return RunResult(cases, self.status(), self._plan.agent.in_process)
 
     def status(self) -> Status:
         return worst_status(one.status for one in self._progress if one.status is not None)

@@ -7,7 +7,8 @@ from collections import Counter
 from functools import cached_property
 from pathlib import Path
 
-from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, JudgeModelOptions, Question
+from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
+from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo

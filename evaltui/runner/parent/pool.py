@@ -15,7 +15,8 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.supervisor import Host, OnConsole, OnEvent, OnRecorded
+from evaltui.runner.protocol import Message
 
 Item = TypeVar("Item")
 ItemGiven = TypeVar("ItemGiven", contravariant=True)
@@ -81,6 +82,40 @@ def begin_loading(
     return loading
 
 
+class RunningHost(Protocol):
+    """What runs items: a `Host`, or an agent object in this process."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still takes requests."""
+        ...
+
+    def listen(self, on_console: OnConsole) -> None: ...
+
+    async def request(
+        self, message: Message, timeout: float, on_event: OnEvent, on_recorded: OnRecorded
+    ) -> Message:
+        """Raises RequestFailedError, HostLostError."""
+        ...
+
+    async def kill(self) -> None: ...
+
+
+class LoadingHost(Protocol):
+    """A `StartedHost`, or an agent object that is being opened."""
+
+    @property
+    def settings(self) -> HostSettings: ...
+
+    @property
+    def host(self) -> RunningHost: ...
+
+    @property
+    def loading(self) -> asyncio.Task[Json]: ...
+
+    async def end(self) -> None: ...
+
+
 class Listener(Protocol[ItemGiven]):
     """Whom the pool works for."""
 
@@ -114,7 +149,7 @@ class Listener(Protocol[ItemGiven]):
 class _Place(Generic[Item]):
     """A host, and the items that it is working on."""
 
-    def __init__(self, listener: Listener[Item], started: StartedHost) -> None:
+    def __init__(self, listener: Listener[Item], started: LoadingHost) -> None:
         self._listener = listener
         self.in_flight: list[Item] = []
         self.served = 0
@@ -142,7 +177,7 @@ class HostPool(Generic[Item]):
         listener: Listener[Item],
         parallel: int,
         workers: int | None,
-        first: StartedHost | None = None,
+        first: LoadingHost | None = None,
     ) -> None:
         self._settings = settings
         self._listener = listener
@@ -153,7 +188,7 @@ class HostPool(Generic[Item]):
         self._suspects: deque[Item] = deque()
         self._loaded = False
         self._broken = False
-        self._hosts: set[Host] = set()
+        self._hosts: set[RunningHost] = set()
 
     async def run(self, items: Sequence[Item]) -> None:
         """Run every item. A broken agent ends each with its error; cancelling ends the hosts."""
@@ -200,7 +235,7 @@ class HostPool(Generic[Item]):
                 await _finished(started.end())
                 self._hosts.discard(started.host)
 
-    async def _load(self, started: StartedHost) -> None:
+    async def _load(self, started: LoadingHost) -> None:
         info = await started.loading
         if not self._loaded:
             self._loaded = True
@@ -234,7 +269,7 @@ class HostPool(Generic[Item]):
         """
         return not (self._settings.agent and self._settings.agent.url and ran.events)
 
-    async def _attempt(self, host: Host, item: Item) -> tuple[ExecutionResult, bool]:
+    async def _attempt(self, host: RunningHost, item: Item) -> tuple[ExecutionResult, bool]:
         """Run one item; whether the host was lost over it is the second value."""
         events: list[Event] = []
 

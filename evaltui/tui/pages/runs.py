@@ -332,6 +332,8 @@ def write_run(page: Page, row: RunRow) -> None:
     )
     if row.model:
         page.labelled("model", [(visible(row.model), "")])
+    if row.in_process:
+        page.labelled("agent", [("object, run in the process that evaluated it", "")])
     if row.tokens is not None:
         page.labelled("tokens", [(show_number(round(row.tokens)), "")])
     _write_criteria(page, list(_criteria(row)))

@@ -15,7 +15,6 @@ from evaltui.core.metrics.judges.judge import (
     SENTENCES,
     Answer,
     Judge,
-    JudgeModelOptions,
     Question,
     Sample,
     Statement,
@@ -53,6 +52,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
+from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
 from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.prompts import Prompt, fenced, prompt

@@ -9,29 +9,15 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any
 
-from google.genai import types
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic import ValidationError
 
 from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, what_is_wrong
 from evaltui.core.model.config import EvalMetric
+from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy, Judgement, MetricResult, Vote
 from evaltui.core.prompts import Prompt
 from evaltui.text.figures import counted
-
-
-class JudgeModelOptions(BaseModel):
-    """`judge_model` names a Gemini model or, as `module:callable`, a function that takes the prompt and
-    returns the answer. Source of the shape: google-adk 2.13."""
-
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
-
-    judge_model: StrictStr = "gemini-2.5-flash"
-    judge_model_config: types.GenerateContentConfig | None = None
-    num_samples: int = Field(default=5, ge=1)
-    parallelism_limit: int = Field(default=1, ge=1)
-
 
 Schema = dict[str, Any]
 

@@ -15,7 +15,6 @@ from evaltui.core.metrics.judges.judge import (
     Answer,
     JudgeAnswer,
     JudgeFailedError,
-    JudgeModelOptions,
     Sample,
     judged_by,
     read_json,
@@ -30,6 +29,7 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     verdict,
 )
+from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status, Vote
 from evaltui.core.prompts import Prompt

@@ -169,8 +169,9 @@ class GeminiModel:
 
     async def close(self) -> None:
         """Let go of the connections, if any were made."""
-        if "_client" in vars(self):
-            await self._client.aio.aclose()
+        # A client that is closed is of no use any more; the next request makes another.
+        if (client := vars(self).pop("_client", None)) is not None:
+            await client.aio.aclose()
 
 
 class _Attempt:

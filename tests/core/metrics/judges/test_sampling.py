@@ -8,10 +8,10 @@ from judge_cases import ScriptedJudge, failed
 from evaltui.core.metrics.judges.judge import (
     Answer,
     JudgeFailedError,
-    JudgeModelOptions,
     ask_samples,
     judged_by,
 )
+from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.outcome import ErrorInfo, JudgedBy
 from evaltui.core.prompts import Prompt
 

@@ -79,7 +79,8 @@ class Toolsets:
 
     def __init__(self) -> None:
         self._tools: dict[int, list[BaseTool]] = {}
-        self._closers: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        # Each with the `close` that it had in the place of its class's.
+        self._opened: list[tuple[BaseToolset, Any]] = []
 
     async def open(self, root: BaseNode) -> list[str]:
         """Open every toolset at or below `root`, in agents that are tools too; returns what went wrong."""
@@ -92,9 +93,10 @@ class Toolsets:
 
     async def _open(self, toolset: BaseToolset, agent: str) -> list[str]:
         name = type(toolset).__name__
-        self._closers.append((name, toolset.close))
-        # AgentTool closes the toolsets of its agent after each call, in a task of its own.
-        vars(toolset)["close"] = _stay_open
+        if vars(toolset).get("close") is not _stay_open:
+            self._opened.append((toolset, vars(toolset).get("close")))
+            # AgentTool closes the toolsets of its agent after each call, in a task of its own.
+            vars(toolset)["close"] = _stay_open
         self._tools[id(toolset)] = []
         try:
             self._tools[id(toolset)] = await toolset.get_tools_with_prefix()
@@ -127,9 +129,13 @@ class Toolsets:
 
     async def close(self) -> None:
         """An error while closing is written to stderr: the results are in by then."""
-        while self._closers:
-            name, close = self._closers.pop()
-            await close_quietly(name, close)
+        while self._opened:
+            toolset, own_close = self._opened.pop()
+            # An agent object is used further by whoever made it.
+            vars(toolset).pop("close", None)
+            if own_close is not None:
+                vars(toolset)["close"] = own_close
+            await close_quietly(type(toolset).__name__, toolset.close)
 
 
 async def close_quietly(name: str, close: Callable[[], Awaitable[None]]) -> None:

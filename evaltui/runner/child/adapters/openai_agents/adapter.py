@@ -10,7 +10,7 @@ from typing import Any
 
 from agents import Agent, RunConfig, RunContextWrapper, Runner, RunState
 from agents.models import get_default_model
-from agents.tracing.processors import default_exporter
+from agents.tracing.processors import default_exporter, default_processor
 
 from .....core.conversation.waiting import CONFIRMATION
 from .....core.model.events import Json, Step
@@ -69,7 +69,7 @@ class OpenAIAgentsAdapter:
         self._config = RunConfig(model_provider=self._provider, tool_error_formatter=report_error)
         watch_models()
         watch_runs()
-        _keep_traces_here()
+        self._traces = _TracesKeptHere()
 
     async def open(self) -> AgentInfo:
         """Connects the MCP servers that are not, as long as the host lives."""
@@ -121,13 +121,26 @@ class OpenAIAgentsAdapter:
         if self._servers is not None:
             await self._servers.__aexit__(None, None, None)
         await self._provider.aclose()
+        self._traces.end()
 
 
-def _keep_traces_here() -> None:
+class _TracesKeptHere:
     """Traces of evaluated conversations do not go to OpenAI; what the user's own processors do with them
-    stays as it is."""
-    exporter: Any = default_exporter()
-    exporter.export = lambda items: None
+    stays as it is. After `end`, those of other conversations of this process do again."""
+
+    _at_once = 0
+
+    def __init__(self) -> None:
+        type(self)._at_once += 1
+        exporter: Any = default_exporter()
+        exporter.export = lambda items: None
+
+    def end(self) -> None:
+        type(self)._at_once -= 1
+        if not self._at_once:
+            # Those that wait to be sent are of evaluated conversations.
+            default_processor().force_flush()
+            vars(default_exporter()).pop("export", None)
 
 
 class OpenAIAgentsSession:

@@ -1,0 +1,142 @@
+"""`AgentEvaluator` with the signatures of google-adk: a suite moves here by its import line.
+
+Each run of a case is judged by itself, and what failed is named; google-adk holds one mean per metric of all
+runs against the threshold. Needs no google-adk besides what the agent itself needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.outcome import CasesFailedError, RunResult
+from evaltui.files.atomic import write_atomically
+from evaltui.files.configs import find_config_for_test_file
+from evaltui.files.eval_sets import load_eval_set, migrated_text
+from evaltui.reports.details import MAX_WIDTH, case_details
+from evaltui.runs.evaluation import plan_for, run_planned
+from evaltui.runs.results_managers import ResultsManager, save_results
+from evaltui.text.lines import draw
+
+NUM_RUNS = 2
+_OF_ADK = ".test.json"
+
+
+class AgentEvaluator:
+    """Evaluates an agent against eval sets, and raises AssertionError unless every case passes.
+
+    `agent_module` is a dotted name as in google-adk, or what else `evaltui.evaluate` takes for an agent. With
+    an `eval_set_results_manager`, results are kept by it, under `app_name`.
+    """
+
+    @staticmethod
+    def find_config_for_test_file(test_file: str | Path) -> EvalConfig:
+        """The config beside a file, ADK's defaults without one. Raises EvalSetError."""
+        return find_config_for_test_file(test_file)
+
+    @staticmethod
+    def migrate_eval_data_to_new_schema(
+        old_eval_data_file: str, new_eval_data_file: str, initial_session_file: str | None = None
+    ) -> None:
+        """Write a file of an older format as an eval set. Raises EvalSetError, OSError."""
+        new = Path(new_eval_data_file)
+        write_atomically(new, migrated_text(load_eval_set(old_eval_data_file, initial_session_file), new))
+
+    @staticmethod
+    async def evaluate(
+        agent_module: Any,
+        eval_dataset_file_path_or_dir: str,
+        num_runs: int = NUM_RUNS,
+        agent_name: str | None = None,
+        initial_session_file: str | None = None,
+        print_detailed_results: bool = True,
+        artifact_service: None = None,
+        output_file: None = None,
+        app_name: str | None = None,
+        eval_set_results_manager: ResultsManager | None = None,
+    ) -> RunResult:
+        """Run the cases of a file, or of every `*.test.json` below a folder, each `num_runs` times.
+
+        Raises CasesFailedError, an AssertionError, unless every run of every case passes; ValueError where
+        there is nothing to run, and for arguments of google-adk that it does not have; EvalSetError.
+        """
+        _refuse(num_runs, artifact_service, output_file)
+        files = _files(Path(eval_dataset_file_path_or_dir))
+        given = {"runs": num_runs, "agent_name": agent_name, "initial_session": initial_session_file}
+        result = await _evaluated(agent_module, files, None, given, app_name, eval_set_results_manager)
+        return _judged(result, print_detailed_results)
+
+    @staticmethod
+    async def evaluate_eval_set(
+        agent_module: Any,
+        eval_set: Any,
+        criteria: Mapping[str, float] | None = None,
+        eval_config: Any = None,
+        num_runs: int = NUM_RUNS,
+        agent_name: str | None = None,
+        print_detailed_results: bool = True,
+        artifact_service: None = None,
+        output_file: None = None,
+        app_name: str | None = None,
+        eval_set_results_manager: ResultsManager | None = None,
+    ) -> RunResult:
+        """As `evaluate`, for models: an eval set and a config of google-adk or of evaltui.
+
+        `criteria` are thresholds by metric, and go before `eval_config`. Raises ValueError without either.
+        """
+        _refuse(num_runs, artifact_service, output_file)
+        if not criteria and eval_config is None:
+            raise ValueError("eval_config is required")
+        config = {"criteria": dict(criteria)} if criteria else eval_config
+        given = {"runs": num_runs, "agent_name": agent_name}
+        result = await _evaluated(agent_module, eval_set, config, given, app_name, eval_set_results_manager)
+        return _judged(result, print_detailed_results)
+
+
+async def _evaluated(
+    agent: Any,
+    eval_sets: Any,
+    config: Any,
+    options: Mapping[str, Any],
+    app_name: str | None,
+    manager: ResultsManager | None,
+) -> RunResult:
+    if manager is not None and not app_name:
+        raise ValueError("app_name is required with eval_set_results_manager")
+    plan = plan_for(agent, eval_sets, config, **options)
+    result = await run_planned(agent, plan)
+    if manager is not None:
+        await asyncio.to_thread(save_results, manager, plan, result, app_name)
+    return result
+
+
+def _files(place: Path) -> list[Path]:
+    """Raises ValueError where there is none."""
+    files = sorted(place.rglob(f"*{_OF_ADK}")) if place.is_dir() else [place]
+    if not files:
+        raise ValueError(f"{place} has no *{_OF_ADK}; give the path of another eval set")
+    return files
+
+
+def _refuse(num_runs: int, artifact_service: object, output_file: object) -> None:
+    if num_runs < 1:
+        raise ValueError(f"num_runs must be at least 1, got {num_runs}")
+    if artifact_service is not None:
+        raise ValueError("artifact_service: not supported; each case has an artifact service of its own")
+    if output_file is not None:
+        raise ValueError("output_file: not supported; the result has to_pandas(), `evaltui run` --report csv")
+
+
+def _judged(result: RunResult, prints: bool) -> RunResult:
+    """The result of a run in which every case passed. Raises CasesFailedError for another."""
+    failed = [case for case in result.cases if not case.passed]
+    if prints:
+        for case in failed:
+            print(f"\n{case.eval_set_id}: {case.eval_id} {case.status}")
+            print("\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH)))
+    if failed or not result.cases:
+        raise CasesFailedError(result)
+    return result

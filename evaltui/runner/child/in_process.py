@@ -1,0 +1,70 @@
+"""An agent object, driven in the process that it was made in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ...core.model.errors import ErrorInfo
+from ...core.model.events import Json
+from ..errors import AgentBrokenError, RequestFailedError, describe_error
+from ..protocol import Message, encode
+from .adapters.base import AgentLoadError
+from .case_run import EventLine, LoadedAgent
+from .loading import make_adapter
+
+
+class AgentObject:
+    """An agent that was handed over as an object. `t0` is the `time.monotonic()` that events count from."""
+
+    def __init__(self, agent: LoadedAgent, t0: float) -> None:
+        self._agent = agent
+        self._t0 = t0
+
+    @classmethod
+    async def of(cls, found: Any, agent_name: str | None, t0: float) -> AgentObject:
+        """Raises ValueError for what is no agent, and for a name that none of its agents has."""
+        try:
+            return cls(LoadedAgent(await make_adapter(found, agent_name)), t0)
+        except AgentLoadError as error:
+            raise ValueError(str(error)) from error
+
+    async def open(self) -> Json:
+        """The AgentInfo as JSON. Called in the task that will also call `close`. Raises AgentBrokenError."""
+        try:
+            return await self._agent.open()
+        except Exception as error:
+            raise AgentBrokenError(ErrorInfo.from_json(describe_error(error))) from error
+
+    async def run(
+        self, request: Message, on_event: Callable[[str], None], on_recorded: Callable[[Json], None]
+    ) -> Message:
+        """Run a case; `on_event` gets each event as JSON text.
+
+        Raises RequestFailedError, also where it is cancelled: it says where the agent was.
+        """
+
+        def send(event: Json) -> int:
+            text = encode(event).decode("ascii").rstrip("\n")
+            on_event(text)
+            return len(text)
+
+        try:
+            answer = await self._agent.run(_copied(request), EventLine(self._t0, send), on_recorded)
+            return _copied(answer)
+        except KeyboardInterrupt:
+            raise
+        # Also SystemExit, which would end the program that evaluates.
+        except BaseException as error:
+            raise RequestFailedError(ErrorInfo.from_json(describe_error(error))) from error
+
+    async def close(self) -> None:
+        """Close what `open` opened."""
+        await self._agent.adapter.close()
+
+
+def _copied(message: Message) -> Message:
+    """As it would come from another process: nothing in it is anybody else's."""
+    copied: Message = json.loads(encode(message))
+    return copied

@@ -1,0 +1,164 @@
+"""An agent object at work in this process, in the place of a host.
+
+What a process of its own gives an agent is missing: code that blocks the event loop cannot be timed out, and
+what the agent prints, changes or breaks is this process's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.model.errors import ErrorInfo, ErrorKind
+from evaltui.core.model.events import Json
+from evaltui.files.agent_address import AgentAddress
+from evaltui.runner.errors import AgentBrokenError, RequestFailedError
+from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.protocol import Message
+
+if TYPE_CHECKING:
+    from evaltui.runner.child.in_process import AgentObject
+
+# Seconds.
+_GRACE = 1.0
+_CLOSE_TIMEOUT = 5.0
+
+
+class InProcessHost:
+    """Runs cases on an agent object, in the event loop that it is made in."""
+
+    def __init__(self, agent: AgentObject) -> None:
+        self._agent = agent
+        self._running: set[asyncio.Task[Message]] = set()
+        self._closing = asyncio.Event()
+        self._loaded: asyncio.Future[Json] = asyncio.get_running_loop().create_future()
+        # Opened and closed in one task: connections of toolsets ask for that.
+        self._serving = asyncio.create_task(self._serve())
+
+    async def _serve(self) -> None:
+        try:
+            self._loaded.set_result(await self._agent.open())
+        except AgentBrokenError as broken:
+            self._loaded.set_exception(broken)
+            self._loaded.exception()
+            return
+        await self._closing.wait()
+        await self._agent.close()
+
+    async def loaded(self, timeout: float) -> Json:
+        """The AgentInfo as JSON, waited for. Raises AgentBrokenError, also after `timeout` seconds."""
+        done, _ = await asyncio.wait({self._loaded}, timeout=timeout)
+        if not done:
+            raise AgentBrokenError(_late(f"the agent was not opened within {timeout:g} s"))
+        return self._loaded.result()
+
+    @property
+    def alive(self) -> bool:
+        """Nothing that a case does ends it, unless it ends this process."""
+        return True
+
+    def listen(self, on_console: Callable[[str, str], None]) -> None:
+        """Nothing is told: the agent prints where this process prints."""
+
+    async def request(
+        self,
+        message: Message,
+        timeout: float,
+        on_event: Callable[[str], None],
+        on_recorded: Callable[[Json], None] = lambda line: None,
+    ) -> Message:
+        """Run a case for at most `timeout` seconds.
+
+        Raises RequestFailedError, for a time-out too. What does not give way to being cancelled goes on, and
+        nothing more is told of it.
+        """
+        is_over = False
+        task = asyncio.create_task(
+            self._agent.run(
+                message,
+                lambda text: None if is_over else on_event(text),
+                lambda line: None if is_over else on_recorded(line),
+            )
+        )
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=timeout)
+            if done:
+                return task.result()
+            raise await self._given_up(task, f"no response within {timeout:g} s")
+        except asyncio.CancelledError:
+            await self._given_up(task, "")
+            raise
+        finally:
+            is_over = True
+
+    async def _given_up(self, task: asyncio.Task[Message], late: str) -> RequestFailedError:
+        """Cancels a case, and says where it was."""
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=_GRACE)
+        # Nobody waits for it again.
+        self._running.discard(task)
+        if not done:
+            goes_on = "; the agent ignores that it is cancelled, and goes on in this process"
+            return RequestFailedError(_late(late + goes_on))
+        failed = None if task.cancelled() else task.exception()
+        if isinstance(failed, RequestFailedError):
+            error = failed.error
+            return RequestFailedError(_late(late, error.traceback, error.where))
+        return RequestFailedError(_late(late))
+
+    async def close(self) -> None:
+        """Let the agent close what it opened."""
+        await self.kill()
+        self._closing.set()
+        if not self._loaded.done():
+            self._serving.cancel()
+        done, _ = await asyncio.wait({self._serving}, timeout=_CLOSE_TIMEOUT)
+        if not done:
+            self._serving.cancel()
+            warnings.warn(
+                f"the agent was not closed within {_CLOSE_TIMEOUT:g} s", RuntimeWarning, stacklevel=2
+            )
+        elif not self._serving.cancelled() and (error := self._serving.exception()) is not None:
+            # The results are in by then.
+            warnings.warn(f"the agent could not be closed: {error!r}", RuntimeWarning, stacklevel=2)
+
+    async def kill(self) -> None:
+        """Cancel the cases that are under way."""
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=_GRACE)
+
+
+def _late(what: str, trace: str = "", where: str = "") -> ErrorInfo:
+    return ErrorInfo("TimeoutError", what, trace, where, kind=ErrorKind.TIMEOUT)
+
+
+class StartedInProcess:
+    """An agent object that is being opened, as `StartedHost` is a process that imports one."""
+
+    def __init__(self, settings: HostSettings, host: InProcessHost) -> None:
+        self.settings = settings
+        self.host = host
+        self.loading = asyncio.create_task(host.loaded(settings.import_timeout))
+        self.loading.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def end(self) -> None:
+        """Close the agent; nothing happens where that was done."""
+        await self.host.close()
+
+
+async def start_in_process(
+    found: Any, address: AgentAddress, timeout: float, import_timeout: float
+) -> StartedInProcess:
+    """Open an agent object. Time-outs in seconds. Raises ValueError for what is no agent."""
+    from evaltui.runner.child.in_process import AgentObject
+
+    began = time.monotonic()
+    agent = await AgentObject.of(found, address.name, began)
+    return StartedInProcess(HostSettings(address, timeout, import_timeout, began), InProcessHost(agent))

@@ -1,0 +1,85 @@
+"""Results of google-adk kept as a run of ours, which is compared and accepted like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.compare.run_summary import summarize
+from evaltui.core.conversation.replay import events_of_invocation
+from evaltui.core.model import events
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
+from evaltui.core.model.outcome import CaseResult, RepeatResult, worst_status
+from evaltui.core.model.stored_results import repeat_to_json
+from evaltui.files.agent_files import files_of
+from evaltui.files.workspace import open_workspace
+from evaltui.runs.adk_reader import run_from_adk
+from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.store import RunStore
+
+Json = dict[str, Any]
+
+
+def keep_adk_run(store: RunStore, data: Json) -> Path:
+    """Write an `EvalSetResult`, as JSON data, as the log of a run.
+
+    Raises OSError where the store cannot be written, ValueError for what is no such result.
+    """
+    run = run_from_adk(data)
+    path, size = _set_of(store.agent_dir, run.eval_set_id)
+    cases = [replace(case, path="" if path == run.eval_set_id else path) for case in run.cases]
+    ids = tuple(case.eval_id for case in cases)
+    logged = LoggedSet(path, run.eval_set_id, ids, {"criteria": _criteria(data)}, len(ids) == size)
+    header = {
+        "event_version": events.VERSION,
+        "started": (run.started if run.created else datetime.now(UTC)).isoformat(),
+        "agent_dir": str(store.agent_dir),
+        "sets": [logged.to_json()],
+        "runs": max((len(case.repeats) for case in cases), default=1),
+        "adk_verdicts": True,
+        "files": files_of(store.agent_dir),
+    }
+    log = RunLog.create(store, header)
+    for case in cases:
+        _write(log, CaseId(path, case.eval_id), case)
+    log.close({"status": worst_status(case.status for case in cases)})
+    return log.path
+
+
+def _set_of(agent_dir: Path, eval_set_id: str) -> tuple[str, int | None]:
+    """The path of a set's cases in `CaseId`, and how many it has; its id where no file of its own has it."""
+    found = [one for one in open_workspace(agent_dir).sets if one.eval_set_id == eval_set_id]
+    return (found[0].case_path, len(found[0].cases)) if len(found) == 1 else (eval_set_id, None)
+
+
+def _write(log: RunLog, case: CaseId, result: CaseResult) -> None:
+    number = 0
+    for repeat, one in enumerate(result.repeats):
+        log.started(case, result.eval_set_id, repeat)
+        for event in _events(one):
+            number += 1
+            named = replace(
+                event, path=case.path, set=result.eval_set_id, case=case.eval_id, repeat=repeat, seq=number
+            )
+            log.event(named.to_json())
+        log.repeat(case, result.eval_set_id, repeat, repeat_to_json(one))
+    log.result(summarize(result))
+
+
+def _events(repeat: RepeatResult) -> Iterator[Event]:
+    for turn, invocation in enumerate(repeat.actual):
+        yield from events_of_invocation(invocation, turn)
+
+
+def _criteria(data: Json) -> Json:
+    """What the cases were scored by, as far as the results say: by metric its criterion, or its threshold."""
+    found: Json = {}
+    for case in data.get("eval_case_results", ()):
+        for metric in case.get("overall_eval_metric_results", ()):
+            if metric.get("threshold") is not None:
+                found[metric["metric_name"]] = metric.get("criterion") or metric["threshold"]
+    return found

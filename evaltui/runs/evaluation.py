@@ -1,0 +1,260 @@
+"""`evaluate`: files or models in, results out, without a command or a screen."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.errors import ErrorInfo, ErrorKind
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
+from evaltui.core.model.outcome import RepeatResult, RunResult, Status
+from evaltui.files.eval_sets import InitialSession
+from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, RunSettings
+from evaltui.runner.parent.execution import run_plan
+from evaltui.runner.parent.in_process import start_in_process
+from evaltui.runner.parent.metric_host import checked
+from evaltui.runner.plan import OnUpdate, RunPlan, Update
+from evaltui.runs.execution import LoggedRun
+from evaltui.runs.given import address_of, config_given, set_plans
+from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
+from evaltui.runs.store import RunStore
+
+if TYPE_CHECKING:
+    from evaltui.runs.given import ConfigGiven, EvalSetsGiven
+
+Result = TypeVar("Result")
+
+
+async def evaluate(
+    agent: Any,
+    eval_sets: EvalSetsGiven = None,
+    config: ConfigGiven = None,
+    *,
+    runs: int | None = None,
+    pass_if: PassIf | None = None,
+    parallel: int = DEFAULT_PARALLEL,
+    workers: int | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    agent_name: str | None = None,
+    python: str | None = None,
+    home: str | Path | None = None,
+    initial_session: InitialSession = None,
+    adk_verdicts: bool = False,
+    record: RecordMode = DEFAULT_MODE,
+    tools: ToolMode | None = None,
+    results_dir: str | Path | None = None,
+    on_update: OnUpdate | None = None,
+) -> RunResult:
+    """Run an agent against eval sets, and score what it does.
+
+    The agent is a folder, a file, a dotted module name or a URL, and runs in processes of its own, of this
+    Python or of another one (`python`, as `--python` takes it). Or it is an object: an agent of google-adk or
+    of another framework, an `evaltui.Agent`, a callable. Then it runs in this process and event loop, and
+    `home` is the folder that its eval sets and custom metrics are near, None for the current one.
+
+    Sets are files, folders, ids as on the command line, models of evaltui or google-adk, or JSON data; None
+    for every set of the agent. A config is a model, a file, or JSON data; without one, that of a file is the
+    one that a run finds, else ADK's defaults. `record` and `tools` say what is taken from recordings, which
+    only files have. In `results_dir` the run is kept as with `--results-dir`; for `gs://BUCKET`, google-adk
+    keeps its results there.
+
+    Raises EvalSetError for a set, a config or recordings that cannot be read, ValueError where there is
+    nothing to run, for what is no agent, and where the agent or its Python is not found.
+    """
+    plan = plan_for(
+        agent,
+        eval_sets,
+        config,
+        agent_name=agent_name,
+        python=python,
+        home=home,
+        initial_session=initial_session,
+        runs=runs,
+        pass_if=pass_if,
+        parallel=parallel,
+        workers=workers,
+        timeout=timeout,
+        adk_verdicts=adk_verdicts,
+        record=record,
+        tools=tools,
+    )
+    # Before anything is run, to find out whether it can be reached.
+    manager = gcs_manager(str(results_dir)) if is_gcs(results_dir) else None
+    keep_in = None if results_dir is None or manager else Path(results_dir)
+    result = await run_planned(agent, plan, on_update, keep_in)
+    if manager is not None:
+        await asyncio.to_thread(save_results, manager, plan, result)
+    return result
+
+
+def plan_for(
+    agent: Any,
+    eval_sets: EvalSetsGiven,
+    config: ConfigGiven,
+    *,
+    agent_name: str | None = None,
+    python: str | None = None,
+    home: str | Path | None = None,
+    initial_session: InitialSession = None,
+    **settings: Any,
+) -> RunPlan:
+    """The plan of a run: the arguments are those of `evaluate`, `settings` the fields of the plan. Raises
+    what `evaluate` raises."""
+    address = address_of(agent, agent_name, python, home)
+    if address.in_process and settings.get("workers") not in (None, 1):
+        raise ValueError("workers: an agent object runs in this process alone")
+    plans = set_plans(address, eval_sets, config_given(config), initial_session)
+    return RunPlan(address, plans, **settings | ({"workers": 1} if address.in_process else {}))
+
+
+def evaluate_sync(
+    agent: Any, eval_sets: EvalSetsGiven = None, config: ConfigGiven = None, **options: Any
+) -> RunResult:
+    """As `evaluate`, where no event loop runs; `options` are its other arguments.
+
+    Raises RuntimeError where one runs.
+    """
+    return _without_loop(evaluate(agent, eval_sets, config, **options))
+
+
+@dataclass(frozen=True)
+class CaseResponses:
+    """What an agent did in a case, without a verdict."""
+
+    eval_case: EvalCase
+    responses: list[list[Invocation]]
+    """The turns of each repeat, as far as it came."""
+    errors: list[ErrorInfo | None]
+    """Of each repeat what ended it, None where it came to its end."""
+    eval_set_id: str = ""
+
+    def __repr__(self) -> str:
+        failed = [f"{number}: {error}" for number, error in enumerate(self.errors, start=1) if error]
+        shown = "; ".join((f"{self.eval_case.eval_id} ×{len(self.responses)}", *failed))
+        return f"<{type(self).__name__} {shown}>"
+
+
+async def generate_responses(
+    agent: Any,
+    eval_sets: EvalSetsGiven = None,
+    config: ConfigGiven = None,
+    *,
+    repeat_num: int = 3,
+    **options: Any,
+) -> list[CaseResponses]:
+    """Run an agent on eval sets, each case `repeat_num` times, without scoring: what it did, by case.
+
+    `config` says who plays simulated users; its criteria are not looked at. `options` are those of `evaluate`
+    that are not about scores. Raises what `evaluate` raises.
+    """
+    on_update = options.pop("on_update", None)
+    plan = plan_for(agent, eval_sets, config, runs=repeat_num, **options)
+    unscored = tuple(replace(one, config=_without_criteria(one.config)) for one in plan.sets)
+    result = await run_planned(agent, replace(plan, sets=unscored), on_update)
+    cases = [case for one in plan.sets for case in one.cases]
+    return [
+        CaseResponses(
+            case,
+            [list(one.actual) for one in found.repeats],
+            [one.error or _refusal(one) for one in found.repeats],
+            found.eval_set_id,
+        )
+        for case, found in zip(cases, result.cases, strict=True)
+    ]
+
+
+def _without_criteria(config: EvalConfig) -> EvalConfig:
+    block = config.evaltui.model_copy(update={"criteria": {}, "optional": []})
+    return config.model_copy(update={"criteria": {}, "custom_metrics": None, "evaltui": block})
+
+
+def _refusal(repeat: RepeatResult) -> ErrorInfo | None:
+    """Why a case was not run at all; None where it was."""
+    reasons = (one.reason for one in repeat.metrics if one.status is Status.NOT_EVALUATED)
+    errors = (ErrorInfo("NotRun", reason, kind=ErrorKind.CONFIG) for reason in reasons)
+    return None if repeat.actual else next(errors, None)
+
+
+class _Log:
+    """The log of a run from Python. One that cannot be written to its end is a warning, and is not named."""
+
+    def __init__(self, plan: RunPlan, results_dir: Path) -> None:
+        """Raises OSError."""
+        settings = RunSettings(
+            parallel=plan.parallel,
+            workers=plan.workers,
+            timeout=plan.timeout,
+            record=plan.record,
+            tools=plan.tools,
+            results_dir=results_dir.absolute(),
+        )
+        own = plan.agent.url or plan.agent.in_process
+        python = {"python": None if own else str(plan.agent.interpreter.path)}
+        store = RunStore.of(plan.agent_dir, settings)
+        header = {"settings": settings.to_json() | python}
+        self._log: LoggedRun | None = LoggedRun.start(store, plan, datetime.now(UTC), header)
+
+    def tee(self, tell: OnUpdate) -> OnUpdate:
+        """Writes down what is told."""
+
+        def on_update(update: Update) -> None:
+            self._write(lambda log: log.write(update))
+            tell(update)
+
+        return on_update
+
+    def close(self, status: Status | None) -> Path | None:
+        """Its file, if all was written; without a status the run was interrupted."""
+        self._write(lambda log: log.close(status))
+        return self._log.path if self._log else None
+
+    def _write(self, write: Callable[[LoggedRun], None]) -> None:
+        if self._log is None:
+            return
+        try:
+            write(self._log)
+        except OSError as error:
+            warnings.warn(f"Run log incomplete: {error}", RuntimeWarning, stacklevel=2)
+            self._log = None
+
+
+async def run_planned(
+    agent: Any, plan: RunPlan, on_update: OnUpdate | None = None, results_dir: Path | None = None
+) -> RunResult:
+    """Run a plan, in this process if its agent is an object; kept in `results_dir`, None for nowhere."""
+    plan = checked(plan)
+    tell = on_update or (lambda _: None)
+    log = None if results_dir is None else _Log(plan, results_dir)
+    try:
+        result = await _result(agent, plan, log.tee(tell) if log else tell)
+    except BaseException:
+        if log is not None:
+            log.close(None)
+        raise
+    return result if log is None else replace(result, log=log.close(result.status))
+
+
+async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:
+    if not plan.agent.in_process:
+        return await run_plan(plan, on_update)
+    started = await start_in_process(agent, plan.agent, plan.timeout, plan.import_timeout)
+    try:
+        return await run_plan(plan, on_update, first=started)
+    finally:
+        await started.end()
+
+
+def _without_loop(evaluation: Coroutine[Any, Any, Result]) -> Result:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(evaluation)
+    evaluation.close()
+    raise RuntimeError("an event loop runs here already: await evaluate(...) instead of evaluate_sync(...)")

@@ -1,0 +1,161 @@
+"""What Python code hands over to be run, models of google-adk included, as what a plan needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase, EvalSet
+from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.core.model.validation import validate_eval_set
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.configs import ConfigInUse, find_config, read_config
+from evaltui.files.eval_sets import InitialSession, load_eval_set
+from evaltui.files.interpreters import OWN, find_interpreter
+from evaltui.files.modules import find_module
+from evaltui.files.remote_address import checked_url, is_url
+from evaltui.files.workspace import SelectionError, open_workspace, select
+from evaltui.runner.plan import SetPlan
+from evaltui.runs.sets import only
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    # A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data.
+    EvalSetGiven = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
+    EvalSetsGiven = EvalSetGiven | Sequence[EvalSetGiven] | None
+    ConfigGiven = EvalConfig | str | Path | Mapping[str, Any] | BaseModel | None
+
+# The set of cases that are in none.
+_LOOSE_CASES = "cases"
+
+
+def address_of(
+    agent: Any, name: str | None = None, python: str | None = None, home: str | Path | None = None
+) -> AgentAddress:
+    """Where an agent is: a folder, a file, a dotted module name, a URL, or an object of this process.
+
+    `home` is the folder of the eval sets of one that has none, an object or a URL; None for the current one.
+    Raises ValueError where it is not found, and for arguments that do not go with it.
+    """
+    is_remote = isinstance(agent, str) and is_url(agent)
+    if isinstance(agent, str | Path) and not is_remote:
+        if home is not None:
+            raise ValueError(f"home: the eval sets of {agent} are in its own folder")
+        module = "" if isinstance(agent, Path) or Path(agent).exists() else str(agent)
+        folder = find_module(module, None) if module else Path(agent)
+        return AgentAddress(folder, name, find_interpreter(folder, python) if python else OWN, module)
+    if python is not None:
+        where = "at its URL" if is_remote else "in this process"
+        raise ValueError(f"python: the agent runs {where}")
+    folder = Path(home or ".")
+    if not folder.is_dir():
+        raise ValueError(f"home: {folder} is not a folder")
+    if is_remote:
+        return AgentAddress(folder, name, url=checked_url(agent))
+    return AgentAddress(folder, name, in_process=True)
+
+
+def config_given(config: ConfigGiven) -> EvalConfig | None:
+    """A config that is given as a model, as JSON data or as a file; None for none.
+
+    Raises EvalSetError for a file or data with errors, TypeError for what is no config.
+    """
+    if config is None:
+        return None
+    if isinstance(config, str | Path):
+        model, problems = read_config(Path(config))
+    else:
+        # A criterion may be of any class; only as data it is what a config file says.
+        model, problems = validate_config(_data(config, "a config"))
+    if model is None:
+        raise EvalSetError([one for one in problems if one.severity is Severity.ERROR])
+    return model
+
+
+def set_plans(
+    agent: AgentAddress, given: EvalSetsGiven, config: EvalConfig | None, initial_session: InitialSession
+) -> tuple[SetPlan, ...]:
+    """The sets that are given, in order, None for every set of the agent; cases that are in no set are one.
+
+    Without `config`, that of a file is found as a run finds it, and others have ADK's defaults. Raises
+    EvalSetError for a set or a config with errors, SelectionError where there is none, ValueError for two
+    sets of one id, TypeError for what is no set.
+    """
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    plans: list[SetPlan] = []
+    loose: list[Any] = []
+    for one in several:
+        if one is None or isinstance(one, str | Path):
+            plans += _plans_of_files(agent, one, config, initial_session)
+        elif _is_case(one):
+            loose.append(_data(one, "an eval case"))
+        else:
+            plans.append(_plan_of_data(_data(one, "an eval set"), config))
+    if loose:
+        plans.append(_plan_of_data({"eval_set_id": _LOOSE_CASES, "eval_cases": loose}, config))
+    ids = [one.eval_set_id for one in plans if one.path is None]
+    if twice := next((one for one in ids if ids.count(one) > 1), None):
+        raise ValueError(f"two eval sets have the id {twice!r}; results could not tell their cases apart")
+    return tuple(plans)
+
+
+def _plans_of_files(
+    agent: AgentAddress,
+    given: str | Path | None,
+    config: EvalConfig | None,
+    initial_session: InitialSession,
+) -> Iterator[SetPlan]:
+    if given is not None and Path(given).is_file():
+        yield _plan_of_file(Path(given), None, config, initial_session)
+        return
+    if isinstance(given, Path) and not given.exists():
+        raise SelectionError(f"{given}: no such file or folder")
+    # Also the id of a set, as on the command line.
+    for one, eval_ids in select(open_workspace(agent.folder), [] if given is None else [str(given)]):
+        yield _plan_of_file(one.path, eval_ids, config, initial_session)
+
+
+def _plan_of_file(
+    path: Path, eval_ids: Sequence[str] | None, config: EvalConfig | None, initial_session: InitialSession
+) -> SetPlan:
+    eval_set = load_eval_set(path, initial_session)
+    found = find_config(path) if config is None else ConfigInUse(None, config)
+    cases = tuple(eval_set.eval_cases)
+    return SetPlan(
+        eval_set.eval_set_id,
+        cases if eval_ids is None else only(cases, eval_ids),
+        found.config,
+        path,
+        whole=eval_ids is None,
+        config_path=found.path,
+    )
+
+
+def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
+    eval_set, problems = validate_eval_set(data)
+    if eval_set is None:
+        named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
+        raise EvalSetError([replace(one, file=named) for one in problems if one.severity is Severity.ERROR])
+    return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), config or EvalConfig.default())
+
+
+def _is_case(given: Any) -> bool:
+    """Whether it is an eval case, in which evaltui's, google-adk's and JSON data are alike."""
+    if isinstance(given, Mapping):
+        return bool(given.keys() & {"eval_id", "evalId"})
+    return hasattr(given, "eval_id")
+
+
+def _data(given: Any, what: str) -> Any:
+    """A model of evaltui or of google-adk, or JSON data, as JSON data."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if not hasattr(given, "model_dump"):
+        kind = type(given).__name__
+        raise TypeError(f"{what} is a path, a dict, or a model of evaltui or google-adk, not of type {kind}")
+    return given.model_dump(mode="json", exclude_none=True, serialize_as_any=True)

@@ -1,0 +1,156 @@
+"""Eval sets and configs in every form that Python code can hand over come to the same results."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import evaltui
+from evaltui import EvalCase, EvalConfig, EvalSet, EvalSetError, evaluate, evaluate_sync
+from evaltui.files.workspace import SelectionError
+
+AGENT = """
+from evaltui import events
+
+def root_agent(message, session):
+    yield events.tool_call("look", {"at": "shelf"})
+    yield events.tool_result("look", {"found": True})
+    yield events.tool_call("find", {"what": message})
+    yield events.tool_result("find", {"hits": 3})
+    yield "found " + message
+"""
+TURN = {
+    "user_content": {"parts": [{"text": "hats"}], "role": "user"},
+    "final_response": {"parts": [{"text": "found hats"}], "role": "model"},
+    "intermediate_data": {"tool_uses": [{"name": "find", "args": {"what": "hats"}}]},
+}
+CASES = [{"eval_id": "good", "conversation": [TURN]}, {"eval_id": "twin", "conversation": [TURN, TURN]}]
+SET = {"eval_set_id": "basics", "eval_cases": CASES}
+CONFIG = {
+    "criteria": {
+        "tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "IN_ORDER"},
+        "response_match_score": 0.9,
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("project") / "shop"
+    folder.mkdir()
+    (folder / "agent.py").write_text(AGENT)
+    (folder / "basics.evalset.json").write_text(json.dumps(SET))
+    (folder / "test_config.json").write_text(json.dumps(CONFIG))
+    return folder
+
+
+def agent():
+    made = {}
+    exec(AGENT, made)
+    return made["root_agent"]
+
+
+def verdicts(result):
+    """What a run says, but where its cases are and how long they took."""
+    return [
+        (
+            one.eval_id,
+            [replace(metric, per_invocation=()) for metric in one.metrics if metric.threshold is not None],
+        )
+        for one in result.cases
+    ]
+
+
+def own_config():
+    """The config as seeds and guides write it."""
+    trajectory = evaltui.ToolTrajectoryCriterion(
+        threshold=1.0, match_type=evaltui.ToolTrajectoryCriterion.MatchType.IN_ORDER
+    )
+    names = evaltui.PrebuiltMetrics
+    return EvalConfig(
+        criteria={names.TOOL_TRAJECTORY_AVG_SCORE.value: trajectory, names.RESPONSE_MATCH_SCORE: 0.9}
+    )
+
+
+def test_every_form_of_a_set_and_a_config_is_the_same(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    file = folder / "basics.evalset.json"
+    model = EvalSet.model_validate(SET)
+    sets = {
+        "path": file,
+        "text": str(file),
+        "folder": str(folder),
+        "id": "basics",
+        "cases of an id": "basics:good,twin",
+        "all": None,
+        "list": [file],
+        "data": SET,
+        "camel case": {"evalSetId": "basics", "evalCases": CASES},
+        "model": model,
+        "cases": [EvalCase.model_validate(one) for one in CASES],
+        "cases as data": CASES,
+        "a case and a set": [CASES[0], {**SET, "eval_cases": CASES[1:]}],
+    }
+    configs = {
+        "path": folder / "test_config.json",
+        "text": "shop/test_config.json",
+        "data": CONFIG,
+        "model": EvalConfig.model_validate(CONFIG),
+        "written": own_config(),
+    }
+    found = {name: evaluate_sync(agent(), given, CONFIG, home=folder) for name, given in sets.items()}
+    found |= {name: evaluate_sync(agent(), SET, given) for name, given in configs.items()}
+    expected = verdicts(found["path"])
+    assert [name for name, _ in expected] == ["good", "twin"]
+    for name, result in found.items():
+        assert result.passed, (name, result)
+        assert sorted(verdicts(result), key=lambda one: one[0]) == expected, name
+    assert [one.eval_set_id for one in found["a case and a set"].cases] == ["basics", "cases"]
+
+
+def test_a_file_is_scored_by_its_own_config_unless_one_is_given(folder):
+    file = folder / "basics.evalset.json"
+    assert evaluate_sync(agent(), file).passed
+    assert not evaluate_sync(agent(), file, {"criteria": {"tool_trajectory_avg_score": 1}}).passed
+
+
+@pytest.mark.adk
+@pytest.mark.compat
+def test_models_of_google_adk_are_the_same(folder):
+    pytest.importorskip("google.adk.evaluation.eval_set")
+    from google.adk.evaluation import eval_metrics
+    from google.adk.evaluation.eval_case import EvalCase as AdkCase
+    from google.adk.evaluation.eval_config import EvalConfig as AdkConfig
+    from google.adk.evaluation.eval_set import EvalSet as AdkSet
+
+    trajectory = eval_metrics.ToolTrajectoryCriterion(
+        threshold=1.0, match_type=eval_metrics.ToolTrajectoryCriterion.MatchType.IN_ORDER
+    )
+    config = AdkConfig(criteria={"tool_trajectory_avg_score": trajectory, "response_match_score": 0.9})
+    expected = verdicts(evaluate_sync(agent(), SET, CONFIG))
+    for given in (AdkSet.model_validate(SET), [AdkCase.model_validate(one) for one in CASES]):
+        result = evaluate_sync(agent(), given, config)
+        assert result.passed, result
+        assert verdicts(result) == expected
+    mixed = EvalConfig(criteria={"tool_trajectory_avg_score": trajectory})
+    assert evaluate_sync(agent(), SET, mixed).passed
+
+
+@pytest.mark.parametrize(
+    ("eval_sets", "config", "error", "says"),
+    [
+        ("nothing", None, SelectionError, "no eval set 'nothing'"),
+        ({"eval_set_id": "s", "eval_cases": [{"conversation": []}]}, None, EvalSetError, r"eval_cases\[0\]"),
+        ({"eval_set_id": "s", "eval_cases": CASES[:1] * 2}, None, EvalSetError, "eval set 's'.*good"),
+        ({"eval_cases": CASES}, None, EvalSetError, "eval_set_id"),
+        ([SET, SET], None, ValueError, "two eval sets have the id 'basics'"),
+        ([], None, ValueError, "no case selected"),
+        (7, None, TypeError, "an eval set is a path, .*, not of type int"),
+        (SET, {"criteria": {"response_match_score": "high"}}, EvalSetError, "criteria.response_match_score"),
+        (SET, "no_such.json", EvalSetError, "no_such.json: .*no such config file"),
+        (SET, 0.8, TypeError, "a config is a path, .*, not of type float"),
+    ],
+)
+async def test_what_is_wrong_with_them_is_said_where_it_is(eval_sets, config, error, says):
+    with pytest.raises(error, match=says):
+        await evaluate(agent(), eval_sets, config)
