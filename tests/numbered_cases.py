@@ -9,7 +9,9 @@ from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
-from evaltui.reports.json_report import case_result_json
+from evaltui.core.secrets import Secrets
+from evaltui.reports.json_report import case_result_json, json_report
+from evaltui.reports.stored import stored_report
 from evaltui.runs.history import KeptRun, open_run
 from evaltui.runs.log_reader import lines_of_cases
 from evaltui.runs.store import RunStore
@@ -97,9 +99,16 @@ def assert_same_run(merged: Path, whole: Path) -> None:
     assert ours.summary.whole == theirs.summary.whole
     assert ours.summary.unfinished == theirs.summary.unfinished
     assert events_of(merged) == events_of(whole)
+    assert _whole_report(merged) == _whole_report(whole)
 
 
 def _report(run: KeptRun, case: CaseId) -> dict[str, Any]:
     """What the JSON report says of a case, without times."""
     document: dict[str, Any] = without_times(case_result_json(run.case(case)))
     return document
+
+
+def _whole_report(log: Path) -> Any:
+    """The JSON report of a run, but for its log and its start."""
+    document = without_times(json_report(stored_report(log, Secrets())))
+    return {name: value for name, value in document.items() if name not in ("log", "started")}

@@ -6,15 +6,27 @@ import argparse
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from evaltui.commands.addressing import agent_and_runs
 from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
-from evaltui.commands.output import UsageError, complain, settings_of, stored_durations, write_lines
+from evaltui.commands.output import (
+    UsageError,
+    complain,
+    parse_targets,
+    settings_of,
+    stored_durations,
+    write_lines,
+    write_reports,
+)
+from evaltui.core.model.events import Json
 from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.console import counts
+from evaltui.reports.stored import stored_report
 from evaltui.runs.history import find_run
 from evaltui.runs.log import RunLog
 from evaltui.runs.merging import MergedRun, MergeError, merge
@@ -33,6 +45,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         named, logs = agent_and_runs(options.logs)
         if not logs:
             raise UsageError(f"{named} is the agent; name the run logs after it, such as {named}/*.jsonl")
+        targets = parse_targets(options.report)
         options.agent_dir = named or Path()
         settings = settings_of(options)
         store = RunStore.of(options.agent_dir, settings)
@@ -44,14 +57,17 @@ def merge_runs(options: argparse.Namespace) -> int:
             store.prune(settings.keep_runs, paths)
     except (UsageError, SelectionError, MergeError, OSError, ValueError) as error:
         return complain("merge", error)
-    problems = list(_problems(merged))
-    notes: list[Line] = [
-        [("note  ", "warning"), (visible(one), "")] for one in (*problems, *_remarks(merged))
-    ]
-    write_lines([*notes, _sum(merged, options.output or merged.log, len(paths))])
-    all_written = options.store_durations is None or stored_durations(
-        options.store_durations, merged.cases, "merge"
-    )
+    problems, log = list(_problems(merged)), options.output or merged.log
+    notes = (*problems, *_remarks(merged))
+    if options.report:
+        made = stored_report(log, secrets_of(options.agent_dir))
+        all_written = write_reports(replace(made, notes=(*made.notes, *notes)), targets, "merge")
+    else:
+        all_written = True
+        lines: list[Line] = [[("note  ", "warning"), (visible(one), "")] for one in notes]
+        write_lines([*lines, _sum(merged, log, len(paths))])
+    if options.store_durations is not None:
+        all_written &= stored_durations(options.store_durations, merged.cases, "merge")
     code = exit_code(one.verdict for one in merged.cases)
     return code or HAD_ERRORS if problems or not all_written else code
 
@@ -71,12 +87,12 @@ def _merge(paths: Sequence[Path], store: RunStore | None, options: argparse.Name
     output: Path | None = options.output
     if output is None:
         assert store is not None
-        return merge(paths, lambda header: RunLog.create(store, header))
+        return merge(paths, partial(_begin, store))
     # Whoever reads the file meanwhile finds the whole log, or what was there.
     beside = output.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
     try:
         if store is not None:
-            merged = merge(paths, lambda header: RunLog.create(store, header))
+            merged = merge(paths, partial(_begin, store))
             shutil.copyfile(merged.log, beside)
         else:
             secrets = secrets_of(options.agent_dir)
@@ -85,6 +101,11 @@ def _merge(paths: Sequence[Path], store: RunStore | None, options: argparse.Name
     finally:
         beside.unlink(missing_ok=True)
     return merged
+
+
+def _begin(store: RunStore, header: Json) -> RunLog:
+    # The runs may be from other machines.
+    return RunLog.create(store, {**header, "agent_dir": str(store.agent_dir)})
 
 
 def _sum(merged: MergedRun, log: Path, logs: int) -> Line:

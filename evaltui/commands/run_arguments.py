@@ -108,6 +108,13 @@ def merge_parser() -> Parser:
         metavar="FILE",
         help="Write the log of the merged run to FILE; it is stored, too, if the agent is named",
     )
+    add(
+        "--report",
+        action="append",
+        default=[],
+        metavar=REPORTS,
+        help="Write a report of the merged run; repeatable; - is stdout",
+    )
     add_store_durations(parser)
     add_settings(parser, "results-dir", "keep-runs")
     return parser

@@ -23,6 +23,7 @@ TOPICS = (
     "recordings",
     "watching",
     "headless",
+    "ci",
     "traces",
     "python",
     "pytest",

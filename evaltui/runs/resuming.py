@@ -100,6 +100,8 @@ def read_resumption(
     if not url and (changed := files_changed_since(path, header.files, agent_dir)):
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
+    if not opened and header.shards is not None:
+        raise ResumeError("Nothing to resume: the shard has no case")
     if not opened:
         raise ResumeError("the run log does not name the selected cases", differs=True)
     finished = finished_repeats(path, kinds)

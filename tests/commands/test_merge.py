@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -74,6 +75,19 @@ def test_a_stored_run_is_like_any_other(agent, capsys, monkeypatch):
     assert call("compare", "last", whole.stem, "--fail-on-regression") == 0
     # --resume finds the error in it that is left to do.
     assert call("run", agent, "--resume", merged.stem, "--report", "json=/dev/null") == 1
+
+
+def test_reports_are_those_of_the_merged_run(agent, tmp_path, capsys):
+    parts = logs_of(agent, ["first"], ["second"], ["second:case_8"])
+    capsys.readouterr()
+    junit = f"junit={tmp_path / 'junit.xml'}"
+    assert call("merge", *parts, "-o", tmp_path / "all.jsonl", "--report", "json=-", "--report", junit) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["totals"] | {"cases": 9, "passed": 7} == json.loads(out)["totals"]
+    assert json.loads(out)["log"] == str(tmp_path / "all.jsonl")
+    assert "1 result in several logs" in err
+    assert 'tests="9"' in (tmp_path / "junit.xml").read_text()
+    assert call("merge", *parts, "-o", tmp_path / "all.jsonl", "--report", "json=/nowhere/x") == 2
 
 
 def test_the_exit_code_is_that_of_the_run(agent, tmp_path):

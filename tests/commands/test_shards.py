@@ -79,6 +79,8 @@ def test_an_empty_shard_says_so_and_merges(agent, tmp_path, capsys):
     logs = RunStore(agent).logs()
     assert sorted(len(cases_of(log)) for log in logs) == [0, 1]
     empty = min(logs, key=lambda log: len(cases_of(log)))
+    assert call("run", agent, "--resume", empty.stem) == 2
+    assert "Nothing to resume: the shard has no case" in capsys.readouterr().err
     assert call("merge", empty, "-o", tmp_path / "half.jsonl") == 3
     assert "1 missing: " not in capsys.readouterr().out
     assert call("merge", *logs, "-o", tmp_path / "merged.jsonl") == 0
