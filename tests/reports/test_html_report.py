@@ -20,7 +20,7 @@ from report_pages import HOSTILE, events_of, hostile, hostile_case, judged, many
 from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary, summarize
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import ErrorInfo, ResponseDiff, Status
 from evaltui.core.secrets import Secrets
 from evaltui.reports.html import page as pages
 from evaltui.reports.html.page import html_report
@@ -170,8 +170,23 @@ def test_large_cases_are_data_before_there_are_two_hundred():
     assert 2 < sum(map(len, found.bodies().values())) < 10
 
 
-def test_the_same_run_makes_the_same_report():
-    assert html_report(many()) == large()
+def test_long_texts_are_cut_and_say_so_and_differences_in_them_are_seen():
+    long = "word " * 60_000
+    before, after = f"{long} THEN {long}", f"{long} NOW {long}"
+    one = failed()
+    turn = replace(one.turns[1], response=ResponseDiff(before, after), user=long, unscored=(("agent", long),))
+    error = ErrorInfo("ValueError", long, kind="agent")
+    page = html_report(report(replace(one, turns=(one.turns[0], turn), error=error)))
+    assert len(page) < 250_000
+    text = Read(page).text
+    assert text.count("more characters, in the JSON report …") >= 5
+    assert "THEN" in text
+    assert "NOW" in text
+
+
+def test_the_same_run_makes_the_same_report(monkeypatch):
+    monkeypatch.setattr(pages, "MOST_CASES", 20)
+    assert html_report(many(40, 30)) == html_report(many(40, 30))
 
 
 def test_without_scripts_the_verdict_every_row_and_why_can_be_read():

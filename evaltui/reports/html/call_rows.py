@@ -21,6 +21,7 @@ _MOST_EQUAL = 6
 # The JSON report has longer ones in full.
 _MAX_VALUE = 2_000
 _MAX_TEXT = 20_000
+_MAX_SAME = 1_000
 _MARKS: Mapping[str, tuple[str, str]] = {
     **{op: (mark, role) for op, (mark, role, _) in CALL_MARKS.items()},
     "rule": ("≃", "muted"),
@@ -162,16 +163,22 @@ def response_row(result: CaseResult | RepeatResult, number: int) -> Row | None:
 
 
 def _marked(parts: Sequence[tuple[WordOp, str]]) -> Line:
-    return [(text, _WORD_ROLES[op]) for op, text in parts]
+    """Of long texts, what is the same between two differences is left out before anything else."""
+    most = _MAX_SAME if sum(len(text) for _, text in parts) > _MAX_TEXT else _MAX_TEXT
+    return [(shown_text(text, most if op == "same" else _MAX_TEXT), _WORD_ROLES[op]) for op, text in parts]
 
 
 def text_line(text: str) -> Line:
+    return [(shown_text(text), "")]
+
+
+def shown_text(text: str, most: int = _MAX_TEXT) -> str:
     """A text of several lines, its middle left out where it is very long."""
-    if len(text) <= _MAX_TEXT:
-        return [(text, "")]
-    half = _MAX_TEXT // 2
+    if len(text) <= most:
+        return text
+    half = most // 2
     left_out = f"… {counted(len(text) - 2 * half, 'more character')}, in the JSON report …"
-    return [(text[:half], ""), (f"\n{left_out}\n", "muted"), (text[-half:], "")]
+    return f"{text[:half]}\n{left_out}\n{text[-half:]}"
 
 
 def _score(result: CaseResult | RepeatResult, number: int) -> str:

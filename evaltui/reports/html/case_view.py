@@ -27,7 +27,15 @@ from evaltui.core.model.outcome import (
     Status,
 )
 from evaltui.reports.details import repeat_lines
-from evaltui.reports.html.call_rows import Row, Rows, call_rows, made_rows, response_row, state_rows
+from evaltui.reports.html.call_rows import (
+    Row,
+    Rows,
+    call_rows,
+    made_rows,
+    response_row,
+    shown_text,
+    state_rows,
+)
 from evaltui.reports.html.trace_rows import TraceView, trace_view
 from evaltui.text.figures import UNKNOWN, counted, score_figures, show_duration, show_number, show_score
 from evaltui.text.lines import Line
@@ -268,11 +276,11 @@ def _turn(result: CaseResult | RepeatResult, actual: Sequence[Invocation], numbe
     return TurnView(
         number=number + 1,
         verdict=Verdict(status) if status else None,
-        user=turn.user or said,
+        user=shown_text(turn.user or said),
         facts=tuple(_facts(result, number)),
         groups=tuple(groups),
         response=response_row(result, number),
-        unscored=turn.unscored,
+        unscored=tuple((author, shown_text(text)) for author, text in turn.unscored),
         judged=tuple(_judged(metric, number) for metric in judged_in(result.metrics, number)),
         two_sided=not is_simulated,
     )
@@ -306,7 +314,7 @@ def _judged(metric: MetricResult, turn: int) -> JudgedView:
 def _error(error: ErrorInfo) -> ErrorView:
     title = f"{error.type}: {error.message}" if error.message else error.type
     lines = code(error.traceback.rstrip("\n"), "pytb") if error.traceback.strip() else ()
-    return ErrorView(title, error.kind or "", error.where, tuple(lines))
+    return ErrorView(shown_text(title), error.kind or "", error.where, tuple(lines))
 
 
 def status_line(case: CaseResult) -> Line:

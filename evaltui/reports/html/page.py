@@ -56,6 +56,7 @@ class CaseRow:
     """What a link to it names, `orders:late_order`; another one for each case."""
     eval_id: str
     status: str
+    word: str
     line: Line
     why: str
     user: str
@@ -188,6 +189,7 @@ def _row(case: CaseResult, set_name: str, changes: Mapping[CaseId, CaseChange], 
         anchor=_anchor(f"{set_name}:{case.eval_id}", taken),
         eval_id=case.eval_id,
         status=case.status.value,
+        word=Verdict(case.status.value).word,
         line=status_line(case),
         why=cut(visible(row_summary(case)), _LONGEST_WHY),
         user=cut(" ".join(first_user_text(case).split()), _LONGEST_USER),
