@@ -75,7 +75,7 @@ class TurnCalls:
         self._parts: dict[int, list[Json]] = {}
         self._of: dict[int, TurnCall] = {}
         self._answered: dict[int, list[TurnCall]] = {}
-        asked: dict[int, list[TurnCall]] = {}
+        asked = self._asked = dict[int, list[TurnCall]]()
         models = [work for work in works if work.operation.kind == "model"]
         tools = [work for work in works if work.operation.kind == "tool"]
         for model in models:
@@ -91,6 +91,21 @@ class TurnCalls:
                 {"function_call": next(named).as_json()} if "function_call" in part else part
                 for part in self._parts[id(model)]
             ]
+
+    def in_order(self, works: Sequence[Work]) -> list[Work]:
+        """As they began, but no call of a tool before the answer that asks for it."""
+        asked_by = {id(call): model for model, calls in self._asked.items() for call in calls}
+        late: dict[int, list[Work]] = {}
+        done: set[int] = set()
+        found: list[Work] = []
+        for work in works:
+            model = asked_by.get(id(self._of[id(work)])) if id(work) in self._of else None
+            if model is not None and model not in done:
+                late.setdefault(model, []).append(work)
+                continue
+            done.add(id(work))
+            found += [work, *late.pop(id(work), ())]
+        return found
 
     def of(self, tool: Work) -> TurnCall:
         """The call that a span of a tool tells of."""
@@ -129,16 +144,17 @@ class TurnCalls:
 
     def _claim(self, tool: Work, models: Sequence[Work], asked: dict[int, list[TurnCall]]) -> TurnCall:
         operation = tool.operation
-        before = [
-            call
+        unclaimed = [
+            (model.span.begin <= tool.span.begin, call)
             for model in models
-            if model.span.begin <= tool.span.begin
             for call in asked[id(model)]
             if not call.has_span
         ]
         wanted = operation.call_id
-        call = next((one for one in before if wanted and one.own_id == wanted), None)
-        named = [one for one in before if one.name == operation.name]
+        call = next((one for _, one in unclaimed if wanted and one.own_id == wanted), None)
+        # Clocks of several machines may not agree, so what began later comes second, not never.
+        unclaimed.sort(key=lambda one: not one[0])
+        named = [one for _, one in unclaimed if one.name == operation.name]
         # Calls at once may end, and begin, in any order.
         same = (one for one in named if one.arguments == operation.arguments)
         call = call or next(same, None) or next(iter(named), None)

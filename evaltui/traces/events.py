@@ -84,7 +84,7 @@ class TurnEvents:
     def _works(self, works: Sequence[Work], inside: str) -> Iterator[Event]:
         """What was done, in order; `inside` is the event of the call of a tool in which it was."""
         calls = TurnCalls(works)
-        for work in works:
+        for work in calls.in_order(works):
             if work.operation.kind == "model":
                 yield from self._model(work, calls, inside)
             else:

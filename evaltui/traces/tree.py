@@ -254,7 +254,7 @@ def _joined(work: Work) -> Work:
 def user_message(turn: TraceTurn) -> list[Json] | None:
     """The parts of what the user said; None where nobody recorded it."""
     models = sorted(turn.models, key=lambda work: work.span.begin)
-    for operation in (turn.operation, *turn.agents[:1], *(work.operation for work in models[:1])):
+    for operation in (turn.operation, *turn.agents[:2], *(work.operation for work in models[:1])):
         if operation is not None and operation.inputs:
             return _last_said(operation.inputs, alone=operation.is_adk)
     return None

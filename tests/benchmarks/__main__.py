@@ -1,6 +1,7 @@
 """How fast, as ratios: `python tests/benchmarks [NAME...]` measures both sides of each row in one run.
 
-Needs `.[adk,compat,test]`, and promptfoo for its row (`npm install --global promptfoo`), which is left out
+Needs `.[adk,compat,test]`, and promptfoo and agentevals for their rows (`npm install --global promptfoo`, and
+`pip install agentevals-cli` into an environment of its own whose programs are on PATH), which are left out
 without. A row is the median of several runs, the two sides taken in turns.
 """
 
@@ -24,6 +25,7 @@ from agents import (
     write_set,
 )
 from measuring import LargeSet, Row, first_paint, medians, seconds_of, table
+from recorded_traces import write_traces
 
 EVALTUI = [sys.executable, "-m", "evaltui"]
 ADK = [str(Path(sys.executable).with_name("adk"))]
@@ -68,6 +70,25 @@ def one_native_case_and_promptfoo(folder: Path) -> list[Row]:
         lambda: seconds_of([promptfoo, "eval", "--no-cache", "--no-write", "-c", str(config)]),
     )
     return [Row("one case, native agent, cold / promptfoo eval, provider echo", ours, theirs, bar=1.0)]
+
+
+def recorded_traces_and_agentevals(folder: Path) -> list[Row]:
+    agentevals = shutil.which("agentevals")
+    if agentevals is None:
+        print("no agentevals here: its row is left out", file=sys.stderr)
+        return []
+    traces, path = write_traces(folder)
+    metrics = [
+        word for name in ("tool_trajectory_avg_score", "response_match_score") for word in ("-m", name)
+    ]
+    ours, theirs = medians(
+        3,
+        lambda: seconds_of([*EVALTUI, "score", str(traces), "--sets", str(path), "--home", str(folder)]),
+        lambda: seconds_of([agentevals, "run", str(traces), "-e", str(path), *metrics, "-o", "summary"]),
+    )
+    return [
+        Row("500 recorded conversations, 78 MB of traces, scored / agentevals run", ours, theirs, bar=1.0)
+    ]
 
 
 def thousand_adk_cases(folder: Path) -> Row:
@@ -213,6 +234,7 @@ BENCHMARKS = {
     "adk-cold": one_adk_case_cold,
     "native-cold": one_native_case_cold,
     "promptfoo": one_native_case_and_promptfoo,
+    "traces": recorded_traces_and_agentevals,
     "thousand": thousand_adk_cases,
     "overhead": runner_overhead,
     "calls": case_with_calls,

@@ -1,0 +1,400 @@
+"""Each layout of spans gives the same conversation; spans are as the producers' conventions have them."""
+
+import json
+
+import pytest
+
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.eval_set import scored_text, tool_calls
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, USER_MESSAGE
+from evaltui.traces.conversations import conversations_in
+from evaltui.traces.span import OtelSpan, Recorded, SpanEvent
+
+QUESTION, ANSWER = "What is the weather in Rome?", "It is sunny in Rome."
+ARGS, RESULT = {"city": "Rome"}, {"sky": "sunny"}
+SYSTEM = "Be brief."
+USAGE = {"prompt_token_count": 30, "candidates_token_count": 7, "total_token_count": 37}
+
+
+def span(number, parent, attributes, *, begin=None, length=10, events=(), name="", trace="1", **more):
+    begin = number * 100 if begin is None else begin
+    return OtelSpan(
+        trace.rjust(32, "0"),
+        f"{number:016x}",
+        f"{parent:016x}" if parent else "",
+        name or f"span {number}",
+        begin * 1_000_000,
+        (begin + length) * 1_000_000,
+        attributes,
+        list(events),
+        **more,
+    )
+
+
+def tree(root, model, tool, answered=None, prefix=""):
+    """An agent that asks a model, calls a tool, and asks again."""
+    return [
+        span(1, 0, root, begin=100, length=900),
+        span(2, 1, model(0)),
+        span(3, 1, tool, name=f"{prefix}weather"),
+        span(4, 1, model(1)),
+    ]
+
+
+def genai_messages(second):
+    call = {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": ARGS}
+    returned = {"type": "tool_call_response", "id": "call_1", "response": RESULT}
+    asked = {"role": "user", "parts": [{"type": "text", "content": QUESTION}]}
+    answer = {"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}
+    if not second:
+        return [asked], [{"role": "assistant", "parts": [call], "finish_reason": "tool_call"}]
+    return [asked, {"role": "assistant", "parts": [call]}, {"role": "tool", "parts": [returned]}], [answer]
+
+
+def openai_messages(second):
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "weather", "arguments": json.dumps(ARGS)},
+    }
+    asked = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": QUESTION}]
+    if not second:
+        return asked, {"role": "assistant", "content": None, "tool_calls": [call]}
+    returned = {"role": "tool", "tool_call_id": "call_1", "content": json.dumps(RESULT)}
+    return [*asked, {"role": "assistant", "tool_calls": [call]}, returned], {
+        "role": "assistant",
+        "content": ANSWER,
+    }
+
+
+AGENT = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk", "gen_ai.conversation.id": "c1"}
+TOOL = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "weather",
+    "gen_ai.tool.call.id": "call_1",
+}
+TOOL_CONTENT = {"gen_ai.tool.call.arguments": json.dumps(ARGS), "gen_ai.tool.call.result": json.dumps(RESULT)}
+MODEL = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.request.model": "m",
+    "gen_ai.usage.input_tokens": 30,
+    "gen_ai.usage.output_tokens": 7,
+}
+
+
+def genai():
+    def model(second):
+        inputs, outputs = map(json.dumps, genai_messages(second))
+        system = json.dumps([{"type": "text", "content": SYSTEM}])
+        return {
+            **MODEL,
+            "gen_ai.input.messages": inputs,
+            "gen_ai.output.messages": outputs,
+            "gen_ai.system_instructions": system,
+        }
+
+    return tree(AGENT, model, TOOL | TOOL_CONTENT)
+
+
+def genai_details():
+    """Messages as values, in an event or log record beside the span."""
+    spans = tree(AGENT, lambda _: dict(MODEL), TOOL | TOOL_CONTENT)
+    for number, second in ((1, False), (3, True)):
+        inputs, outputs = genai_messages(second)
+        details = {
+            "gen_ai.input.messages": inputs,
+            "gen_ai.output.messages": outputs,
+            "gen_ai.system_instructions": [{"type": "text", "content": SYSTEM}],
+        }
+        spans[number].events = [SpanEvent("gen_ai.client.inference.operation.details", details)]
+    return spans
+
+
+def old_events():
+    """An event per message, whose content is a body of a log record."""
+    spans = tree(AGENT, lambda _: dict(MODEL), TOOL | TOOL_CONTENT)
+    for number, second in ((1, False), (3, True)):
+        inputs, output = openai_messages(second)
+        events = [
+            SpanEvent(f"gen_ai.{one['role']}.message", {}, 0, {**one, "id": one.get("tool_call_id")})
+            for one in inputs
+        ]
+        spans[number].events = [*events, SpanEvent("gen_ai.choice", {}, 0, {"index": 0, "message": output})]
+    return spans
+
+
+def openllmetry_old():
+    """Up to about 0.52: messages with numbers in the names of attributes."""
+
+    def model(second):
+        inputs, output = openai_messages(second)
+        said = {
+            "gen_ai.system": "OpenAI",
+            "gen_ai.request.model": "m",
+            "llm.request.type": "chat",
+            "gen_ai.usage.prompt_tokens": 30,
+            "gen_ai.usage.completion_tokens": 7,
+            "traceloop.association.properties.session_id": "c1",
+        }
+        for prefix, messages in (("prompt", inputs), ("completion", [output])):
+            for number, one in enumerate(messages):
+                place = f"gen_ai.{prefix}.{number}"
+                for key in ("role", "content", "tool_call_id"):
+                    if one.get(key) is not None:
+                        said[f"{place}.{key}"] = one[key]
+                for which, call in enumerate(one.get("tool_calls", ())):
+                    said[f"{place}.tool_calls.{which}.id"] = call["id"]
+                    said[f"{place}.tool_calls.{which}.name"] = call["function"]["name"]
+                    said[f"{place}.tool_calls.{which}.arguments"] = call["function"]["arguments"]
+        return said
+
+    agent = {"traceloop.span.kind": "agent", "traceloop.entity.name": "desk"}
+    tool = {
+        "traceloop.span.kind": "tool",
+        "traceloop.entity.name": "weather",
+        "traceloop.entity.input": json.dumps({"args": [], "kwargs": ARGS}),
+        "traceloop.entity.output": json.dumps(RESULT),
+    }
+    return tree(agent, model, tool)
+
+
+def openllmetry_new():
+    """From 0.60 on: decorated functions of its own, models by the conventions."""
+
+    def model(second):
+        inputs, outputs = map(json.dumps, genai_messages(second))
+        system = {"gen_ai.system_instructions": json.dumps([{"type": "text", "content": SYSTEM}])}
+        return {**MODEL, **system, "gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
+
+    agent = {
+        "traceloop.span.kind": "agent",
+        "traceloop.entity.name": "desk",
+        "traceloop.association.properties.session_id": "c1",
+    }
+    return tree(agent, model, TOOL | TOOL_CONTENT)
+
+
+def openinference():
+    def model(second):
+        inputs, output = openai_messages(second)
+        said = {
+            "openinference.span.kind": "LLM",
+            "llm.model_name": "m",
+            "llm.token_count.prompt": 30,
+            "llm.token_count.completion": 7,
+        }
+        for prefix, messages in (("input", inputs), ("output", [output])):
+            for number, one in enumerate(messages):
+                place = f"llm.{prefix}_messages.{number}.message"
+                said[f"{place}.role"] = one["role"]
+                if one.get("content"):
+                    said[f"{place}.contents.0.message_content.type"] = "text"
+                    said[f"{place}.contents.0.message_content.text"] = one["content"]
+                if one.get("tool_call_id"):
+                    said[f"{place}.tool_call_id"] = one["tool_call_id"]
+                for which, call in enumerate(one.get("tool_calls", ())):
+                    path = f"{place}.tool_calls.{which}.tool_call"
+                    said[f"{path}.id"] = call["id"]
+                    said[f"{path}.function.name"] = call["function"]["name"]
+                    said[f"{path}.function.arguments"] = call["function"]["arguments"]
+        return said
+
+    agent = {
+        "openinference.span.kind": "AGENT",
+        "agent.name": "desk",
+        "session.id": "c1",
+        "input.value": QUESTION,
+        "output.value": ANSWER,
+    }
+    tool = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "weather",
+        "tool.parameters": json.dumps({"type": "object"}),
+        "input.value": json.dumps(ARGS),
+        "output.value": json.dumps(RESULT),
+    }
+    return tree(agent, model, tool)
+
+
+def langfuse():
+    def model(second):
+        inputs, output = openai_messages(second)
+        return {
+            "langfuse.observation.type": "generation",
+            "langfuse.observation.model.name": "m",
+            "langfuse.observation.input": json.dumps(inputs),
+            "langfuse.observation.output": json.dumps(output),
+            "langfuse.observation.usage_details": json.dumps({"input": 30, "output": 7}),
+        }
+
+    agent = {
+        "langfuse.observation.type": "agent",
+        "session.id": "c1",
+        "langfuse.observation.input": json.dumps({"args": [], "kwargs": {"message": QUESTION}}),
+        "langfuse.observation.output": json.dumps(ANSWER),
+    }
+    tool = {
+        "langfuse.observation.type": "tool",
+        "langfuse.observation.input": json.dumps(ARGS),
+        "langfuse.observation.output": json.dumps(RESULT),
+    }
+    spans = tree(agent, model, tool)
+    spans[0].name = "desk"
+    return spans
+
+
+LAYOUTS = (genai, genai_details, old_events, openllmetry_old, openllmetry_new, openinference, langfuse)
+
+
+def conversation(spans):
+    (found,) = conversations_in([Recorded(spans)]).found
+    return found
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
+def test_every_layout_tells_the_same(layout):
+    found = conversation(layout())
+    assert found.id == "c1"
+    (turn,) = found.turns
+    assert (turn.user, dict(turn.untold), turn.error) == (QUESTION, {}, None)
+    (one,) = invocations_from_events(turn.events)
+    assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", ARGS)]
+    assert scored_text(one, thoughts=False) == ANSWER
+    of = {
+        kind: [event for event in turn.events if event.kind == kind]
+        for kind in ("tool_result", "model_request", "text")
+    }
+    assert [event.content["parts"][0]["function_response"]["response"] for event in of["tool_result"]] == [
+        RESULT
+    ]
+    assert len(of["text"]) == 1
+    assert [event.data["system_instruction"] for event in of["model_request"]] == [SYSTEM, SYSTEM]
+    assert {event.agent for event in turn.events if event.kind == "text"} == {"desk"}
+    responses = [event for event in turn.events if event.kind == "model_response"]
+    assert [event.usage for event in responses] == [USAGE, USAGE]
+    assert all(event.data["from"]["trace_id"] == found.traces[0] for event in turn.events)
+
+
+def test_only_messages_without_spans_of_tools():
+    """A tool that nobody watches: its call and its result are in the messages."""
+    (turn,) = conversation([one for one in genai() if "gen_ai.tool.name" not in one.attributes]).turns
+    results = [
+        event.content["parts"][0]["function_response"] for event in turn.events if event.kind == "tool_result"
+    ]
+    assert [one["response"] for one in results] == [RESULT]
+    assert not turn.untold
+
+
+def test_what_a_model_client_alone_tells():
+    """Each call of a model overwrites the messages on the span of the agent: only input and output count."""
+    spans = [one for one in genai() if one.attributes["gen_ai.operation.name"] == "chat"]
+    for number, one in enumerate(spans):
+        one.trace_id, one.parent_id = f"{number + 1:032x}", ""
+        one.attributes["gen_ai.conversation.id"] = "c1"
+    found = conversation(spans)
+    (turn,) = found.turns
+    assert len(found.traces) == 2
+    assert (turn.user, dict(turn.untold)) == (QUESTION, {})
+    bare = [span(1, 0, {**MODEL, "gen_ai.response.finish_reasons": ["tool_calls"]})]
+    assert set(conversation(bare).turns[0].untold) == {USER_MESSAGE, ANSWERS, CALLS}
+
+
+def test_a_wrapper_around_a_call_is_that_call():
+    spans = genai()
+    spans.append(span(9, 2, dict(MODEL), begin=201, length=5))
+    (turn,) = conversation(spans).turns
+    assert sum(event.kind == "model_request" for event in turn.events) == 2
+    # A server's span of the call of its client is no further call.
+    spans.append(span(10, 3, TOOL | TOOL_CONTENT, begin=301, length=5))
+    (turn,) = conversation(spans).turns
+    assert sum(event.kind == "tool_call" for event in turn.events) == 1
+
+
+def test_openinference_beside_google_adk_does_not_mix_calls():
+    """Each call of a model overwrites the messages on the agent's span: only what came in and out counts."""
+    root = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.conversation.id": "c1"}
+    event = {"content": {"role": "model", "parts": [{"text": ANSWER}]}, "author": "desk"}
+    agent = {
+        **AGENT,
+        "openinference.span.kind": "AGENT",
+        "input.value": json.dumps({"new_message": {"role": "user", "parts": [{"text": QUESTION}]}}),
+        "output.value": json.dumps(event),
+        "llm.output_messages.0.message.content": "left over",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "gone",
+    }
+    tool = {**TOOL, "openinference.span.kind": "TOOL", "tool.parameters": json.dumps(ARGS)}
+    spans = [
+        span(1, 0, root, length=900),
+        span(2, 1, agent),
+        span(3, 2, dict(MODEL)),
+        span(4, 2, tool),
+        span(5, 2, dict(MODEL)),
+    ]
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    assert (turn.user, dict(turn.untold)) == (QUESTION, {})
+    assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", ARGS)]
+    assert scored_text(one, thoughts=False) == ANSWER
+
+
+def test_redacted_content_is_absent():
+    spans = genai()
+    for one in spans:
+        for name in ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.arguments"):
+            if name in one.attributes:
+                one.attributes[name] = "<REDACTED>" if "messages" in name else ""
+    assert set(conversation(spans).turns[0].untold) == {USER_MESSAGE, ANSWERS, ARGUMENTS}
+
+
+def test_parents_in_a_circle_and_of_nobody():
+    spans = genai()
+    spans[0].parent_id = spans[3].span_id
+    (turn,) = conversation(spans).turns
+    assert turn.user == QUESTION
+    spans[0].parent_id = spans[0].span_id
+    assert conversation(spans).turns[0].user == QUESTION
+    spans[0].parent_id = "f" * 16
+    assert conversation(spans).turns[0].user == QUESTION
+
+
+def test_five_thousand_spans_in_each_other():
+    deep = [span(number, number - 1, {"x": 1}) for number in range(1, 5_001)]
+    deep[0].attributes = dict(AGENT)
+    inputs, outputs = map(json.dumps, genai_messages(True))
+    deep[-1].attributes = {**MODEL, "gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
+    assert conversation(deep).turns[0].user == QUESTION
+    models = [span(number, number - 1, dict(MODEL)) for number in range(1, 5_001)]
+    assert len(conversation(models).turns) == 1
+
+
+def test_two_spans_of_one_id_are_one_and_that_is_said():
+    spans = genai()
+    twin = span(2, 1, {"other": 1}, name="something else", begin=250)
+    found = conversations_in([Recorded([*spans, twin])])
+    assert found.found[0].turns[0].user == QUESTION
+    assert found.warnings == ("1 span left out: another span of the trace has the same id",)
+
+
+def test_clocks_that_do_not_agree():
+    spans = genai()
+    # The tool's machine is a minute behind, the second model's span ends before it begins.
+    spans[2].begin -= 60_000_000_000
+    spans[2].end -= 60_000_000_000
+    spans[3].end = spans[3].begin - 5
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    assert [call.name for call in tool_calls(one.intermediate_data)] == ["weather"]
+    assert scored_text(one, thoughts=False) == ANSWER
+    kinds = [event.kind for event in turn.events]
+    assert kinds.index("tool_call") < kinds.index("tool_result")
+    assert all(event.t >= 0 and (event.duration is None or event.duration >= 0) for event in turn.events)
+
+
+def test_spans_without_times_and_traces_of_no_agent():
+    spans = genai()
+    for one in spans:
+        one.begin = one.end = 0
+    assert conversation(spans).turns[0].user == QUESTION
+    web = [span(1, 0, {"http.method": "GET"}, trace="7")]
+    found = conversations_in([Recorded([*genai(), *web])])
+    assert (len(found.found), found.warnings) == (1, ("1 trace of no agent left out",))
