@@ -146,7 +146,7 @@ def add_verdicts(parser: Parser) -> None:
         action="append",
         default=[],
         metavar=REPORTS,
-        help="Write a report; repeatable; - is stdout (default: console)",
+        help="Write a report; repeatable; - is stdout (default there: console)",
     )
     add("--adk-verdicts", action="store_true", help="Use ADK's verdicts unchanged")
     add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")

@@ -162,6 +162,13 @@ def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(For
     return targets
 
 
+def run_targets(asked: Sequence[str]) -> list[ReportTarget]:
+    """The targets of a run, which also shows what happened where reports go to files alone."""
+    targets = parse_targets(asked)
+    shown = any(target.path is None or target.format == "console" for target in targets)
+    return targets if shown else [*targets, ReportTarget("console", None)]
+
+
 def _parse(text: str, formats: Sequence[Format]) -> ReportTarget:
     name, _, path = text.partition("=")
     for known in formats:

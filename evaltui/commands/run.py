@@ -14,8 +14,8 @@ from evaltui.commands.output import (
     UsageError,
     agent_of,
     complain,
-    parse_targets,
     require_one_agent,
+    run_targets,
     settings_of,
 )
 from evaltui.core.model.problems import EvalSetError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Run what the options select and report; returns the exit code."""
     try:
-        targets = parse_targets(options.report)
+        targets = run_targets(options.report)
         require_one_agent(options)
         if options.watch:
             from evaltui.commands.watch import watch

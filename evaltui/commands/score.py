@@ -13,7 +13,7 @@ from evaltui.commands.output import (
     UsageError,
     agent_of,
     complain,
-    parse_targets,
+    run_targets,
     settings_of,
 )
 from evaltui.core.model.problems import EvalSetError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def score(options: argparse.Namespace) -> int:
     """Score what the options name and report; returns the exit code."""
     try:
-        targets = parse_targets(options.report)
+        targets = run_targets(options.report)
         options.agent_dir = options.agent_dir or _home(options.selectors)
         if not options.agent_dir.exists():
             raise UsageError(f"--home: {options.agent_dir} does not exist")

@@ -96,7 +96,7 @@ WRONG_USES = {
     "empty set": (["empty"], "no cases"),
     "no runs": (["--runs", "0"], "--runs"),
     "no such config": (["--config", "nowhere.json"], "nowhere.json"),
-    "unknown report": (["--report", "html"], "html"),
+    "unknown report": (["--report", "yaml"], "yaml"),
     "two reports on stdout": (["--report", "json", "--report", "junit"], "stdout"),
     "no earlier run": (["--failed"], "no runs of"),
     "no seconds": (["--timeout", "0"], "--timeout"),

@@ -73,7 +73,7 @@ def test_an_empty_shard_says_so_and_merges(agent, tmp_path, capsys):
         report = tmp_path / "report.json"
         codes[number] = call("run", agent, "--shard", f"{number}/2", "--report", f"json={report}")
         if json.loads(report.read_text())["cases"] == []:
-            assert f"shard {number}/2 has none of the 1 case" in capsys.readouterr().err
+            assert f"shard {number}/2 has none of the 1 case" in capsys.readouterr().out
             assert json.loads(report.read_text())["status"] == "NOT_EVALUATED"
     assert codes == {1: 0, 2: 0}
     logs = RunStore(agent).logs()
