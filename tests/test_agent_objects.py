@@ -262,6 +262,9 @@ def test_lists_of_runs_say_that_it_was_in_process(tmp_path, capsys):
     assert log.is_file()
     assert call("runs", tmp_path, "--results-dir", out) == 0
     assert capsys.readouterr().out.splitlines()[1] == "    1 passed · in process · basics:good"
+    for kind in ("console", "json", "html", "markdown"):
+        assert call("report", log, "--report", f"{kind}={tmp_path / kind}") == 0
+        assert "run in the process that evaluated it" in (tmp_path / kind).read_text(), kind
     page = Page(80)
     write_run(page, read_row(log))
     assert any("run in the process that evaluated it" in text for line in page.lines for text, _ in line)

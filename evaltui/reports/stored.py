@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evaltui.core.model.case_id import CaseId
@@ -43,13 +44,13 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
         url=header.data.get("url", ""),
     )
     return RunReport(
-        result=result,
+        result=replace(result, in_process=header.in_process),
         agent=str(agent.get("name") or address.folder.name or run.id),
         started=run.started,
         seconds=run.seconds,
         sets=tuple(_sets(header, cases)),
         log=str(path),
-        notes=tuple(_notes(run)),
+        notes=tuple(_notes(run, header)),
         record=header.data.get("record", DEFAULT_MODE),
         calls=_calls(cases, events),
         python=", ".join(str(agent[name]) for name in ("python", "version") if agent.get(name)),
@@ -75,7 +76,9 @@ def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[Set
             yield SetInfo(label, Path(case_path), None, effective, case_path=case_path, knows_file=False)
 
 
-def _notes(run: KeptRun) -> Iterator[str]:
+def _notes(run: KeptRun, header: RunHeader) -> Iterator[str]:
+    if header.in_process:
+        yield "the agent is an object, run in the process that evaluated it"
     if run.summary.unfinished:
         done, left = len(run.summary.cases), len(run.summary.unfinished)
         yield f"interrupted: {done} of {counted(done + left, 'case')} finished"

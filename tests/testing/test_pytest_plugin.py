@@ -308,6 +308,16 @@ def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
         def test_run(evaltui):
             result = evaltui.run_sync("shop", "shop/basics.evalset.json")
             assert [case.status for case in result.cases] == ["PASSED", "FAILED"]
+
+        def test_object(evaltui, tmp_path):
+            def agent(message, session):
+                return "found " + message
+
+            config = {"criteria": {"response_match_score": 1}}
+            for sets in ("shop/basics.evalset.json", ["shop/basics.evalset.json"], "shop"):
+                result = evaltui.run_sync(agent, sets, config, results_dir=tmp_path)
+                assert result.in_process and result.case("good one").passed, result
+            assert len(list(tmp_path.rglob("*.jsonl"))) == 3
         """
     )
     result = pytester.runpytest_inprocess("-rA")
@@ -315,6 +325,7 @@ def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
         "test_case[good one]": "PASSED",
         "test_case[late]": "FAILED",
         "test_run": "PASSED",
+        "test_object": "PASSED",
     }
 
 
