@@ -61,6 +61,8 @@ def test_a_run_is_kept_as_the_command_keeps_it(agent, tmp_path, capsys):
     kept = open_run(older)
     assert [kept.case(one.id).status for one in result.cases] == ["PASSED", "FAILED"]
     assert not (agent / ".evaltui").exists()
+    assert call("run", agent, "--results-dir", "gs://results") == 2
+    assert "run logs need a folder" in capsys.readouterr().err
     assert evaluate_sync(agent, "basics").log is None
 
 
@@ -224,6 +226,43 @@ async def test_what_google_adk_evaluates_is_a_run_of_ours(desk, tmp_path):
     assert [one.status for one in own.cases] == ["PASSED", "FAILED"]
     with pytest.raises(ValueError, match="app_name"):
         manager.save_eval_set_result("../up", "s", [])
+
+
+@pytest.mark.adk
+@pytest.mark.compat
+@pytest.mark.thorough
+def test_the_server_of_adk_web_writes_runs_of_ours(desk):
+    pytest.importorskip("google.adk.cli.dev_server")
+    from google.adk.artifacts.in_memory_artifact_service import InMemoryArtifactService
+    from google.adk.auth.credential_service.in_memory_credential_service import InMemoryCredentialService
+    from google.adk.cli.dev_server import DevServer
+    from google.adk.cli.utils.agent_loader import AgentLoader
+    from google.adk.evaluation.local_eval_sets_manager import LocalEvalSetsManager
+    from google.adk.memory.in_memory_memory_service import InMemoryMemoryService
+    from google.adk.sessions.in_memory_session_service import InMemorySessionService
+    from starlette.testclient import TestClient
+
+    from evaltui.adk import EvaltuiResultsManager
+
+    agents = str(desk.parent)
+    server = DevServer(
+        agent_loader=AgentLoader(agents),
+        session_service=InMemorySessionService(),
+        memory_service=InMemoryMemoryService(),
+        artifact_service=InMemoryArtifactService(),
+        credential_service=InMemoryCredentialService(),
+        eval_sets_manager=LocalEvalSetsManager(agents_dir=agents),
+        eval_set_results_manager=EvaltuiResultsManager(agents),
+        agents_dir=agents,
+    )
+    client = TestClient(server.get_fast_api_app(), client=("127.0.0.1", 5000))
+    metric = {"metricName": "response_match_score", "threshold": 0.9, "criterion": {"threshold": 0.9}}
+    asked = client.post("/dev/apps/kept_agent/eval-sets/basics/run", json={"eval_metrics": [metric]})
+    assert asked.status_code == 200, asked.text
+    assert len(client.get("/dev/apps/kept_agent/eval-results").json()["evalResultIds"]) == 1
+    [log] = stored_runs(RunStore(desk))
+    row = read_row(log)
+    assert (dict(row.counts), row.sets[0].eval_ids) == ({"PASSED": 1, "FAILED": 1}, ("good", "bad"))
 
 
 @pytest.mark.adk

@@ -266,6 +266,8 @@ def _place(text: str | Path) -> Path:
 
 def _no_folder(folder: Path) -> str:
     """Why logs cannot be kept in a folder, as far as that shows before a run; "" where they can."""
+    if "gs:" in folder.parts:
+        return "run logs need a folder; from Python, evaluate(results_dir=...) keeps results in a bucket"
     for one in (folder, *folder.parents):
         try:
             if one.exists() or one.is_symlink():

@@ -30,10 +30,13 @@ def keep_adk_run(store: RunStore, data: Json) -> Path:
     Raises OSError where the store cannot be written, ValueError for what is no such result.
     """
     run = run_from_adk(data)
-    path, size = _set_of(store.agent_dir, run.eval_set_id)
-    cases = [replace(case, path="" if path == run.eval_set_id else path) for case in run.cases]
+    path, of_set = _set_of(store.agent_dir, run.eval_set_id)
+    places = {eval_id: number for number, eval_id in enumerate(of_set)}
+    # google-adk has them in the order in which they came to their end.
+    in_order = sorted(run.cases, key=lambda case: places.get(case.eval_id, len(places)))
+    cases = [replace(case, path="" if path == run.eval_set_id else path) for case in in_order]
     ids = tuple(case.eval_id for case in cases)
-    logged = LoggedSet(path, run.eval_set_id, ids, {"criteria": _criteria(data)}, len(ids) == size)
+    logged = LoggedSet(path, run.eval_set_id, ids, {"criteria": _criteria(data)}, ids == of_set)
     header = {
         "event_version": events.VERSION,
         "started": (run.started if run.created else datetime.now(UTC)).isoformat(),
@@ -50,10 +53,12 @@ def keep_adk_run(store: RunStore, data: Json) -> Path:
     return log.path
 
 
-def _set_of(agent_dir: Path, eval_set_id: str) -> tuple[str, int | None]:
-    """The path of a set's cases in `CaseId`, and how many it has; its id where no file of its own has it."""
+def _set_of(agent_dir: Path, eval_set_id: str) -> tuple[str, tuple[str, ...]]:
+    """The path of a set's cases in `CaseId`, and their ids; its own id and none where no file is that set."""
     found = [one for one in open_workspace(agent_dir).sets if one.eval_set_id == eval_set_id]
-    return (found[0].case_path, len(found[0].cases)) if len(found) == 1 else (eval_set_id, None)
+    if len(found) != 1:
+        return eval_set_id, ()
+    return found[0].case_path, tuple(case.eval_id for case in found[0].cases)
 
 
 def _write(log: RunLog, case: CaseId, result: CaseResult) -> None:
