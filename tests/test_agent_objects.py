@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui import Agent, Rule, ScriptedModel, evaluate, evaluate_sync, events
+from evaltui import Agent, Rule, ScriptedModel, evaluate, evaluate_sync, events, generate_responses
 
 TEXT = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.9}}
 SOURCE = """
@@ -228,6 +228,29 @@ def test_recordings_are_made_and_replayed(tmp_path):
     assert len(asked) == 2
     assert evaluate_sync(agent, path, TEXT, home=tmp_path, record="replay").passed
     assert len(asked) == 2
+
+
+async def test_a_function_that_plays_the_user_changes_nothing_here(tmp_path, monkeypatch):
+    (tmp_path / "played_users.py").write_text(
+        "said = []\n\ndef play(prompt):\n    said.append(prompt)\n"
+        "    return 'cats' if len(said) == 1 else '</finished>'\n"
+    )
+    (tmp_path / ".env").write_text("OF_THE_ENV_FILE=1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    scenario = {"starting_prompt": "hats", "conversation_plan": "Ask for cats, too."}
+    played = {"eval_set_id": "played", "eval_cases": [{"eval_id": "two", "conversation_scenario": scenario}]}
+    config = {
+        "criteria": {"tool_call_count_v1": 0.5},
+        "user_simulator_config": {"model": "played_users:play"},
+    }
+    before = surroundings()
+    [case] = await generate_responses(found, played, config, repeat_num=1, home=tmp_path)
+    assert surroundings() == before
+    assert case.errors == [None]
+    assert [one.user_content.parts[0].text for one in case.responses[0]] == ["hats", "cats"]
+    config["user_simulator_config"]["model"] = "played_users:nobody"
+    [case] = await generate_responses(found, played, config, repeat_num=1, home=tmp_path)
+    assert "played_users:nobody" in case.errors[0].message
 
 
 @pytest.mark.parametrize(

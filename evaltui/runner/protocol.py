@@ -13,7 +13,8 @@ error}, `brought_in` {steps} when it is closed, `fatal` {error}.
 libraries' modules in order, and what the agent changed in the environment in between.
 `recorded` is what is known of the recording of the case, `line` what is told of it: see
 `call_recorder`. `files` are the user's own modules that were imported, as absolute paths.
-`simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it is.
+`simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it
+is; null for one that the process imports as any other.
 `seal` is what every line of the host begins with: the agent, which lives in the same process, can write to
 the socket too, and what it writes is no message.
 `event` is a line of its own form, `E<id> <event as JSON>`: the parent reads it once, and writes it to the log

@@ -128,7 +128,8 @@ async def _simulate(
     from .simulating import Simulation
 
     user = PlayedUser.from_json(given["user"])
-    await Simulation(user, reporter, heard, say, Path(given["agent_folder"])).converse()
+    folder = given["agent_folder"]
+    await Simulation(user, reporter, heard, say, None if folder is None else Path(folder)).converse()
 
 
 async def _recorded_turn(

@@ -22,13 +22,16 @@ class FunctionNotFoundError(ImportError):
     error_kind = ErrorKind.CONFIG
 
 
-def find_function(module: str, name: str, agent_folder: Path) -> Callable[..., Any]:
+def find_function(module: str, name: str, agent_folder: Path | None) -> Callable[..., Any]:
     """The function `name` of a module in the agent's folder, beside it, or installed.
 
     Of an agent in `my_agent`, `my_agent.metrics`, `agent.metrics` (under which `adk eval` knows it) and
-    `metrics` are the file `metrics.py` in its folder, which need not be a package. Raises
+    `metrics` are the file `metrics.py` in its folder, which need not be a package. Without a folder, the
+    module is imported as any other of this process, of which nothing is changed. Raises
     FunctionNotFoundError, or whatever the module raises while it is imported.
     """
+    if agent_folder is None:
+        return _plainly_found(module, name)
     folder = agent_folder.resolve()
     _make_importable(module, folder)
     found: list[ModuleType] = []
@@ -40,6 +43,14 @@ def find_function(module: str, name: str, agent_folder: Path) -> Callable[..., A
                 checked: Callable[..., Any] = function
                 return checked
     raise FunctionNotFoundError(_missing(module, name, found, folder))
+
+
+def _plainly_found(module: str, name: str) -> Callable[..., Any]:
+    function = getattr(_imported(module), name, None)
+    if not callable(function):
+        raise FunctionNotFoundError(f"no function {module}:{name} that this process can import")
+    found: Callable[..., Any] = function
+    return found
 
 
 def _make_importable(module: str, folder: Path) -> None:

@@ -15,11 +15,12 @@ from .threads import in_thread
 _threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="ask")
 
 
-async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path) -> Reply:
+async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path | None) -> Reply:
     """What answers a prompt.
 
     `name` is a model that google-genai reaches, which is asked with `config` (a GenerateContentConfig), or
-    `module:callable`: a function, sync or async, that gets the prompt and returns the text. Raises ValueError
+    `module:callable`: a function, sync or async, that gets the prompt and returns the text; see
+    `find_function` for where it is looked for. Raises ValueError
     without a key, ModelError where the model gives no text, TypeError where the function returns something
     else, and whatever it raises.
     """
@@ -32,7 +33,7 @@ async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path) -
     return await ask_gemini(name, prompt, config, agent_folder)
 
 
-async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path) -> Reply:
+async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path | None) -> Reply:
     function = find_function(module, name, agent_folder)
     if inspect.iscoroutinefunction(function):
         answered = function(prompt)

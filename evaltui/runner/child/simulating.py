@@ -38,7 +38,7 @@ class Simulation:
     reporter: Reporter
     heard: list[Event]
     say: Say
-    agent_folder: Path
+    agent_folder: Path | None
 
     async def converse(self) -> None:
         """Talk until the user ends it or may say no more, which is the last thing that is reported.

@@ -259,8 +259,10 @@ class _Run:
     def _fixed_by_case(self, case: EvalCase, config: EvalConfig) -> Json:
         """What the user of a case says, or who plays the user."""
         if (user := simulated_user(case, config)) is not None:
-            folder = agent_folder(self._plan.agent_dir)
-            return {"simulated_user": {"user": user.played.to_json(), "agent_folder": str(folder)}}
+            # A folder would be made importable, and this process is somebody else's.
+            here = self._plan.agent.in_process
+            folder = None if here else str(agent_folder(self._plan.agent_dir))
+            return {"simulated_user": {"user": user.played.to_json(), "agent_folder": folder}}
         turns = case.conversation or []
         messages = [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in turns]
         if not any(map(responses_in, messages)):

@@ -17,13 +17,18 @@ from .models import GeminiModel, ModelRequest, ModelResponse
 _TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
 
-async def ask_gemini(name: str, prompt: str, config: Json | None, agent_folder: Path) -> Reply:
+async def ask_gemini(name: str, prompt: str, config: Json | None, agent_folder: Path | None) -> Reply:
     """See `model_client.ask`. Raises ValueError or ModelError."""
     # Not JSON any more: bytes are base64 there.
     options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
     content = types.Content(role="user", parts=[types.Part(text=prompt)])
-    model = _model(name, agent_folder)
-    return _reply(name, await model.generate(ModelRequest("", [content], (), options), lambda _: None))
+    # Another event loop may ask next in a process that is somebody else's.
+    model = GeminiModel(name) if agent_folder is None else _model(name, agent_folder)
+    try:
+        return _reply(name, await model.generate(ModelRequest("", [content], (), options), lambda _: None))
+    finally:
+        if agent_folder is None:
+            await model.close()
 
 
 @cache
