@@ -25,6 +25,7 @@ def root_agent(message, session):
         raise RuntimeError("cannot log in with " + os.environ["SHOP_PASSWORD"])
     return "the key is {AWS} and the password " + os.environ["SHOP_PASSWORD"]
 """
+KINDS = ("json", "junit", "csv", "markdown", "html")
 
 
 def a_case(eval_id, message, answer):
@@ -52,14 +53,14 @@ def shop(write_agent):
 
 
 def test_nothing_that_a_run_writes_holds_a_secret(shop, tmp_path, capfd):
-    reports = [f"--report={kind}={tmp_path / kind}" for kind in ("json", "junit", "csv")]
+    reports = [f"--report={kind}={tmp_path / kind}" for kind in KINDS]
     assert call("run", shop, "--workers", "1", "--report=console", *reports) == 1
     printed = capfd.readouterr()
     statuses = {one["eval_id"]: one["status"] for one in json.loads((tmp_path / "json").read_text())["cases"]}
     # What is expected is compared with what was said, not with what is written of it.
     assert statuses == {"equal": "PASSED", "other": "FAILED", "broken": "ERROR"}
     texts = {"stdout": printed.out, "stderr": printed.err}
-    texts |= {kind: (tmp_path / kind).read_text() for kind in ("json", "junit", "csv")}
+    texts |= {kind: (tmp_path / kind).read_text() for kind in KINDS}
     kept = [*(shop / ".evaltui" / "runs").iterdir(), *(shop / ".adk" / "eval_history").iterdir()]
     assert len(kept) == 2
     texts |= {file.name: file.read_text() for file in kept}

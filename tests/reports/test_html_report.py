@@ -36,6 +36,9 @@ TAGS = {
 }
 
 
+VOID = {"meta", "link", "input", "br"}
+
+
 class Read(HTMLParser):
     """What a browser would find in a page."""
 
@@ -46,20 +49,28 @@ class Read(HTMLParser):
         self.scripts: list[tuple[dict[str, str], str]] = []
         self.styles: list[str] = []
         self.texts: list[str] = []
+        self.open: list[str] = []
         self._raw: str | None = None
         self.feed(page)
         self.close()
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
         self._divide(tag)
         self.attributes += [(name, value or "") for name, value in attrs]
         self._raw = tag if tag in ("script", "style") else None
         if tag == "script":
             self.scripts.append((dict(attrs), ""))
 
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.remove(tag)
+
     def handle_endtag(self, tag):
         self._raw = None
+        assert self.open.pop() == tag
         self._divide(tag)
 
     def _divide(self, tag):
@@ -118,6 +129,7 @@ def is_harmless(page: str) -> Read:
     """Tags and attributes are those of our templates, and no control character is left."""
     found = Read(page)
     assert set(found.tags) <= TAGS
+    assert found.open == []
     assert len([one for one in found.scripts if one[0].get("type") != "application/octet-stream"]) == 1
     assert not [name for name, _ in found.attributes if name.startswith("on") or name == "style"]
     assert found.values("href") == ["data:,"]
