@@ -14,13 +14,13 @@ from evaltui.core.model.outcome import (
     InvocationScore,
     MetricResult,
     RepeatResult,
-    ResponseDiff,
     RunResult,
     StateDiff,
     Status,
     TurnResult,
     worst_status,
 )
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.secrets import Secrets
 from evaltui.reports.model import RunReport
 from evaltui.runs.adk_document import AdkResult

@@ -21,7 +21,7 @@ from evaltui.core.compare.judged import (
 )
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.model.errors import MAY_PASS
-from evaltui.core.model.eval_set import user_text
+from evaltui.core.model.eval_set import THOUGHT, user_text
 from evaltui.core.model.outcome import (
     ArgDiff,
     CallDiff,
@@ -33,11 +33,12 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
+from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.reports.text_lines import changed_text, plain, shown, wrapped
 from evaltui.text.figures import UNKNOWN, counted, show_number, show_score, show_scores
-from evaltui.text.lines import Line, Span, cells, cut, pad, wrap_behind
+from evaltui.text.lines import Line, Span, cells, cut, pad
 from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
-from evaltui.text.values import show_change, show_value, type_change, visible, visible_block, visible_lines
-from evaltui.text.word_diff import MARKS, WordOp, much_in_common, words
+from evaltui.text.values import show_change, show_value, type_change, visible, visible_lines
 
 # More kinds of trajectories than this are noise.
 _MOST_GROUPS = 8
@@ -98,8 +99,6 @@ _GRAVE = (Status.FAILED, Status.ERROR)
 MAX_WIDTH = 100
 _MAX_PATH = 28
 _MAX_TRACEBACK_LINES = 24
-_MAX_SAME_TEXT = 160
-_MAX_TEXT = 800
 
 
 def case_details(case: CaseResult, width: int) -> list[Line]:
@@ -111,7 +110,7 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
     errors = (case.error, *(metric.error for metric in case.metrics))
     blocks: list[list[Line]] = [
         # An error is shown in full below.
-        [] if case.error else _wrapped(2, [(sentence(case), "")], width),
+        [] if case.error else wrapped(2, [(sentence(case), "")], width),
         repeat_lines(case, width),
         list(_metrics(case.metrics, width)),
         *([cut(line, width) for line in _turn(case, index, width)] for index in _turns_in_detail(case)),
@@ -125,11 +124,6 @@ def case_details(case: CaseResult, width: int) -> list[Line]:
         if block:
             lines += [[], *block] if lines else block
     return lines
-
-
-def _wrapped(indent: int, spans: Sequence[Span], width: int, first: Sequence[Span] = ()) -> list[Line]:
-    """Text behind a margin; `first` stands in the margin of the first line and must fill it."""
-    return wrap_behind(first or [(" " * indent, "")], spans, width, least=20)
 
 
 def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
@@ -152,16 +146,16 @@ def _metrics(metrics: Sequence[MetricResult], width: int) -> Iterator[Line]:
             yield [*head, ("  ", ""), reason]
         else:
             yield head
-            yield from _wrapped(6, [reason], width)
+            yield from wrapped(6, [reason], width)
         if metric.judge is not None:
-            yield from _wrapped(6, [(judge_line(metric.judge), "muted")], width)
+            yield from wrapped(6, [(judge_line(metric.judge), "muted")], width)
     measured = [
         f"{visible(metric.name)} {show_number(metric.score)}"
         for metric in metrics
         if metric.status is Status.INFORMATIONAL and metric.score is not None
     ]
     if measured:
-        yield from _wrapped(4, [(", ".join(measured), "muted")], width, [("  · ", "muted")])
+        yield from wrapped(4, [(", ".join(measured), "muted")], width, [("  · ", "muted")])
 
 
 def _score(metric: MetricResult) -> str:
@@ -222,10 +216,27 @@ def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
     for diff in turn.calls:
         yield from _call(diff, width) if turn.expectation != "simulated" else _made(diff)
     yield from _answer(turn, _answer_score(case, index), width)
+    aligned = {row.actual for row in turn.intermediate}
     for author, text in turn.unscored:
-        yield [("    before  ", "muted"), (f"{visible(author)}: {visible(text)}", "muted")]
+        if author == THOUGHT or text not in aligned:
+            yield [("    before  ", "muted"), (f"{visible(author)}: {visible(text)}", "muted")]
+    for row in turn.intermediate:
+        yield from _text_before(row, width)
     for metric in judged_in(case.metrics, index):
         yield from _judged(metric, index, width)
+
+
+def _text_before(row: IntermediateDiff, width: int) -> Iterator[Line]:
+    """An intermediate response, beside the expected one."""
+    head: Line = [("    before  ", "muted"), (f"{visible(row.author)}: ", "muted")]
+    if row.expected == row.actual:
+        yield [*head, (visible(row.actual or ""), "muted")]
+    elif row.actual is None:
+        yield from wrapped(12, [("missing: ", "error"), *plain(row.expected or "")], width, head)
+    elif row.expected is None:
+        yield from wrapped(12, [("unexpected: ", "error"), *plain(row.actual)], width, head)
+    else:
+        yield from changed_text(row.expected, row.actual, cells(head), width, head)
 
 
 def _judged(metric: MetricResult, turn: int, width: int) -> Iterator[Line]:
@@ -234,12 +245,12 @@ def _judged(metric: MetricResult, turn: int, width: int) -> Iterator[Line]:
     yield [("    ", ""), *judged_head(metric, scored, found)]
     if all(not finding.needs_attention for finding in found):
         if scored.status is not Status.PASSED and scored.reason:
-            yield from _wrapped(6, [(visible(scored.reason), "muted")], width)
+            yield from wrapped(6, [(visible(scored.reason), "muted")], width)
         return
     for rows in finding_rows(found, every_vote=False):
         for head, text in rows:
             first: Line = [("      ", ""), *head]
-            yield from _wrapped(cells(first), text, width, first)
+            yield from wrapped(cells(first), text, width, first)
 
 
 def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
@@ -249,7 +260,7 @@ def _conversation(case: CaseResult, width: int) -> Iterator[Line]:
         return
     yield [("  ", ""), ("whole conversation", "bold")]
     if case.stopped:
-        yield from _wrapped(12, [(visible(case.stopped), "muted")], width, [("    ended   ", "muted")])
+        yield from wrapped(12, [(visible(case.stopped), "muted")], width, [("    ended   ", "muted")])
     for metric in judged:
         for turn in range(len(metric.per_invocation)):
             if metric.per_invocation[turn].judgements:
@@ -322,7 +333,7 @@ def _answer_score(case: CaseResult, index: int) -> InvocationScore | None:
 def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iterator[Line]:
     expected, actual = turn.response.expected, turn.response.actual
     if turn.expectation == "simulated" and actual:
-        yield from _wrapped(12, _plain(actual), width, [("    answer  ", "")])
+        yield from wrapped(12, plain(actual), width, [("    answer  ", "")])
     if expected is None or expected == actual:
         return
     head: Line = [("    answer  ", "")]
@@ -331,40 +342,9 @@ def _answer(turn: TurnResult, score: InvocationScore | None, width: int) -> Iter
         head += [glyph(score.status), (f" {show_score(score.score)}  ", "")]
         indent += 8
     if actual is None:
-        yield from _wrapped(indent, [("none, expected: ", "error"), *_plain(expected)], width, head)
+        yield from wrapped(indent, [("none, expected: ", "error"), *plain(expected)], width, head)
         return
-    parts = words(expected, actual)
-    if much_in_common(parts):
-        yield from _wrapped(indent, _marked(parts), width, head)
-    else:
-        yield from _wrapped(
-            indent, [("[-", "error"), *_plain(expected, "error"), ("-]", "error")], width, head
-        )
-        yield from _wrapped(indent, [("{+", "success"), *_plain(actual, "success"), ("+}", "success")], width)
-
-
-def _plain(text: str, style: str = "") -> list[Span]:
-    return [(_shown(text, _MAX_TEXT), style)]
-
-
-def _shown(text: str, limit: int) -> str:
-    """A text of several lines, its middle left out where it is long."""
-    if len(text) > limit:
-        text = f"{text[: limit // 2]} … {text[-limit // 2 :]}"
-    return visible_block(text)
-
-
-def _marked(parts: Sequence[tuple[WordOp, str]]) -> list[Span]:
-    spans: list[Span] = []
-    before: WordOp = "same"
-    for op, text in parts:
-        start, end, style = MARKS[op]
-        # In the text they touch; for the eye they are two words.
-        gap = " " if op == "added" and before == "removed" else ""
-        limit = _MAX_SAME_TEXT if op == "same" else _MAX_TEXT
-        spans.append((f"{gap}{start}{_shown(text, limit)}{end}", style))
-        before = op
-    return spans
+    yield from changed_text(expected, actual, indent, width, head)
 
 
 def _state(case: CaseResult, width: int) -> list[Line]:
@@ -380,7 +360,7 @@ def _state(case: CaseResult, width: int) -> list[Line]:
 
 def _error(error: ErrorInfo, width: int) -> list[Line]:
     head = f"{error.type}: {error.message}" if error.message else error.type
-    block = _wrapped(2, [(_shown(head, _MAX_TEXT), "error")], width)
+    block = wrapped(2, [(shown(head), "error")], width)
     if error.where:
         block.append([(f"  at {visible(error.where)}", "bold")])
     if error.kind in MAY_PASS:

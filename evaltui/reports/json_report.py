@@ -188,6 +188,7 @@ def _turn(turn: TurnResult) -> Json:
         "calls": [_call_diff(diff) for diff in turn.calls],
         "response": _fields(turn.response, "expected", "actual", "score"),
         "unscored": [{"author": author, "text": text} for author, text in turn.unscored],
+        "intermediate": [_fields(row, "author", "expected", "actual", "score") for row in turn.intermediate],
         **({"user": turn.user} if turn.user else {}),
     }
 

@@ -117,6 +117,17 @@ class Said(BaseModel):
     text: str
 
 
+class IntermediateResponse(BaseModel):
+    """A text before the response, aligned."""
+
+    author: str
+    expected: str | None
+    """null for a text that is not expected."""
+    actual: str | None
+    """null for a text that is missing."""
+    score: float | None
+
+
 class Turn(BaseModel):
     """A turn, expected and actual."""
 
@@ -126,6 +137,8 @@ class Turn(BaseModel):
     response: Response
     unscored: list[Said]
     """Texts before the response."""
+    intermediate: list[IntermediateResponse]
+    """The same texts aligned with the expected ones; empty where none are expected."""
     user: str = ""
     """The message of a simulated user."""
 

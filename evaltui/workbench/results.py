@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evaltui.core.compare.turn_verdicts import answer_differs, response_op
+from evaltui.core.compare.turn_verdicts import answer_differs, response_op, text_differs
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_score
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
@@ -91,12 +91,15 @@ def differences_in_calls(result: CaseResult) -> Iterator[DifferenceAt]:
 
 
 def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
-    """Turn by turn the calls, or arguments of changed ones, and the response; then, metric by metric, what
-    is wrong by judges; then the final state."""
+    """Turn by turn the calls, or arguments of changed ones, the texts before the response, and the response;
+    then, metric by metric, what is wrong by judges; then the final state."""
     from evaltui.core.compare.judged import findings
 
     for number, turn in enumerate(result.turns):
         yield from calls_in(turn, number)
+        for place, diff in enumerate(turn.intermediate):
+            if text_differs(result, number, diff):
+                yield DifferenceAt("text", number, text=place)
         if answer_differs(turn):
             yield DifferenceAt("answer", number)
     for metric in result.metrics:

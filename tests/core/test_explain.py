@@ -11,11 +11,11 @@ from evaltui.core.model.outcome import (
     InvocationScore,
     MetricResult,
     RepeatResult,
-    ResponseDiff,
     StateDiff,
     Status,
     TurnResult,
 )
+from evaltui.core.model.text_diff import ResponseDiff
 
 OK = Status.PASSED
 BAD = Status.FAILED

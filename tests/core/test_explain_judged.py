@@ -26,12 +26,12 @@ from evaltui.core.model.outcome import (
     JudgedBy,
     Judgement,
     MetricResult,
-    ResponseDiff,
     Status,
     TurnResult,
     Vote,
     worst_status,
 )
+from evaltui.core.model.text_diff import ResponseDiff
 
 TURN = TurnResult("unspecified", (), ResponseDiff(None, "fine"))
 

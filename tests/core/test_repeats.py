@@ -15,7 +15,8 @@ from evaltui.core.compare.repeats import (
     trajectory_groups,
 )
 from evaltui.core.model.eval_set import Invocation
-from evaltui.core.model.outcome import Call, RepeatResult, ResponseDiff, Status, TurnResult
+from evaltui.core.model.outcome import Call, RepeatResult, Status, TurnResult
+from evaltui.core.model.text_diff import ResponseDiff
 
 counts = st.integers(1, 8).flatmap(
     lambda runs: st.tuples(st.just(runs), st.integers(0, runs), st.integers(1, runs))

@@ -18,13 +18,13 @@ from evaltui.core.model.outcome import (
     Judgement,
     MetricResult,
     RepeatResult,
-    ResponseDiff,
     StateDiff,
     Status,
     TurnResult,
     Vote,
 )
 from evaltui.core.model.stored_results import repeat_from_json, repeat_to_json
+from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
 
 texts = st.text(st.characters(codec=None), max_size=8)
 keys = st.text(max_size=8)
@@ -45,6 +45,9 @@ turns = st.builds(
     responses | texts.map(lambda text: ResponseDiff(text, text)),
     st.lists(st.tuples(texts, texts), max_size=1).map(tuple),
     texts,
+    st.lists(
+        st.builds(IntermediateDiff, texts, st.none() | texts, st.none() | texts, numbers), max_size=2
+    ).map(tuple),
 )
 errors = st.builds(ErrorInfo, texts, texts, texts, texts)
 # Few, so that votes share them with what they decide.

@@ -14,10 +14,10 @@ from evaltui.core.model.outcome import (
     ErrorInfo,
     MetricResult,
     RepeatResult,
-    ResponseDiff,
     Status,
     TurnResult,
 )
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.console import render_console
 from evaltui.runs.sets import SetInfo
 

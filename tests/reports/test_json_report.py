@@ -13,11 +13,11 @@ from evaltui.core.model.outcome import (
     ErrorInfo,
     InvocationScore,
     MetricResult,
-    ResponseDiff,
     StateDiff,
     Status,
     TurnResult,
 )
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.json_report import case_result_json, json_report
 from evaltui.runs.sets import SetInfo
 

@@ -35,12 +35,12 @@ from evaltui.core.model.outcome import (
     JudgedBy,
     Judgement,
     MetricResult,
-    ResponseDiff,
     Status,
     TurnResult,
     Vote,
     worst_status,
 )
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.csv_report import csv_report
 from evaltui.reports.details import case_details
 from evaltui.reports.json_report import json_report

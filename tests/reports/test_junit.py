@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.model.outcome import Call, ErrorInfo, MetricResult, ResponseDiff, Status, TurnResult
+from evaltui.core.model.outcome import Call, ErrorInfo, MetricResult, Status, TurnResult
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.junit import junit_report
 from evaltui.runs.sets import SetInfo
 

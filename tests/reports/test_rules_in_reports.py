@@ -7,7 +7,8 @@ from example_runs import case, failed, passed, report, trajectory_metric
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.compare.rules import rules_of_case
 from evaltui.core.model.arg_rule import ArgRule
-from evaltui.core.model.outcome import Call, ResponseDiff, Status, TurnResult
+from evaltui.core.model.outcome import Call, Status, TurnResult
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.console import render_console
 from evaltui.reports.json_report import case_result_json
 

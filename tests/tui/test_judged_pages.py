@@ -36,13 +36,13 @@ from evaltui.core.model.outcome import (
     Judgement,
     MetricResult,
     RepeatResult,
-    ResponseDiff,
     Status,
     TurnResult,
     Vote,
     worst_status,
 )
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.text.lines import cells, draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.case_result import CaseShown, write_case_result

@@ -6,7 +6,8 @@ from typing import get_args
 import pytest
 
 from evaltui.core.model.events import CALLS, Event
-from evaltui.core.model.outcome import Call, CallDiff, ResponseDiff, TurnResult
+from evaltui.core.model.outcome import Call, CallDiff, TurnResult
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.trace.span_lines import Scale
 from evaltui.core.trace.spans import SpanTree, request_of
 from evaltui.core.trace.time_spent import time_spent

@@ -8,10 +8,10 @@ from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,
     MetricResult,
-    ResponseDiff,
     Status,
     TurnResult,
 )
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.workbench.results import why
 
 CALL = Call("tool", {})

@@ -26,11 +26,11 @@ from evaltui.core.model.outcome import (
     Call,
     CallDiff,
     Expectation,
-    ResponseDiff,
     StateDiff,
     TurnResult,
 )
 from evaltui.core.model.problems import format_path
+from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
 
 # Equal calls are paired before those that rules make the same, of which a thousand weigh less than a change.
 _SAME_BY_RULE = 0.001
@@ -66,6 +66,7 @@ def turn_result(
     actual_text: str | None,
     response_score: float | None = None,
     unscored: Sequence[tuple[str, str]] = (),
+    intermediate: Sequence[IntermediateDiff] = (),
     ignore_args: bool = False,
     rules: CaseRules = NO_RULES,
 ) -> TurnResult:
@@ -84,6 +85,7 @@ def turn_result(
         ),
         response=ResponseDiff(expected_text, actual_text, response_score),
         unscored=tuple(unscored),
+        intermediate=tuple(intermediate),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult, RepeatResult, TurnResult
+    from evaltui.core.model.text_diff import IntermediateDiff
 
 
 def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
@@ -29,6 +30,7 @@ def turn_status(result: CaseResult | RepeatResult, turn: int) -> str | None:
     )
 
 
+INTERMEDIATE_METRIC = "intermediate_match_score"
 _RESPONSE_METRICS = ("response_match_score", "final_response_match_v2")
 
 
@@ -43,6 +45,15 @@ def response_op(result: CaseResult | RepeatResult, number: int) -> Literal["", "
         if metric.name in _RESPONSE_METRICS and len(metric.per_invocation) == len(result.turns)
     }
     return "within" if statuses == {"PASSED"} else "changed"
+
+
+def text_differs(result: CaseResult | RepeatResult, number: int, diff: IntermediateDiff) -> bool:
+    """Whether a text before the response of a turn, from 0, is one of those for which its metric failed."""
+    return diff.expected != diff.actual and any(
+        metric.per_invocation[number].status == "FAILED"
+        for metric in result.metrics
+        if metric.name == INTERMEDIATE_METRIC and len(metric.per_invocation) == len(result.turns)
+    )
 
 
 def answer_differs(turn: TurnResult) -> bool:

@@ -13,7 +13,7 @@ from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
 from evaltui.core.metrics.registry import METRICS, MetricInfo, is_known
 from evaltui.core.metrics.requirements import Facts, Found, Readiness, unmet_by_metric, unmet_by_user
 from evaltui.core.model.config import EvalConfig, EvalMetric
-from evaltui.core.model.eval_set import EvalCase, answer_text
+from evaltui.core.model.eval_set import EvalCase, answer_text, intermediate_texts
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.text.figures import counted, some_of
@@ -28,6 +28,8 @@ class CaseTraits(NamedTuple):
     eval_id: str
     turns_without_answer: tuple[int, ...]
     rubric_types: frozenset[str]
+    expects_texts: bool
+    """Whether a turn expects intermediate responses."""
 
 
 def traits_of(cases: Sequence[EvalCase]) -> Iterator[CaseTraits]:
@@ -48,6 +50,7 @@ def _of_model(case: EvalCase) -> CaseTraits:
             if not (turn.final_response and answer_text(turn.final_response.parts))
         ),
         frozenset(rubric.type or "" for rubric in rubrics),
+        any(intermediate_texts(turn.intermediate_data) for turn in turns),
     )
 
 
@@ -62,6 +65,7 @@ def _of_data(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
             if not _has_text(turn.get(spelt("final_response", turn)))
         ),
         frozenset(rubric.get("type") or "" for rubric in rubrics),
+        any(_has_texts(turn.get(spelt("intermediate_data", turn)) or {}) for turn in turns),
     )
 
 
@@ -69,6 +73,15 @@ def _has_text(content: Mapping[str, Any] | None) -> bool:
     parts = (content or {}).get("parts") or ()
     return any(part.get("text") and not part.get("thought") for part in parts)
 
+
+def _has_texts(intermediate: Mapping[str, Any]) -> bool:
+    said = intermediate.get(spelt("intermediate_responses", intermediate)) or ()
+    events = intermediate.get(spelt("invocation_events", intermediate)) or ()
+    contents = [{"parts": parts} for _, parts in said] + [event.get("content") for event in events]
+    return any(map(_has_text, contents))
+
+
+_ADD_TEXTS = "add intermediate_responses to a turn of these cases, or list the metric under evaltui.optional"
 
 SCENARIO = "conversation_scenario"
 """Stands for a metric where it is the simulated user who cannot be played."""
@@ -259,6 +272,10 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
             "the metric needs expected turns; cases with a simulated user have none",
             "Move these cases to another eval set, or list the metric under evaltui.optional",
         )
+    if "intermediate responses" in info.needs:
+        without = [one.eval_id for one in cases.traits if not one.expects_texts]
+        why = "no turn expects intermediate responses"
+        return _lacking(cases, without, why, _ADD_TEXTS)
     if "a scenario" in info.needs and cases.scripted:
         return _lacking(
             cases,

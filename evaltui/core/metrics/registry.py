@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from evaltui.core.metrics import efficiency, response_match, trajectory
+from evaltui.core.metrics import efficiency, intermediate_match, response_match, trajectory
 from evaltui.core.metrics.judges import rubric_metrics
 from evaltui.core.metrics.judges.final_response import final_response_match_v2
 from evaltui.core.metrics.judges.hallucinations import hallucinations_v1
@@ -34,7 +34,9 @@ from evaltui.core.model.outcome import ErrorInfo, MetricResult
 from evaltui.core.model.problems import JsonPath
 from evaltui.text.values import nearest
 
-Need = Literal["expected turns", "a scenario", "rubrics", "a tool name", "a judge model"]
+Need = Literal[
+    "expected turns", "intermediate responses", "a scenario", "rubrics", "a tool name", "a judge model"
+]
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,13 @@ _ALL = (
         trajectory.trajectory_single_tool_use,
         "1 if a turn calls the tool named in the criterion, else 0.",
         "a tool name",
+        own=True,
+    ),
+    _computed(
+        intermediate_match.intermediate_match_score,
+        "Word overlap with the expected intermediate responses (ROUGE-1 F).",
+        "expected turns",
+        "intermediate responses",
         own=True,
     ),
 )

@@ -16,6 +16,7 @@ from evaltui.core.compare.diff import diff_state, expectation_of, turn_result
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.rules import REQUEST_ID_RULES, CaseRules, rules_of_case, with_patience
 from evaltui.core.conversation.waiting import REQUESTS
+from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
@@ -34,6 +35,7 @@ from evaltui.core.model.eval_set import (
     Invocation,
     full_text,
     scored_text,
+    texts_before,
     tool_calls,
     unscored_texts,
 )
@@ -50,6 +52,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
     worst_status,
 )
+from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.core.model.validation import case_warnings
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
@@ -346,11 +349,20 @@ def turn_results(
                 else said,
                 response_score=scores[number].score if number < len(scores) else None,
                 unscored=unscored_texts(did, thoughts=thoughts) if did else (),
+                intermediate=_intermediate(want, did, thoughts=thoughts),
                 ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
                 rules=rules,
             )
         )
     return tuple(turns)
+
+
+def _intermediate(want: Invocation, did: Invocation | None, *, thoughts: bool) -> Sequence[IntermediateDiff]:
+    """The texts before the answer side by side, where some are expected and those that came are known."""
+    wanted = texts_before(want, thoughts=thoughts)
+    if not wanted or did is None or not knows_texts(did):
+        return ()
+    return align_texts(wanted, texts_before(did, thoughts=thoughts))
 
 
 def _simulated_turn(expected: Expected, did: Invocation) -> TurnResult:

@@ -344,13 +344,16 @@ def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
 
 def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
     """`(author, text)` of what the turn holds besides the scored text; the author of thoughts is THOUGHT."""
+    thought = "" if thoughts else _thoughts(invocation)
+    texts = texts_before(invocation, thoughts=thoughts)
+    return (*texts, (THOUGHT, thought)) if thought else texts
+
+
+def texts_before(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
+    """`(author, text)` of the intermediate responses, without one that is scored as the answer."""
     responses = intermediate_texts(invocation.intermediate_data)
-    if thoughts:
-        return tuple(responses)
-    thought = _thoughts(invocation)
-    if thought and not _answer(invocation):
-        responses = responses[:-1]
-    return (*responses, (THOUGHT, thought)) if thought else tuple(responses)
+    is_answer = not thoughts and _thoughts(invocation) and not _answer(invocation)
+    return tuple(responses[:-1] if is_answer else responses)
 
 
 def _answer(invocation: Invocation) -> str:

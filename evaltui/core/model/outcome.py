@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
 from evaltui.text.figures import show_scores, some_of
 
 if TYPE_CHECKING:
@@ -177,18 +178,6 @@ Expectation = Literal[
 
 
 @dataclass(frozen=True)
-class ResponseDiff:
-    """The texts that were compared."""
-
-    expected: str | None
-    """None where no answer is expected."""
-    actual: str | None
-    """None where none came."""
-    score: float | None = None
-    """Of `response_match_score`, if it was asked for."""
-
-
-@dataclass(frozen=True)
 class TurnResult:
     """One turn, expectation against reality."""
 
@@ -202,6 +191,8 @@ class TurnResult:
     """`(author, text)` said before the answer."""
     user: str = ""
     """What a simulated user said, which the case does not say."""
+    intermediate: tuple[IntermediateDiff, ...] = ()
+    """The texts of `unscored` aligned with those that the case expects; empty where it expects none."""
 
     @property
     def checks_calls(self) -> bool:

@@ -92,5 +92,6 @@ def _compared(data: Json) -> Iterator[Json]:
         for diff in turn["calls"]:
             yield diff
             yield from diff.get("args", ())
+        yield from turn.get("intermediate", ())
         yield turn["response"]
     yield from data.get("state", ())

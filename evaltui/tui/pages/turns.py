@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from evaltui.core.compare.diff import calls_of
-from evaltui.core.compare.turn_verdicts import response_op, turn_status
-from evaltui.core.model.eval_set import EvalCase, user_text
+from evaltui.core.compare.turn_verdicts import INTERMEDIATE_METRIC, response_op, text_differs, turn_status
+from evaltui.core.model.eval_set import THOUGHT, EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, TurnResult
+from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.text.figures import counted, score_figures, show_duration, show_score
 from evaltui.text.lines import Line, Span, cells, with_role, wrap
 from evaltui.text.markdown import markdown
@@ -72,11 +73,8 @@ def write_turn(
         expected = (case.conversation or [])[number : number + 1]
         calls = calls_of(expected[0].intermediate_data) if expected else ()
         write_calls(page, TurnCalls(turn, number, calls, folding, is_brief=not failed))
-    for author, text in turn.unscored:
-        page.text(
-            [(f"{visible(author)}: {_shown(text)}", "muted"), ("  not scored", "faint")], [("    ", "")]
-        )
-    if page.width >= BESIDE and failed and turn.calls:
+    shown = write_texts_before(page, result, number)
+    if page.width >= BESIDE and failed and (turn.calls or shown):
         page.blank()
     write_response(page, turn, number, response_op(result, number), _score(result, number))
 
@@ -145,6 +143,56 @@ def write_heads(page: Page, expected: tuple[str, str], actual: tuple[str, str]) 
 def _head(side: str, where: str, room: int) -> Line:
     line: Line = [(side, "muted"), (f" {visible(where)} " if where else " ", "faint")]
     return [*line, ("─" * max(0, room - cells(line)), "line")]
+
+
+# Texts before the response
+
+
+def write_texts_before(page: Page, result: CaseResult, number: int) -> bool:
+    """The intermediate responses of a turn, beside those that are expected; whether any are expected."""
+    turn = result.turns[number]
+    aligned = {row.actual for row in turn.intermediate}
+    for author, text in turn.unscored:
+        if author == THOUGHT or text not in aligned:
+            page.text(
+                [(f"{visible(author)}: {_shown(text)}", "muted"), ("  not scored", "faint")], [("    ", "")]
+            )
+    scored = _of_turn(result, INTERMEDIATE_METRIC, number)
+    for place, row in enumerate(turn.intermediate):
+        note = "" if scored is not None and scored[0] is not None else "not scored"
+        if row.score is not None and not note:
+            note = "" if row.score == 1.0 else show_score(row.score)
+        if not text_differs(result, number, row):
+            _write_text(page, row, note, is_failed=False)
+            continue
+        title = f"turn {number + 1} · intermediate response"
+        sides = {"expected": row.expected, "actual": row.actual}
+        with page.difference(DifferenceAt("text", number, text=place), title, sides):
+            _write_text(page, row, note, is_failed=True)
+    return bool(turn.intermediate)
+
+
+def _write_text(page: Page, row: IntermediateDiff, note: str, *, is_failed: bool) -> None:
+    name = f"{row.author}: "
+    expected, actual = (text if text is None else f"{name}{text}" for text in (row.expected, row.actual))
+    if row.expected == row.actual:
+        _write_same(page, actual or "", note, expected=True)
+    elif expected and actual:
+        write = _write_beside if page.width >= BESIDE else _write_below
+        write(page, expected, actual, "changed" if is_failed else "within", note)
+    else:
+        _write_one_side(page, row, expected or actual or "", note, is_failed=is_failed)
+
+
+def _write_one_side(page: Page, row: IntermediateDiff, text: str, note: str, *, is_failed: bool) -> None:
+    """A text that the other side does not have."""
+    is_missing = row.actual is None
+    note = note or ("missing" if is_missing else "unexpected")
+    room = (column_width(page) if page.width >= BESIDE else page.width - MARGIN - 2) - len(note) - 2
+    for number, line in enumerate(prose(text, max(8, room))):
+        op = ("missing" if is_missing else "extra") if is_failed and number == 0 else ""
+        left, right = (line, None) if is_missing else (None, line)
+        write_row(page, Row(op, left, right, note if number == 0 else "", differs=is_failed))
 
 
 # Responses

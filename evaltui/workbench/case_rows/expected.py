@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from evaltui.core.editing.set import CaseEditor
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.arg_rule import parse_arg_path
+from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.workbench.fields import RowId
 from evaltui.workbench.results import expected_call, judged_row
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
@@ -24,6 +26,8 @@ def expected_row(scored: CaseOutcome, at: DifferenceAt, case: CaseEditor) -> Row
     turn: RowId = ("turn", at.turn)
     if at.kind == "answer":
         return (*turn, "answer", 0)
+    if at.text is not None:
+        return _text(turn, scored.shown.turns[at.turn].intermediate[: at.text + 1])
     call = expected_call(scored.shown, scored.case, at)
     if call is None:
         return turn
@@ -34,6 +38,13 @@ def expected_row(scored: CaseOutcome, at: DifferenceAt, case: CaseEditor) -> Row
         return _member(row, ("arg",), case.turn(at.turn).call(call).arguments or {}, at.path)
     except EditError:
         return row
+
+
+def _text(turn: RowId, rows: Sequence[IntermediateDiff]) -> RowId:
+    """The row of the last of these texts; that of the turn for one that is not expected."""
+    if rows[-1].expected is None:
+        return turn
+    return (*turn, "intermediate", sum(row.expected is not None for row in rows) - 1)
 
 
 def _member(holder: RowId, between: RowId, value: Any, path: str | None) -> RowId:

@@ -17,7 +17,8 @@ from evaltui.core.conversation.waiting import CallPlace, responses_in
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, scored_text
 from evaltui.core.model.events import SIMULATED_USER, Event, Json
-from evaltui.core.model.outcome import ResponseDiff, StateDiff, TurnResult
+from evaltui.core.model.outcome import StateDiff, TurnResult
+from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.played_users import SimulatedUserError
 from evaltui.text.figures import counted
 from evaltui.text.values import show_change, visible

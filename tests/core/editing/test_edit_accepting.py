@@ -16,7 +16,8 @@ from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.json_values import camel
-from evaltui.core.model.outcome import Call, ResponseDiff, Status, TurnResult
+from evaltui.core.model.outcome import Call, Status, TurnResult
+from evaltui.core.model.text_diff import ResponseDiff
 
 MODEST = settings(max_examples=100, deadline=None)
 

@@ -21,19 +21,28 @@ def test_every_metric_of_adk_and_our_own_are_known():
     own = [info.name for info in METRICS.values() if info.source == "evaltui"]
 
     assert len(adk) == 17
-    assert own == ["trajectory_precision", "trajectory_recall", "trajectory_single_tool_use"]
-    assert len(COMPUTED) == 9
+    assert own == [
+        "trajectory_precision",
+        "trajectory_recall",
+        "trajectory_single_tool_use",
+        "intermediate_match_score",
+    ]
+    assert len(COMPUTED) == 10
 
 
 @pytest.mark.parametrize("name", COMPUTED)
 def test_computed_metrics_give_a_score(name):
     info = METRICS[name]
+    said = {"author": "agent", "content": {"parts": [{"text": "wait"}]}}
+    expected, actual = turn("a", answer="yes"), turn("a", answer="yes", recorded=True, duration=1.0)
+    expected["intermediate_data"]["intermediate_responses"] = [["agent", [{"text": "wait"}]]]
+    actual["intermediate_data"]["invocation_events"].insert(0, said)
     result = run(
         name,
         threshold=0.5 if info.gates else None,
         criterion={"tool": "a"} if info.gates else None,
-        expected=[turn("a", answer="yes")],
-        actual=[turn("a", answer="yes", recorded=True, duration=1.0)],
+        expected=[expected],
+        actual=[actual],
     )
 
     assert result.name == name

@@ -1,0 +1,148 @@
+"""`intermediate_match_score`: how much the texts before the answer share with those that are expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from evaltui.core.metrics.metric import (
+    MetricInput,
+    TurnScore,
+    left_out,
+    not_evaluated,
+    score_against_expected,
+    unpaired,
+)
+from evaltui.core.metrics.response_match import rouge_1_f
+from evaltui.core.model.eval_set import Invocation, texts_before
+from evaltui.core.model.events import ANSWERS
+from evaltui.core.model.outcome import MetricResult, Status
+from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.text.figures import counted, plural, show_score, some_of
+
+# An author and a text.
+Said = tuple[str, str]
+
+# Pairs of texts that are compared; of more, each text is compared with the one at its own place.
+_MOST_PAIRS = 2_500
+_NOTHING_EXPECTED = "no intermediate responses expected"
+
+
+def intermediate_match_score(given: MetricInput) -> MetricResult:
+    """How much the texts share that the expected and the actual side of a turn have before the answer, the
+    mean over the turns that expect any. Raises CriterionError where there is no threshold.
+
+    Texts are aligned in order, whoever their author is. A turn has twice the ROUGE-1 F of all pairs, by the
+    number of texts on both sides: missing and further texts lower it.
+    """
+    if given.expected is None or unpaired(given):
+        return score_against_expected(given, _no_score, {})
+    without = left_out(given)
+    for number, turn in enumerate(given.expected):
+        if not texts_before(turn, thoughts=given.thoughts):
+            without.setdefault(number, _NOTHING_EXPECTED)
+    scored = [number for number in range(len(given.expected)) if number not in without]
+    if not scored and _NOTHING_EXPECTED in without.values():
+        return not_evaluated(given.metric, f"{_NOTHING_EXPECTED} in any scored turn")
+    unknown = [number for number in scored if not knows_texts(given.actual[number])]
+    if unknown:
+        where = f"{plural(len(unknown), 'turn')} {some_of([str(number + 1) for number in unknown])}"
+        remedy = given.actual[unknown[0]].untold.get(ANSWERS) or "the agent does not send them"
+        return not_evaluated(given.metric, f"the intermediate responses of {where} are unknown: {remedy}")
+
+    def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
+        rows = align_texts(
+            texts_before(expected, thoughts=given.thoughts), texts_before(actual, thoughts=given.thoughts)
+        )
+        score = _score(rows)
+        return TurnScore(score, "" if score == 1.0 else _shortfall(rows, score))
+
+    result = score_against_expected(given, score_turn, without)
+    # Nothing is open in a turn that expects none.
+    turns = tuple(
+        replace(turn, status=Status.INFORMATIONAL) if turn.reason == _NOTHING_EXPECTED else turn
+        for turn in result.per_invocation
+    )
+    return replace(result, per_invocation=turns)
+
+
+def knows_texts(actual: Invocation) -> bool:
+    """Whether it is known what the agent said in a turn that was run."""
+    return actual.intermediate_data is not None and ANSWERS not in actual.untold
+
+
+def _no_score(expected: Invocation, actual: Invocation) -> TurnScore:
+    raise AssertionError("turns that cannot be paired have no score")
+
+
+def _score(rows: Sequence[IntermediateDiff]) -> float:
+    texts = sum((row.expected is not None) + (row.actual is not None) for row in rows)
+    return 2 * sum(row.score or 0.0 for row in rows) / texts
+
+
+def _shortfall(rows: Sequence[IntermediateDiff], score: float) -> str:
+    missing, extra = sum(row.actual is None for row in rows), sum(row.expected is None for row in rows)
+    parts = [f"{missing} missing"] * bool(missing) + [f"{extra} unexpected"] * bool(extra)
+    of = counted(sum(row.expected is not None for row in rows), "expected text")
+    return f"intermediate match {show_score(score)} ({', '.join([of, *parts])})"
+
+
+def align_texts(expected: Sequence[Said], actual: Sequence[Said]) -> tuple[IntermediateDiff, ...]:
+    """The texts of both sides as rows, each in one of them, in the order that lets the pairs share most."""
+    start = 0
+    while start < min(len(expected), len(actual)) and expected[start][1] == actual[start][1]:
+        start += 1
+    same = [_pair(expected[at], actual[at], 1.0) for at in range(start)]
+    wanted, made = expected[start:], actual[start:]
+    in_place = len(wanted) * len(made) > _MOST_PAIRS
+    return (*same, *(_by_place(wanted, made) if in_place else _best(wanted, made)))
+
+
+def _pair(expected: Said, actual: Said, score: float) -> IntermediateDiff:
+    return IntermediateDiff(expected[0], expected[1], actual[1], score)
+
+
+def _missing(expected: Sequence[Said]) -> Iterator[IntermediateDiff]:
+    return (IntermediateDiff(author, text, None) for author, text in expected)
+
+
+def _extra(actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
+    return (IntermediateDiff(author, None, text) for author, text in actual)
+
+
+def _by_place(expected: Sequence[Said], actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
+    both = min(len(expected), len(actual))
+    for one, other in zip(expected, actual, strict=False):
+        yield _pair(one, other, _likeness(one[1], other[1]))
+    yield from _missing(expected[both:])
+    yield from _extra(actual[both:])
+
+
+def _best(expected: Sequence[Said], actual: Sequence[Said]) -> Iterator[IntermediateDiff]:
+    """The alignment whose pairs have the greatest sum; texts that share nothing are no pair."""
+    likeness = [[_likeness(one[1], other[1]) for other in actual] for one in expected]
+    rows, columns = len(expected), len(actual)
+    # What the texts from there on come to at best.
+    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    for row in reversed(range(rows)):
+        for column in reversed(range(columns)):
+            paired = likeness[row][column] + best[row + 1][column + 1]
+            best[row][column] = max(paired, best[row + 1][column], best[row][column + 1])
+    row = column = 0
+    while row < rows and column < columns:
+        score = likeness[row][column]
+        if score and best[row][column] == score + best[row + 1][column + 1]:
+            yield _pair(expected[row], actual[column], score)
+            row, column = row + 1, column + 1
+        elif best[row][column] == best[row + 1][column]:
+            yield from _missing(expected[row : row + 1])
+            row += 1
+        else:
+            yield from _extra(actual[column : column + 1])
+            column += 1
+    yield from _missing(expected[row:])
+    yield from _extra(actual[column:])
+
+
+def _likeness(one: str, other: str) -> float:
+    return 1.0 if one == other else rouge_1_f(other, one)

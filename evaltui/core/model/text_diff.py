@@ -1,0 +1,31 @@
+"""Texts of a turn, expected and actual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ResponseDiff:
+    """The texts that were compared."""
+
+    expected: str | None
+    """None where no answer is expected."""
+    actual: str | None
+    """None where none came."""
+    score: float | None = None
+    """Of `response_match_score`, if it was asked for."""
+
+
+@dataclass(frozen=True)
+class IntermediateDiff:
+    """A text before the response that is expected, that came, or both."""
+
+    author: str
+    """Of the expected text; of the actual one where none is expected."""
+    expected: str | None
+    """None for a text that is not expected."""
+    actual: str | None
+    """None for a text that did not come."""
+    score: float | None = None
+    """How much the two share, 0.0 to 1.0; None where there is only one."""

@@ -1,0 +1,105 @@
+"""Intermediate responses in a result: beside the expected ones, and as differences."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from fake_runs import FakeRuns
+from pilots import screen_text, turn, until, write_cases
+
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.reports.details import case_details
+from evaltui.text.lines import cells, draw
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.pages.case_result import CaseShown, write_case_result
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.results import differences_of
+from evaltui.workbench.state import CaseOutcome, DifferenceAt, RunRef, Selection
+from evaltui.workbench.workbench import Workbench
+
+ASKED = {
+    "criteria": {"response_match_score": 0.5},
+    "evaltui": {"criteria": {"intermediate_match_score": 0.8}},
+}
+NOT_ASKED = {"criteria": {"tool_trajectory_avg_score": 1}}
+
+
+def saying(*texts):
+    one = turn("where is it", "It is here.")
+    one["intermediate_data"]["intermediate_responses"] = [["desk", [{"text": text}]] for text in texts]
+    return one
+
+
+EXPECTED = [saying("I look it up.", "Found something!")]
+MADE = [saying("I look it up for you now.", "By the way")]
+
+
+def outcome(config, made=MADE):
+    case, actual = (
+        EvalCase.model_validate({"eval_id": "a", "conversation": one}) for one in (EXPECTED, made)
+    )
+    used = EvalConfig.model_validate(config)
+    return CaseOutcome(
+        asyncio.run(score_case(case, actual.conversation, used)), RunRef(1), StoredCase.of(case), used
+    )
+
+
+def page_of(scored, width):
+    page = Page(width, 180)
+    write_case_result(page, CaseShown(scored, place="home.evalset.json:8"))
+    assert all(cells(line) <= page.width for line in page.lines)
+    return page, [" ".join(draw(line, color=False).split()) for line in page.lines]
+
+
+def test_both_sides_stand_beside_each_other_and_are_differences_where_the_metric_failed():
+    scored = outcome(ASKED)
+    page, lines = page_of(scored, 140)
+    assert "desk: I look it up. ≠ desk: I look it up for you now. 0.73" in lines
+    assert "desk: Found something! missing −" in lines
+    assert "+ desk: By the way unexpected" in lines
+    places = [DifferenceAt("text", 0, text=place) for place in range(3)]
+    assert [one.at for one in page.differences] == places == list(differences_of(scored.result))
+    narrow = page_of(scored, 76)[1]
+    assert "− desk: Found something! missing" in narrow
+
+
+def test_texts_that_no_metric_scores_are_no_differences():
+    made = [saying("I look it up for you now.")]
+    made[0]["intermediate_data"]["tool_uses"] = [{"name": "look"}]
+    page, lines = page_of(outcome(NOT_ASKED, made), 140)
+    assert [one.at.kind for one in page.differences] == ["call"]
+    assert "desk: I look it up. ~ desk: I look it up for you now. not scored" in lines
+    assert page_of(outcome(ASKED, EXPECTED), 140)[0].differences == []
+
+
+def test_the_console_report_has_both_sides():
+    lines = [draw(line, color=False) for line in case_details(outcome(ASKED).result, 100)]
+    before = [line.strip() for line in lines if line.strip().startswith("before")]
+    assert before == [
+        "before  desk: I look it up{+ for you now+}.",
+        "before  desk: missing: Found something!",
+        "before  desk: unexpected: By the way",
+    ]
+
+
+async def test_the_next_difference_leads_to_the_row_of_the_expected_text(tmp_path):
+    (tmp_path / "agent.py").touch()
+    path = write_cases(tmp_path, "desk", {"a": EXPECTED})
+    (tmp_path / "test_config.json").write_text(json.dumps(ASKED), encoding="utf-8")
+    made = [Invocation.model_validate(one) for one in MADE]
+    app = WorkbenchApp(Workbench(tmp_path, run_service=FakeRuns(lambda case, repeat: made)))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: app.workbench.sets.listed)
+        app.workbench.navigation.select(Selection(path.name, "a"))
+        app.workbench.runs.run_all()
+        await until(pilot, lambda: "desk: I look it up for you now." in screen_text(app))
+        await pilot.press("n", "n")
+        await until(pilot, lambda: app.workbench.navigation.difference == DifferenceAt("text", 0, text=1))
+        await pilot.press("a")
+        await until(pilot, lambda: "Whole case" in screen_text(app))
+        await pilot.press("escape", "e")
+        await until(pilot, lambda: "turn 1 › desk:" in screen_text(app))
