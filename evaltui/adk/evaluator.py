@@ -7,9 +7,10 @@ runs against the threshold. Needs no google-adk besides what the agent itself ne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, ParamSpec
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CasesFailedError, RunResult
@@ -23,6 +24,49 @@ from evaltui.text.lines import draw
 
 NUM_RUNS = 2
 _OF_ADK = ".test.json"
+
+
+_Given = ParamSpec("_Given")
+
+
+class _Finished(Coroutine[Any, Any, RunResult]):
+    """A result that may be awaited, and need not be."""
+
+    def __init__(self, result: RunResult) -> None:
+        self._result = result
+
+    def send(self, value: Any) -> NoReturn:
+        raise StopIteration(self._result)
+
+    def throw(self, *raised: Any) -> NoReturn:
+        raise raised[0]
+
+    def close(self) -> None:
+        pass
+
+    def __await__(self) -> Generator[Any, Any, RunResult]:
+        yield from ()
+        return self._result
+
+
+def _done_without_a_loop(
+    evaluate: Callable[_Given, Coroutine[Any, Any, RunResult]],
+) -> Callable[_Given, Coroutine[Any, Any, RunResult]]:
+    """Where no event loop runs, the cases are run before it returns.
+
+    Suites of google-adk from before it was a coroutine do not await it, and would pass with nothing run.
+    """
+
+    @wraps(evaluate)
+    def begun(*args: _Given.args, **kwargs: _Given.kwargs) -> Coroutine[Any, Any, RunResult]:
+        waiting = evaluate(*args, **kwargs)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return _Finished(asyncio.run(waiting))
+        return waiting
+
+    return begun
 
 
 class AgentEvaluator:
@@ -46,6 +90,7 @@ class AgentEvaluator:
         write_atomically(new, migrated_text(load_eval_set(old_eval_data_file, initial_session_file), new))
 
     @staticmethod
+    @_done_without_a_loop
     async def evaluate(
         agent_module: Any,
         eval_dataset_file_path_or_dir: str,
@@ -70,6 +115,7 @@ class AgentEvaluator:
         return _judged(result, print_detailed_results)
 
     @staticmethod
+    @_done_without_a_loop
     async def evaluate_eval_set(
         agent_module: Any,
         eval_set: Any,

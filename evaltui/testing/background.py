@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.runner.parent.host_process import how_it_ended
 from evaltui.testing.messages import Ending, FinishedCase, FinishedRun, RunOrder, Unpacker, packed
 
 _SERVER = "evaltui.testing.run_process"
@@ -34,7 +35,7 @@ class RunProcess:
     def __init__(
         self, channel: socket.socket, *, is_shared: bool = False, ended: Callable[[], str] = str
     ) -> None:
-        """`ended` waits until the process is gone, and returns what it complained of."""
+        """`ended` waits until the process is gone, and returns how it ended; "" where nobody knows."""
         self.runs: dict[str, FinishedRun] = {}
         """Those that are over, by the keys of their orders."""
         self._cases: dict[str, dict[CaseId, FinishedCase]] = {}
@@ -56,7 +57,7 @@ class RunProcess:
             if finished := self.runs.get(order.key):
                 raise NoResultError(finished.problem or "; ".join(finished.notes) or "the case was not run")
             if self._is_gone:
-                raise NoResultError(f"the process of the runs ended by itself. {self._ended()}".strip())
+                raise NoResultError(f"the process of the runs {self._ended() or 'ended by itself'}")
             self._receive()
         return cases[case]
 
@@ -104,9 +105,9 @@ def own_process() -> RunProcess:
         process = _started(["channel", str(theirs.fileno())], subprocess.DEVNULL, errors, theirs.fileno())
 
     def ended() -> str:
-        process.wait()
+        code = process.wait()
         errors.seek(0)
-        return errors.read().decode("utf-8", "replace").strip()
+        return f"{how_it_ended(code)}\n{errors.read().decode('utf-8', 'replace')}".strip()
 
     return RunProcess(ours, ended=ended)
 
@@ -136,7 +137,8 @@ def joined(folder: Path, *, is_shared: bool = False) -> RunProcess:
 
     def ended() -> str:
         with suppress(OSError):
-            return (folder / "errors").read_text(encoding="utf-8", errors="replace").strip()
+            errors = (folder / "errors").read_text(encoding="utf-8", errors="replace").strip()
+            return f"ended by itself\n{errors}" if errors else ""
         return ""
 
     return RunProcess(channel, is_shared=is_shared, ended=ended)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import platform
 import shutil
@@ -53,6 +54,30 @@ class CaseToTest:
     """The config that scores it; None for that of its set."""
 
 
+class BackgroundLoop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._ready = threading.Event()
+        # Nobody waits for it where pytest itself is ended.
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._serve()), name="evaltui", daemon=True
+        )
+        self._thread.start()
+        self._ready.wait()
+
+    async def _serve(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._stopped = asyncio.Event()
+        self._ready.set()
+        await self._stopped.wait()
+
+    def stop(self) -> None:
+        """End the thread once everything that was begun in it is over."""
+        self.loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join()
+
+
 class CaseRuns:
     """Runs the selected cases of each agent as one plan, as soon as the first of them is asked for.
 
@@ -67,6 +92,7 @@ class CaseRuns:
         self._errors: dict[Path, EvalSetError | None] = {}
         self._secrets: dict[Path, Secrets] = {}
         self._process: RunProcess | None = None
+        self._loop: BackgroundLoop | None = None
         # A fixture may be asked for in any thread.
         self._lock = threading.Lock()
         self.remarks: list[str] = []
@@ -173,6 +199,13 @@ class CaseRuns:
         except OSError as error:
             raise NoResultError(f"no process for runs: {error}") from error
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop for tests that are no coroutines, in a thread of its own."""
+        if self._loop is None:
+            self._loop = BackgroundLoop()
+        return self._loop.loop
+
     def settings_of(self, agent_dir: Path) -> dict[str, Any]:
         """What the options of pytest say of a run, as arguments of `evaluate`."""
         options = options_of([*self._words(agent_dir)])
@@ -233,6 +266,8 @@ class CaseRuns:
         """Cancel what still runs, and wait until all processes are gone."""
         if self._process is not None:
             self._process.end()
+        if self._loop is not None:
+            self._loop.stop()
 
     def end_shared(self, folder: Path) -> None:
         """End the process that the workers of pytest-xdist have used; its runs are in `finished` then."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +57,7 @@ class Evaluator:
 
     def run_sync(self, *given: Any, **options: Any) -> RunResult:
         """As `run`, for tests that are no coroutines."""
-        # In a thread: a loop may run in that of the test.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, self.run(*given, **options)).result()
+        return asyncio.run_coroutine_threadsafe(self.run(*given, **options), self._runs.loop).result()
 
 
 def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]:

@@ -228,6 +228,23 @@ def html_report(_: Path) -> list[Row]:
     ]
 
 
+def cases_in_pytest(folder: Path) -> Row:
+    agent = native_echo(folder)
+    write_set(agent, cases=2000)
+    (folder / "test_nothing.py").write_text("def test_nothing(): pass\n")
+    pytest = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(folder), "-p", "no:cacheprovider"]
+    ours, theirs = medians(
+        3,
+        lambda: seconds_of([*pytest, "--evaltui", str(agent)]),
+        lambda: (
+            seconds_of([*EVALTUI, "run", str(agent)]) + seconds_of([*pytest, str(folder / "test_nothing.py")])
+        ),
+    )
+    return Row(
+        "2,000 native cases, pytest / evaltui run and an empty session of pytest", ours, theirs, bar=1.2
+    )
+
+
 BENCHMARKS = {
     "save": save_to_verdict,
     "again": run_again,
@@ -244,6 +261,7 @@ BENCHMARKS = {
     "rescore": rescore,
     "accept": accept,
     "html-report": html_report,
+    "pytest": cases_in_pytest,
 }
 
 
