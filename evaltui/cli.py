@@ -20,7 +20,14 @@ from evaltui.commands.arguments import (
     workbench_parser,
 )
 from evaltui.commands.exit_codes import WRONG_USE
-from evaltui.commands.file_arguments import lint_parser, migrate_parser, new_parser, schema_parser
+from evaltui.commands.file_arguments import (
+    import_parser,
+    inspect_parser,
+    lint_parser,
+    migrate_parser,
+    new_parser,
+    schema_parser,
+)
 from evaltui.commands.parser import Parser
 from evaltui.commands.run_arguments import compare_parser, merge_parser, report_parser, runs_parser
 from evaltui.commands.trace_arguments import score_parser
@@ -99,6 +106,18 @@ def _schema(options: argparse.Namespace) -> int:
     from evaltui.commands.schema import schema
 
     return schema(options)
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from evaltui.commands.inspect_traces import inspect_traces
+
+    return inspect_traces(options)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from evaltui.commands.import_traces import import_traces
+
+    return import_traces(options)
 
 
 def _migrate(options: argparse.Namespace) -> int:
@@ -202,6 +221,8 @@ _COMMANDS: dict[str, _Command] = {
     "report": (report_parser, _report),
     "score": (score_parser, _score),
     "merge": (merge_parser, _merge),
+    "inspect": (inspect_parser, _inspect),
+    "import": (import_parser, _import),
     "lint": (lint_parser, _lint),
     "schema": (schema_parser, _schema),
     "migrate": (migrate_parser, _migrate),
@@ -219,6 +240,8 @@ _SUMMARIES = {
     "report": "Write reports of stored runs",
     "score": "Score recorded traces against eval sets",
     "merge": "Put the logs of shards together as one run",
+    "inspect": "Show what is in recorded traces",
+    "import": "Add recorded conversations to an eval set",
     "lint": "Check eval sets and configs",
     "schema": "Print the JSON Schema of a file format",
     "migrate": "Convert a file of an old format to an eval set",

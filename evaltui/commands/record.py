@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -26,34 +25,23 @@ from evaltui.commands.output import (
     write_stderr,
     write_stdout,
 )
+from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, require_free
 from evaltui.core.conversation.drafting import TurnDraft, draft_case, without_secrets
 from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
 from evaltui.core.conversation.waiting import waiting_calls
 from evaltui.core.editing.session import DEFAULT_USER_ID
-from evaltui.core.editing.set import new_set_text, set_id_problem
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Insert
-from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
-from evaltui.core.model.problems import EvalSetError, Problem, Severity
-from evaltui.files.configs import find_config
-from evaltui.files.eval_set_file import read_eval_set_file
-from evaltui.files.eval_sets import SUFFIXES, set_name
-from evaltui.files.folders import agent_folder, app_name
+from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.files.folders import app_name
 from evaltui.files.json_text import decode
-from evaltui.files.saving import ChangedOutsideError, add_case, save
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import open_workspace
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.text.figures import counted
-from evaltui.text.values import did_you_mean, visible
-
-_NEW_SET = SUFFIXES[0]
+from evaltui.text.values import visible
 
 
 @dataclass(frozen=True)
@@ -73,7 +61,7 @@ def record(options: argparse.Namespace) -> int:
         case = run_interruptible(_record(options, recording))
         if case is None:
             return HAD_ERRORS
-        _add(recording.path, case)
+        add_to_set(recording.path, [case])
     except (UsageError, EvalSetError) as error:
         return complain("record", error)
     turns = counted(len(recording.messages), "turn")
@@ -81,17 +69,9 @@ def record(options: argparse.Namespace) -> int:
     # The case is there, whether or not anybody reads that it is.
     with contextlib.suppress(BrokenPipeError):
         write_stdout(f"{visible(done)}\n")
-    if reason := _never_passes(recording.path, case):
+    if reason := never_passes_in(recording.path, case):
         write_stderr(f"evaltui record: case {recording.eval_id} {reason}")
     return 0
-
-
-def _never_passes(path: Path, case: Json) -> str:
-    try:
-        config = find_config(path).config
-    except EvalSetError:
-        return ""
-    return never_passes(EvalCase.model_validate(case), config, ())
 
 
 def _prepare(options: argparse.Namespace) -> _Recording:
@@ -101,9 +81,9 @@ def _prepare(options: argparse.Namespace) -> _Recording:
     if not options.case:
         raise UsageError("--case: Case id is missing")
     messages = _messages(options.turns)
-    path = _find_set(agent_dir, options.set)
+    path = find_set(agent_dir, options.set)
     if path.exists():
-        _require_free(path, options.case)
+        require_free(path, [options.case])
     session = read_initial_session(options.initial_session)
     if session:
         # ADK makes the session of a case under these names, and cannot do without.
@@ -127,45 +107,6 @@ def _messages(turns: str) -> list[str]:
     if not messages:
         raise UsageError(f"--turns: {turns} is empty; write user messages, separated by blank lines")
     return messages
-
-
-def _find_set(agent_dir: Path, name: str) -> Path:
-    """The file of a set that is there, or of a new one, which goes to the agent's folder if it names none."""
-    folder = agent_folder(agent_dir)
-    for path in (Path(name), folder / name):
-        if path.is_file():
-            return path
-    sets = open_workspace(agent_dir).sets
-    found = [eval_set.path for eval_set in sets if eval_set.eval_set_id == name]
-    if len(found) > 1:
-        raise UsageError(
-            f"{name!r} is the id of several sets, {' and '.join(map(str, found))}; name the file instead"
-        )
-    if found:
-        return found[0]
-    known = [eval_set.eval_set_id for eval_set in sets]
-    if not name.endswith(_NEW_SET):
-        hint = did_you_mean(name, known) or f". For a new set, name its file: NAME{_NEW_SET}"
-        raise UsageError(f"no eval set {name!r} in {folder}{hint}")
-    new = folder / name if Path(name).name == name else Path(name)
-    if not new.parent.is_dir():
-        raise UsageError(f"the folder {new.parent} does not exist")
-    if problem := set_id_problem(set_name(new), known):
-        raise UsageError(f"{new} cannot be a new set: {problem}")
-    return new
-
-
-def _require_free(path: Path, eval_id: str) -> None:
-    """Raises UsageError or EvalSetError where the set cannot get a case of this id."""
-    eval_set = read_eval_set_file(path, "given", path.parent)
-    if eval_set.format in ("old test", "old eval set"):
-        raise UsageError(f"{path} has an old format; convert it with `evaltui migrate`")
-    # What is wrong with a case of it need not keep the set from getting another.
-    errors = [one for one in eval_set.problems if one.severity is Severity.ERROR and len(one.path) < 2]
-    if errors:
-        raise EvalSetError(errors)
-    if any(case.eval_id == eval_id for case in eval_set.cases):
-        raise UsageError(f"{path} already has a case {eval_id!r}; choose another id")
 
 
 async def _record(options: argparse.Namespace, recording: _Recording) -> Json | None:
@@ -207,19 +148,3 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
         await conversation.close()
     lines.failed(f"nothing recorded: {what}", error)
     return None
-
-
-def _add(path: Path, case: Json) -> None:
-    """To the set, or to a new one.
-
-    Raises UsageError where it cannot be written, EvalSetError where it has got a case of this id meanwhile.
-    """
-    document = JsonDocument(new_set_text(set_name(path), time.time()))
-    document.apply([Insert(("eval_cases",), 0, case)])
-    try:
-        try:
-            save(path, document.text, None)
-        except ChangedOutsideError:
-            add_case(path, case)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error

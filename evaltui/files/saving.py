@@ -137,16 +137,17 @@ def _text_of(data: bytes) -> str | None:
         return None
 
 
-def add_case(path: Path, case_value: dict[str, Any]) -> Source:
-    """Add a case at the end of an eval set file; of processes that do so at once, none loses another's case.
+def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
+    """Add cases at the end of an eval set file, all or none; of processes that do so at once, none loses
+    another's cases.
 
-    Raises OSError, EvalSetError where the file is no eval set or has a case of the same id, and EditError
-    where the case is not JSON data.
+    Raises OSError, EvalSetError where the file is no eval set or has a case of one of the ids, and EditError
+    where a case is not JSON data.
     """
     with saving_in([path]):
         for _ in range(_MOST_TRIES):
             source = read_source(path)
-            text = _with_case(source, case_value)
+            text = _with_cases(source, cases)
             try:
                 (made,) = _checked_writes([Write(path, text, source.fingerprint)])
             except ChangedOutsideError:
@@ -156,14 +157,17 @@ def add_case(path: Path, case_value: dict[str, Any]) -> Source:
     raise OSError(f"{path} keeps changing on disk")
 
 
-def _with_case(source: Source, case_value: dict[str, Any]) -> str:
+def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
     document, cases_key = _eval_set(source)
     cases = document.value[cases_key]
-    eval_id = case_value.get(spelt("eval_id", case_value))
-    if any(isinstance(case, dict) and case.get(spelt("eval_id", case)) == eval_id for case in cases):
-        message = f"already has a case {eval_id!r}; choose another id"
-        raise _unusable(source.path, (cases_key,), message)
-    document.apply([Insert((cases_key,), len(cases), case_value)])
+    known = [case.get(spelt("eval_id", case)) for case in cases if isinstance(case, dict)]
+    for case in added:
+        eval_id = case.get(spelt("eval_id", case))
+        if eval_id in known:
+            message = f"already has a case {eval_id!r}; choose another id"
+            raise _unusable(source.path, (cases_key,), message)
+        known.append(eval_id)
+    document.apply([Insert((cases_key,), len(cases) + at, case) for at, case in enumerate(added)])
     return document.text
 
 

@@ -40,7 +40,7 @@ def read_file(path: Path) -> Recorded:
     try:
         with _opened(path) as file:
             if file.peek(len(SQLITE))[: len(SQLITE)] == SQLITE:  # type: ignore[attr-defined]
-                return read_sqlite(path)
+                return _in_format("ADK SQLite", read_sqlite(path))
             for document in _documents(file, found.warnings):
                 found.add(read_document(document))
     except UnreadableTraceError as error:
@@ -65,7 +65,7 @@ def read_document(document: Any) -> Recorded:
     Raises UnreadableTraceError for what has no spans.
     """
     if isinstance(document, Recorded):
-        return document
+        return _in_format("OTLP protobuf", document)
     if isinstance(document, list):
         found = Recorded()
         for item in document:
@@ -73,20 +73,26 @@ def read_document(document: Any) -> Recorded:
         return found
     if isinstance(document, dict):
         if is_otlp(document):
-            return read_otlp(document)
+            is_tempo = "batches" in document or "trace" in document
+            return _in_format("Tempo" if is_tempo else "OTLP JSON", read_otlp(document))
         if is_jaeger(document):
-            return read_jaeger(document)
+            return _in_format("Jaeger", read_jaeger(document))
         if is_printed_span(document):
-            return Recorded([read_printed_span(document)])
+            return _in_format("Python's console exporter", Recorded([read_printed_span(document)]))
         if is_served_span(document):
-            return Recorded([read_served_span(document)])
+            return _in_format("ADK's dev server", Recorded([read_served_span(document)]))
         if is_bare_span(document):
-            return Recorded([read_span(document, {}, "")])
+            return _in_format("bare spans", Recorded([read_span(document, {}, "")]))
         names = [visible(cut(name, _LONGEST_NAME)) for name in document]
         what = f"an object with {some_of(names)}" if document else "an empty object"
     else:
         what = f"a JSON {type(document).__name__}"
     raise UnreadableTraceError(f"holds no spans: {what}; {_READ}")
+
+
+def _in_format(name: str, found: Recorded) -> Recorded:
+    found.formats = {name: None}
+    return found
 
 
 @contextmanager
@@ -209,12 +215,16 @@ def _check_length(data: bytes) -> None:
 
 def read_files(paths: Iterable[Path]) -> Iterator[Recorded]:
     """Each of the files; of a folder every file below it, in order. Raises what `read_file` does."""
+    yield from map(read_file, files_in(paths))
+
+
+def files_in(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files, of a folder every file below it, in order."""
     for path in paths:
         if path.is_dir():
-            below = sorted(one for one in path.rglob("*") if one.is_file() and not _is_hidden(one, path))
-            yield from map(read_file, below)
+            yield from sorted(one for one in path.rglob("*") if one.is_file() and not _is_hidden(one, path))
         else:
-            yield read_file(path)
+            yield path
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:

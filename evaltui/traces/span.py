@@ -74,8 +74,11 @@ class Recorded:
     logs: list[LogRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     """What was passed over, a sentence each."""
+    formats: dict[str, None] = field(default_factory=dict)
+    """The formats of what was read, each once, such as `OTLP JSON`."""
 
     def add(self, other: Recorded) -> None:
+        self.formats |= other.formats
         self.spans += other.spans
         self.logs += other.logs
         self.warnings += other.warnings

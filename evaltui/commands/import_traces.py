@@ -1,0 +1,157 @@
+"""`evaltui import`: conversations in recorded traces as cases of an eval set."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, require_free
+from evaltui.core.conversation.drafting import TurnDraft, draft_case, propose_eval_id, without_secrets
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Json
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.secrets import Secrets
+from evaltui.files.eval_set_file import read_eval_set_file
+from evaltui.files.settings import secrets_of
+from evaltui.text.figures import counted, some_of
+from evaltui.text.lines import Line
+from evaltui.text.values import cut, did_you_mean, visible
+from evaltui.traces.conversations import Conversations, RecordedConversation, conversations_in
+from evaltui.traces.drafting import chosen_turns, gaps, turn_events, unusable
+from evaltui.traces.reading import read_files
+from evaltui.traces.span import UnreadableTraceError
+
+_LONGEST_USER = 60
+
+
+@dataclass(frozen=True)
+class _Imported:
+    """A case that is made of a conversation."""
+
+    case: Json
+    conversation: RecordedConversation
+    turns: Sequence[int]
+    """Places of its turns in the conversation."""
+    notes: Sequence[str]
+    """What of the conversation is not in the case."""
+
+
+def import_traces(options: argparse.Namespace) -> int:
+    """Add the cases and print what they are; 2 where nothing is added."""
+    try:
+        read = read_conversations(options.traces)
+        path = find_set(options.agent_dir, options.into)
+        imported = _cases(options, _chosen(options, read), path)
+        if path.exists():
+            require_free(path, [one.case["eval_id"] for one in imported])
+        if not options.dry_run:
+            add_to_set(path, [one.case for one in imported])
+    except (UsageError, EvalSetError) as error:
+        return complain("import", error)
+    write_stderr(*(f"evaltui import: {visible(one)}" for one in read.warnings))
+    write_lines(_lines(path, imported, written=not options.dry_run))
+    if not options.dry_run:
+        for one in imported:
+            if reason := never_passes_in(path, one.case):
+                write_stderr(f"evaltui import: case {visible(one.case['eval_id'])} {reason}")
+    return 0
+
+
+def read_conversations(paths: Sequence[Path]) -> Conversations:
+    """Raises UsageError for what cannot be read, and where nothing in it is a conversation."""
+    try:
+        read = conversations_in(read_files(paths))
+    except (OSError, UnreadableTraceError) as error:
+        raise UsageError(str(error)) from error
+    if not read.found:
+        named = some_of([str(path) for path in paths])
+        raise UsageError("\n".join((f"no conversation of an agent in {named}", *read.warnings)))
+    return read
+
+
+def _chosen(options: argparse.Namespace, read: Conversations) -> Sequence[RecordedConversation]:
+    known = {one.id: one for one in read.found}
+    for wanted in options.conversation:
+        if wanted not in known:
+            hint = did_you_mean(wanted, known) or f"; there are {some_of(list(known))}"
+            raise UsageError(f"--conversation: no conversation {wanted!r}{hint}")
+    found = [known[one] for one in dict.fromkeys(options.conversation)] or list(read.found)
+    for option, value in (("--case", options.case), ("--turns", options.turns)):
+        if value is not None and len(found) > 1:
+            raise UsageError(
+                f"{option} is for one conversation, there are {len(found)}; choose one with --conversation ID"
+            )
+    return found
+
+
+def _cases(
+    options: argparse.Namespace, chosen: Sequence[RecordedConversation], path: Path
+) -> list[_Imported]:
+    secrets = secrets_of(options.agent_dir)
+    taken: list[str] = []
+    if path.exists():
+        taken += [case.eval_id for case in read_eval_set_file(path, "given", path.parent).cases]
+    imported: list[_Imported] = []
+    for conversation in chosen:
+        turns, notes = _turns(conversation, options.turns)
+        first = conversation.turns[turns[0]].user
+        eval_id = options.case or conversation.named_case or propose_eval_id(first, taken)
+        if any(one.case["eval_id"] == eval_id for one in imported):
+            # The same case was held several times.
+            eval_id = propose_eval_id(eval_id, taken)
+        taken.append(eval_id)
+        imported.append(_Imported(_case(conversation, turns, eval_id, secrets), conversation, turns, notes))
+    return imported
+
+
+def _turns(conversation: RecordedConversation, wanted: str | None) -> tuple[Sequence[int], list[str]]:
+    """The places of the turns that become the case, and what is left out. Raises UsageError."""
+    every = range(len(conversation.turns))
+    try:
+        asked = every if wanted is None else chosen_turns(wanted, len(every))
+    except ValueError as error:
+        raise UsageError(f"--turns: {error}") from error
+    why = {number: unusable(conversation.turns[number]) for number in asked}
+    notes = [f"turn {number + 1} left out: {reason}" for number, reason in why.items() if reason]
+    turns = [number for number in asked if not why[number]]
+    if notes and (wanted is not None or not turns):
+        raise UsageError(f"conversation {visible(conversation.id)}: {notes[0].replace(' left out', '', 1)}")
+    notes += [
+        f"turn {number + 1}: {gap}"
+        for number in turns
+        for gap in (*gaps(conversation.turns[number]), *conversation.turns[number].remarks)
+    ]
+    return turns, notes
+
+
+def _case(conversation: RecordedConversation, turns: Sequence[int], eval_id: str, secrets: Secrets) -> Json:
+    drafts = [TurnDraft(turn_events(conversation, number)) for number in turns]
+    try:
+        case = draft_case(eval_id, drafts, app_name="", user_id="", state={}).case
+        case = without_secrets(case, secrets)
+        EvalCase.model_validate(case)
+    except ValueError as error:
+        raise UsageError(f"conversation {conversation.id}: a case cannot hold this: {error}") from error
+    return case
+
+
+def _lines(path: Path, imported: Sequence[_Imported], *, written: bool) -> Iterator[Line]:
+    done = "added" if written else "would be added, nothing is written"
+    yield [(f"{visible(str(path))}: {counted(len(imported), 'case')} {done}", "bold")]
+    for one in imported:
+        about = f"  {counted(len(one.turns), 'turn')} of conversation {visible(one.conversation.id)}"
+        yield [("  ", ""), (visible(one.case["eval_id"]), "bold"), (about, "muted")]
+        for number, turn in zip(one.turns, one.case["conversation"], strict=True):
+            user = visible(cut(" ".join(one.conversation.turns[number].user.split()), _LONGEST_USER))
+            yield [(f"    {number + 1}  ", "muted"), (user, ""), *_calls(turn)]
+        yield from ([("    note  ", "warning"), (visible(note), "")] for note in one.notes)
+
+
+def _calls(turn: Json) -> Line:
+    events = turn.get("intermediate_data", {}).get("invocation_events", ())
+    parts = [part for event in events for part in event["content"]["parts"]]
+    names = [visible(part["function_call"]["name"]) for part in parts if "function_call" in part]
+    return [(f"   → {some_of(names)}", "muted")] if names else []

@@ -1,0 +1,172 @@
+"""`evaltui inspect`: what is in recorded traces, and what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evaltui.commands.output import UsageError, complain, write_lines, write_stdout
+from evaltui.core.model.events import Event, Json
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
+from evaltui.text.lines import Line
+from evaltui.text.values import cut, visible
+from evaltui.traces.conversations import (
+    Conversations,
+    RecordedConversation,
+    RecordedTurn,
+    conversations_in,
+)
+from evaltui.traces.reading import files_in, read_file
+from evaltui.traces.span import Recorded, UnreadableTraceError
+
+VERSION = 1
+
+_LONGEST_TEXT = 70
+
+
+@dataclass(frozen=True)
+class _File:
+    """What was found in one file."""
+
+    path: Path
+    formats: tuple[str, ...]
+    spans: int
+    logs: int
+
+
+def inspect_traces(options: argparse.Namespace) -> int:
+    """Print what is in the files."""
+    try:
+        files, read = _read(options.traces)
+    except UsageError as error:
+        return complain("inspect", error)
+    if options.format == "json":
+        document = {
+            "version": VERSION,
+            "files": [_file_json(one) for one in files],
+            "conversations": [_conversation_json(one) for one in read.found],
+            "warnings": list(read.warnings),
+        }
+        write_stdout(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    else:
+        write_lines(_lines(files, read))
+    return 0
+
+
+def _read(paths: Sequence[Path]) -> tuple[list[_File], Conversations]:
+    files: list[_File] = []
+
+    def each() -> Iterator[Recorded]:
+        for path in files_in(paths):
+            found = read_file(path)
+            files.append(_File(path, tuple(found.formats), len(found.spans), len(found.logs)))
+            yield found
+
+    try:
+        return files, conversations_in(each())
+    except (OSError, UnreadableTraceError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _file_json(file: _File) -> Json:
+    return {
+        "path": str(file.path),
+        "formats": list(file.formats),
+        "spans": file.spans,
+        "log_records": file.logs,
+    }
+
+
+def _conversation_json(one: RecordedConversation) -> Json:
+    return {
+        "id": one.id,
+        "began": datetime.fromtimestamp(one.began, UTC).isoformat() if one.began else None,
+        "case": one.named_case or None,
+        "traces": list(one.traces),
+        "turns": [_turn_json(turn) for turn in one.turns],
+    }
+
+
+def _turn_json(turn: RecordedTurn) -> Json:
+    error = turn.error
+    return {
+        "user": turn.user,
+        "calls": _calls(turn.events),
+        "response": _response(turn.events),
+        "seconds": turn.seconds,
+        "spans": turn.spans,
+        "error": None if error is None else {"type": error.type, "message": error.message},
+        "missing": dict(turn.untold),
+        "remarks": list(turn.remarks),
+    }
+
+
+def _calls(events: Sequence[Event]) -> list[Json]:
+    """The calls of the agents, without those in calls of tools; one of unknown arguments has no `args`."""
+    made = (event for event in events if event.kind == "tool_call" and not event.data.get("nested"))
+    calls = (part["function_call"] for event in made for part in (event.content or {}).get("parts", ()))
+    return [{name: call[name] for name in ("name", "args") if name in call} for call in calls]
+
+
+def _response(events: Sequence[Event]) -> str | None:
+    """The last text of the agents; None where there is none."""
+    said = [event for event in events if event.kind == "text" and not event.data.get("nested")]
+    parts = (said[-1].content or {}).get("parts", ()) if said else ()
+    texts = [part["text"] for part in parts if part.get("text") and not part.get("thought")]
+    return "\n".join(texts) if texts else None
+
+
+def _lines(files: Sequence[_File], read: Conversations) -> Iterator[Line]:
+    for file in files:
+        held = [counted(file.spans, "span"), *([counted(file.logs, "log record")] if file.logs else [])]
+        facts = "   ".join([", ".join(file.formats) or "empty", *held])
+        yield [(visible(str(file.path)), "bold"), (f"   {facts}", "muted")]
+    for warning in read.warnings:
+        yield [("note  ", "warning"), (visible(warning), "")]
+    if not read.found:
+        yield [("No conversation of an agent", "warning")]
+    for one in read.found:
+        yield []
+        yield from _conversation(one)
+
+
+def _conversation(one: RecordedConversation) -> Iterator[Line]:
+    calls = sum(len(_calls(turn.events)) for turn in one.turns)
+    facts = [counted(len(one.turns), "turn"), counted(calls, "call")]
+    facts += [f"began {show_local(datetime.fromtimestamp(one.began, UTC))}"] if one.began else []
+    facts += [f"case {visible(one.named_case)}"] if one.named_case else []
+    yield [("conversation ", ""), (visible(one.id), "bold"), ("   " + "   ".join(facts), "muted")]
+    for number, turn in enumerate(one.turns, 1):
+        user = _short(turn.user) if turn.user else UNKNOWN
+        seconds = show_duration(turn.seconds) if turn.seconds else UNKNOWN
+        yield [(f"  {number}  ", "muted"), (user, "bold"), (f"   {seconds}", "muted")]
+        for call in _calls(turn.events):
+            args = json.dumps(call["args"], ensure_ascii=False) if "args" in call else UNKNOWN
+            yield [("     → ", "muted"), (visible(call["name"]), ""), (f"  {_short(args)}", "muted")]
+        response = _response(turn.events)
+        if response is not None:
+            yield [("     ", ""), (_short(response), "")]
+        if turn.error is not None:
+            yield [("     ! ", "error"), (_short(f"{turn.error.type}: {turn.error.message}"), "error")]
+        yield from ([("     ", ""), (visible(remark), "warning")] for remark in turn.remarks)
+    yield from _missing(one)
+
+
+def _missing(one: RecordedConversation) -> Iterator[Line]:
+    """What is missing in which turns, each remedy once."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for number, turn in enumerate(one.turns, 1):
+        for what, remedy in turn.untold.items():
+            found.setdefault((what, remedy), []).append(number)
+    for (what, remedy), numbers in found.items():
+        every = len(numbers) == len(one.turns)
+        turns = "" if every else f" of turn {', '.join(map(str, numbers))}"
+        yield [("  missing  ", "warning"), (f"{what}{turns}: ", ""), (visible(remedy), "")]
+
+
+def _short(text: str) -> str:
+    return visible(cut(" ".join(text.split()), _LONGEST_TEXT))

@@ -1,0 +1,90 @@
+"""The eval set that a command adds cases to: one that is there, or a new one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from evaltui.commands.output import UsageError
+from evaltui.core.editing.set import new_set_text, set_id_problem
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import Insert
+from evaltui.core.metrics.response_match import never_passes
+from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.events import Json
+from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.files.configs import find_config
+from evaltui.files.eval_set_file import read_eval_set_file
+from evaltui.files.eval_sets import SUFFIXES, set_name
+from evaltui.files.folders import agent_folder
+from evaltui.files.saving import ChangedOutsideError, add_cases, save
+from evaltui.files.workspace import open_workspace
+from evaltui.text.values import did_you_mean
+
+_NEW_SET = SUFFIXES[0]
+
+
+def find_set(agent_dir: Path, name: str) -> Path:
+    """The file of a set that is there, or of a new one, which goes to the agent's folder if it names none."""
+    folder = agent_folder(agent_dir)
+    for path in (Path(name), folder / name):
+        if path.is_file():
+            return path
+    sets = open_workspace(agent_dir).sets
+    found = [eval_set.path for eval_set in sets if eval_set.eval_set_id == name]
+    if len(found) > 1:
+        raise UsageError(
+            f"{name!r} is the id of several sets, {' and '.join(map(str, found))}; name the file instead"
+        )
+    if found:
+        return found[0]
+    known = [eval_set.eval_set_id for eval_set in sets]
+    if not name.endswith(_NEW_SET):
+        hint = did_you_mean(name, known) or f". For a new set, name its file: NAME{_NEW_SET}"
+        raise UsageError(f"no eval set {name!r} in {folder}{hint}")
+    new = folder / name if Path(name).name == name else Path(name)
+    if not new.parent.is_dir():
+        raise UsageError(f"the folder {new.parent} does not exist")
+    if problem := set_id_problem(set_name(new), known):
+        raise UsageError(f"{new} cannot be a new set: {problem}")
+    return new
+
+
+def require_free(path: Path, eval_ids: Sequence[str]) -> None:
+    """Raises UsageError or EvalSetError where the set cannot get cases of these ids."""
+    eval_set = read_eval_set_file(path, "given", path.parent)
+    if eval_set.format in ("old test", "old eval set"):
+        raise UsageError(f"{path} has an old format; convert it with `evaltui migrate`")
+    # What is wrong with a case of it need not keep the set from getting another.
+    errors = [one for one in eval_set.problems if one.severity is Severity.ERROR and len(one.path) < 2]
+    if errors:
+        raise EvalSetError(errors)
+    known = {case.eval_id for case in eval_set.cases}
+    if taken := next((one for one in eval_ids if one in known), None):
+        raise UsageError(f"{path} already has a case {taken!r}; choose another id")
+
+
+def never_passes_in(path: Path, case: Json) -> str:
+    """Why a case can never pass by the config of its set, "" where it can or that is not known."""
+    try:
+        config = find_config(path).config
+    except EvalSetError:
+        return ""
+    return never_passes(EvalCase.model_validate(case), config, ())
+
+
+def add_to_set(path: Path, cases: Sequence[Json]) -> None:
+    """To the set, or to a new one; all of them or none.
+
+    Raises UsageError where it cannot be written, EvalSetError where it has got a case of an id meanwhile.
+    """
+    document = JsonDocument(new_set_text(set_name(path), time.time()))
+    document.apply([Insert(("eval_cases",), at, case) for at, case in enumerate(cases)])
+    try:
+        try:
+            save(path, document.text, None)
+        except ChangedOutsideError:
+            add_cases(path, cases)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,82 @@
+"""Turns of recorded conversations for eval cases: what was recorded of them, without ids."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, USER_MESSAGE, Event, Json
+from evaltui.text.figures import counted
+from evaltui.traces.conversations import RecordedConversation, RecordedTurn
+
+_RANGE = re.compile(r"\s*(\d{1,9})\s*(?:(-)\s*(\d{1,9})?)?\s*")
+
+
+def chosen_turns(text: str, count: int) -> list[int]:
+    """Places of turns, from 0, as in `2-4`, `1,3` or `2-`, of a conversation that has `count`.
+
+    Raises ValueError, with a sentence.
+    """
+    found: set[int] = set()
+    for piece in text.split(","):
+        given = _RANGE.fullmatch(piece)
+        if given is None:
+            raise ValueError(f"{text!r} is not a choice of turns, e.g. 2-4 or 1,3")
+        first = int(given[1])
+        last = int(given[3] or count) if given[2] else first
+        if not 1 <= first <= last <= count:
+            raise ValueError(f"{piece.strip()}: the conversation has {counted(count, 'turn')}")
+        found.update(range(first - 1, last))
+    return sorted(found)
+
+
+def unusable(turn: RecordedTurn) -> str:
+    """Why a turn cannot be one of a case, "" where it can."""
+    if turn.error is not None:
+        return f"ended with {turn.error.type}: {turn.error.message}"
+    if USER_MESSAGE in turn.untold:
+        return f"the user's message was not recorded: {turn.untold[USER_MESSAGE]}"
+    return ""
+
+
+def gaps(turn: RecordedTurn) -> Iterator[str]:
+    """What of a turn cannot be expected since the trace does not hold it, with what brings it."""
+    for name, what in ((CALLS, "calls"), (ARGUMENTS, "arguments"), (ANSWERS, "response")):
+        if name in turn.untold:
+            yield f"{what} not recorded, so not expected: {turn.untold[name]}"
+
+
+def turn_events(conversation: RecordedConversation, number: int) -> list[Event]:
+    """The events of a turn, from 0, for a case.
+
+    Ids of calls, which are others in every run, are left out unless the user responds to a call by its id.
+    Calls whose arguments were not recorded are unknown as a whole: expected without them, none would match.
+    """
+    turn = conversation.turns[number]
+    kept = _responded(conversation.turns)
+    first, *others = turn.events
+    if ARGUMENTS in turn.untold:
+        first = replace(first, data={**first.data, "untold": [*first.data.get("untold", ()), CALLS]})
+    return [first, *(_without_ids(event, kept) for event in others)]
+
+
+def _responded(turns: Sequence[RecordedTurn]) -> set[str]:
+    """The ids of the calls that the user responds to."""
+    parts = (part for turn in turns for part in (turn.events[0].content or {}).get("parts", ()))
+    return {str(part["function_response"].get("id")) for part in parts if "function_response" in part}
+
+
+def _without_ids(event: Event, kept: set[str]) -> Event:
+    if event.kind not in ("tool_call", "tool_result") or event.content is None:
+        return event
+    parts = [
+        {name: _without_id(value, kept) for name, value in part.items()} for part in event.content["parts"]
+    ]
+    return replace(event, content={**event.content, "parts": parts})
+
+
+def _without_id(value: Json, kept: set[str]) -> Json:
+    if not isinstance(value, dict) or str(value.get("id")) in kept:
+        return value
+    return {name: one for name, one in value.items() if name != "id"}
