@@ -21,8 +21,6 @@ from evaltui.commands.arguments import (
 )
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.commands.file_arguments import (
-    import_parser,
-    inspect_parser,
     lint_parser,
     migrate_parser,
     new_parser,
@@ -30,7 +28,7 @@ from evaltui.commands.file_arguments import (
 )
 from evaltui.commands.parser import Parser
 from evaltui.commands.run_arguments import compare_parser, merge_parser, report_parser, runs_parser
-from evaltui.commands.trace_arguments import score_parser
+from evaltui.commands.trace_arguments import import_parser, inspect_parser, score_parser
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 

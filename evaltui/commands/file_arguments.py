@@ -25,65 +25,6 @@ def lint_parser() -> Parser:
     return parser
 
 
-def inspect_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui inspect",
-        description="Show what is in recorded traces: formats, conversations, turns, calls, and what is "
-        "missing, with what brings it.",
-        epilog="Exit codes: 0 read, also where nothing in it is a conversation, 2 usage error or not "
-        "readable.",
-    )
-    _add_traces(parser)
-    parser.add_argument(
-        "--format",
-        choices=("console", "json"),
-        default="console",
-        help="Form of the output (default: console)",
-    )
-    return parser
-
-
-def import_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui import",
-        description="Add the conversations in recorded traces to an eval set, a case each: what the user "
-        "says, and what the agent did as what is expected.",
-        epilog="All cases are added or none. Exit codes: 0 added, 2 nothing added, with the reason.",
-    )
-    add = parser.add_argument
-    _add_traces(parser)
-    add("--into", required=True, metavar="SET", help="Eval set (file or set id), or a new NAME.evalset.json")
-    add(
-        "--conversation",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="Only this conversation, by its id as `evaltui inspect` shows it; repeatable",
-    )
-    add("--turns", metavar="N-M", help="Only these turns of the conversation, e.g. 2-4, 1,3 or 2-")
-    add(
-        "--case",
-        metavar="ID",
-        help="Id of the case (default: the case that the trace names, else the first words of the user)",
-    )
-    add("--dry-run", action="store_true", help="Show what would be added, and write nothing")
-    add(
-        "--agent",
-        dest="agent_dir",
-        type=Path,
-        default=Path(),
-        metavar="AGENT_DIR",
-        help="Agent whose eval set it is, and whose secrets are masked (default: the current folder)",
-    )
-    return parser
-
-
-def _add_traces(parser: Parser) -> None:
-    parser.add_argument(
-        "traces", nargs="+", type=Path, metavar="TRACE", help="File of traces, or a folder of such files"
-    )
-
-
 def schema_parser() -> Parser:
     parser = Parser(
         prog="evaltui schema",
