@@ -24,7 +24,7 @@ from evaltui.files.atomic import write_atomically
 from evaltui.files.saving import (
     ChangedOutsideError,
     Write,
-    add_case,
+    add_cases,
     fingerprint,
     read_source,
     save,
@@ -168,11 +168,11 @@ def test_a_save_that_is_killed_leaves_the_old_text_or_the_new_one(tmp_path):
 ADDER = """
     import sys
     from pathlib import Path
-    from evaltui.files.saving import add_case
+    from evaltui.files.saving import add_cases
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(25):
-        add_case(Path(sys.argv[1]), {"eval_id": f"{sys.argv[2]} {number}", "conversation": []})
+        add_cases(Path(sys.argv[1]), [{"eval_id": f"{sys.argv[2]} {number}", "conversation": []}])
 """
 
 
@@ -203,11 +203,11 @@ def test_processes_that_add_cases_at_once_lose_none(tmp_path):
 def test_a_case_is_added_in_the_style_of_the_file(tmp_path):
     file = tmp_path / "a.evalset.json"
     file.write_text('{"evalSetId": "s", "evalCases": [{"evalId": "a"}]}')
-    added = add_case(file, {"eval_id": "b"})
+    added = add_cases(file, [{"eval_id": "b"}])
     assert added == read_source(file)
     assert added.text == '{"evalSetId": "s", "evalCases": [{"evalId": "a"}, {"eval_id": "b"}]}'
     with pytest.raises(EvalSetError, match="already has a case 'a'"):
-        add_case(file, {"eval_id": "a"})
+        add_cases(file, [{"eval_id": "a"}])
     assert read_source(file) == added
 
 
@@ -223,10 +223,10 @@ def test_a_case_is_added_to_eval_sets_only(tmp_path, text, message):
     file = tmp_path / "a.evalset.json"
     file.write_text(text)
     with pytest.raises(EvalSetError, match=message):
-        add_case(file, {"eval_id": "a"})
+        add_cases(file, [{"eval_id": "a"}])
     assert file.read_text() == text
     with pytest.raises(FileNotFoundError):
-        add_case(tmp_path / "none.evalset.json", {"eval_id": "a"})
+        add_cases(tmp_path / "none.evalset.json", [{"eval_id": "a"}])
 
 
 def test_a_save_waits_for_another_one_and_not_for_ever(tmp_path, monkeypatch):
