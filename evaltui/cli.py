@@ -28,7 +28,7 @@ from evaltui.commands.file_arguments import (
 )
 from evaltui.commands.parser import Parser
 from evaltui.commands.run_arguments import compare_parser, merge_parser, report_parser, runs_parser
-from evaltui.commands.trace_arguments import import_parser, inspect_parser, score_parser
+from evaltui.commands.trace_arguments import export_parser, import_parser, inspect_parser, score_parser
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
@@ -116,6 +116,12 @@ def _import(options: argparse.Namespace) -> int:
     from evaltui.commands.import_traces import import_traces
 
     return import_traces(options)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from evaltui.commands.export import export
+
+    return export(options)
 
 
 def _migrate(options: argparse.Namespace) -> int:
@@ -221,6 +227,7 @@ _COMMANDS: dict[str, _Command] = {
     "merge": (merge_parser, _merge),
     "inspect": (inspect_parser, _inspect),
     "import": (import_parser, _import),
+    "export": (export_parser, _export),
     "lint": (lint_parser, _lint),
     "schema": (schema_parser, _schema),
     "migrate": (migrate_parser, _migrate),
@@ -239,6 +246,7 @@ _SUMMARIES = {
     "score": "Score recorded traces against eval sets",
     "merge": "Put the logs of shards together as one run",
     "inspect": "Show what is in recorded traces",
+    "export": "Write a stored run as OpenTelemetry traces",
     "import": "Add recorded conversations to an eval set",
     "lint": "Check eval sets and configs",
     "schema": "Print the JSON Schema of a file format",

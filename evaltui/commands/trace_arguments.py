@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaltui.commands.arguments import RUN, add_settings, add_verdicts
-from evaltui.commands.parser import Parser, pass_if
+from evaltui.commands.arguments import RUN, add_home, add_settings, add_verdicts
+from evaltui.commands.parser import Parser, agent_word, pass_if
 
 
 def score_parser() -> Parser:
@@ -104,6 +104,41 @@ def import_parser() -> Parser:
         metavar="AGENT_DIR",
         help="Agent whose eval set it is, and whose secrets are masked (default: the current folder)",
     )
+    return parser
+
+
+def export_parser() -> Parser:
+    parser = Parser(
+        prog="evaltui export",
+        description="Write a stored run as OpenTelemetry traces (OTLP as JSON), or send it: a trace "
+        "per turn, with what the metrics say of it.",
+        epilog="OTEL_EXPORTER_OTLP_HEADERS has headers for the endpoint. Exit codes: 0 exported, 2 usage "
+        "error, 3 not accepted by the endpoint.",
+    )
+    add = parser.add_argument
+    add(
+        "agent_dir",
+        nargs="?",
+        default=Path(),
+        type=agent_word,
+        metavar="AGENT_DIR",
+        help="Agent of the run; not needed for a path (default: the current folder)",
+    )
+    add(
+        "--run",
+        required=True,
+        metavar="RUN",
+        help="Run: `last`, a path, a name, an id or the beginning of one",
+    )
+    to = parser.add_mutually_exclusive_group(required=True)
+    to.add_argument("-o", dest="output", type=Path, metavar="FILE", help="File to write; - is stdout")
+    to.add_argument(
+        "--endpoint",
+        metavar="URL",
+        help="Send to this OTLP/HTTP endpoint, e.g. http://localhost:4318; /v1/traces is added",
+    )
+    add_home(parser)
+    add_settings(parser, "results-dir")
     return parser
 
 

@@ -93,7 +93,7 @@ class RunLog:
         # Released when the process ends, however it ends: see `is_being_written`.
         with suppress(OSError):
             fcntl.flock(log._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        versions = {"version": VERSION, "evaltui": _own_version(), "python": platform.python_version()}
+        versions = {"version": VERSION, "evaltui": own_version(), "python": platform.python_version()}
         log._write({"kind": "header", **versions, **header})
         try:
             log._flush()
@@ -213,7 +213,8 @@ def _named(case: CaseId, eval_set_id: str) -> Json:
     return {"path": case.path, "set": eval_set_id, "case": case.eval_id}
 
 
-def _own_version() -> str:
+def own_version() -> str:
+    """The version of evaltui."""
     try:
         return version("evaltui")
     except PackageNotFoundError:

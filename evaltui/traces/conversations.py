@@ -19,6 +19,7 @@ from evaltui.text.values import valid_text
 from evaltui.traces.events import TurnEvents, error_of
 from evaltui.traces.layouts.messages import NOT_RECORDED
 from evaltui.traces.layouts.operation import Json, calls_in
+from evaltui.traces.own_events import EVENTS, own_events
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
 from evaltui.traces.tree import TraceTurn, turns_of
 
@@ -166,12 +167,13 @@ def _conversation_of(
 
 def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
     made = TurnEvents(turn, number, zero)
-    events = tuple(made.events())
+    own = own_events(turn.span.attributes.get(EVENTS), number)
+    events = tuple(own or made.events())
     seconds = max(turn.end - turn.begin, 0) / _SECOND if turn.begin else 0.0
     return RecordedTurn(
         events,
         _user_text(events[0]),
-        made.untold,
+        _untold(own) if own else made.untold,
         tuple(_remarks(events)),
         error_of(turn, number),
         len(turn.spans),
@@ -184,6 +186,12 @@ def _remarks(events: Sequence[Event]) -> Iterator[str]:
         yield "response may contain thoughts, which the trace does not mark"
     if NOT_RECORDED in _user_text(events[0]):
         yield f"an {NOT_RECORDED}"
+
+
+def _untold(events: Sequence[Event]) -> Mapping[str, str]:
+    """What events that were written as they were do not tell."""
+    found = [(what, event) for event in events for what in event.data.get("untold", ())]
+    return {what: str(event.data.get("remedy") or "the agent does not tell") for what, event in found}
 
 
 def _user_text(event: Event) -> str:

@@ -1,0 +1,80 @@
+"""A run as traces: of each conversation the spans, and what the metrics say of its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.secrets import Secrets
+from evaltui.runs.history import KeptRun
+from evaltui.traces.span import OtelSpan
+from evaltui.traces.writing.turn import Held, spans_of_turns
+
+_SECOND = 1_000_000_000
+_LABELS = {Status.PASSED: "pass", Status.FAILED: "fail"}
+
+ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
+"""The attributes of a resource, and its spans."""
+
+
+def traces_of(run: KeptRun, secrets: Secrets) -> Iterator[ConversationTraces]:
+    """Each conversation of a run, one in memory at a time; secrets are masked.
+
+    Raises OSError, and ValueError for a log that is damaged.
+    """
+    agent = run.summary.circumstances.agent
+    for case, summary in run.summary.cases.items():
+        repeats = run.case(case).repeats
+        for number, events in sorted(run.events(case).items()):
+            held = f"{run.id}/{case.path}/{case.eval_id}" + (f"/{number + 1}" if len(repeats) > 1 else "")
+            about = {
+                "evaltui.run.id": run.id,
+                "evaltui.eval_set.id": summary.eval_set_id,
+                "evaltui.eval.case.id": case.eval_id,
+                "evaltui.repeat": number,
+                "agentevals.eval.case.id": case.eval_id,
+            }
+            began = round(run.started.timestamp() * _SECOND)
+            # Logs of earlier versions may hold secrets.
+            masked = [Event.from_json(secrets.masked(event.to_json())) for event in events]
+            result = repeats[number] if number < len(repeats) else None
+            turns = 1 + max((event.turn for event in events if event.turn is not None), default=-1)
+            spans = spans_of_turns(
+                Held(held, agent or "agent", began, about, secrets.masked(_errors(result))),
+                masked,
+                secrets.masked([_results(result, turn, turns) for turn in range(turns)]),
+            )
+            yield {"service.name": agent or "agent", "agentevals.session_name": held}, spans
+
+
+def _errors(result: RepeatResult | None) -> dict[str, Json]:
+    """What ended the conversation, by the turn in which it did."""
+    error = result.error if result else None
+    if error is None or error.turn is None:
+        return {}
+    return {str(error.turn): {"type": error.type, "message": error.message, "traceback": error.traceback}}
+
+
+def _results(result: RepeatResult | None, turn: int, turns: int) -> list[Json]:
+    """What metrics say of a turn; those of the conversation as a whole at its last turn."""
+    found: list[Json] = []
+    for metric in result.metrics if result else ():
+        scored = metric.per_invocation
+        if scored and turn < len(scored):
+            one = scored[turn]
+            found.append(_result(metric.name, one.score, one.status, one.reason))
+        elif not scored and turn == turns - 1:
+            found.append(_result(metric.name, metric.score, metric.status, metric.reason))
+    return found
+
+
+def _result(name: str, score: float | None, status: Status, reason: str) -> Json:
+    said = {
+        "gen_ai.evaluation.name": name,
+        "gen_ai.evaluation.score.value": None if score is None else float(score),
+        "gen_ai.evaluation.score.label": _LABELS.get(status, status.value.lower()),
+        "gen_ai.evaluation.explanation": reason or None,
+    }
+    return {key: value for key, value in said.items() if value is not None}

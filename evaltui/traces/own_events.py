@@ -1,0 +1,29 @@
+"""The attribute in which evaltui's own traces have the events of a turn as they were."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from evaltui.core.model.events import Event
+
+EVENTS = "evaltui.events"
+"""Attribute of the first span of a turn, JSON. What spans have no place for, such as the session state and
+what was printed, is read back from here."""
+
+
+def own_events(text: Any, turn: int) -> list[Event] | None:
+    """The events of a turn, which is number `turn` of its conversation; None where they cannot be read.
+
+    They are no longer of a case: its names and its repeat are left out.
+    """
+    try:
+        data = json.loads(text) if isinstance(text, str) else None
+        if not isinstance(data, list) or not data:
+            return None
+        events = [Event.from_json(one) for one in data]
+        return [replace(one, path="", set="", case="", repeat=0, turn=turn) for one in events]
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        # Something on the way has cut it: the spans say nearly as much.
+        return None

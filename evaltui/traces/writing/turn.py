@@ -1,0 +1,212 @@
+"""The events of a turn as a trace: the names are those of google-adk's schema 2."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaltui.core.model.events import Event, Json
+from evaltui.core.trace.span_lines import part_of
+from evaltui.core.trace.spans import Span, SpanTree, request_of
+from evaltui.traces.own_events import EVENTS
+from evaltui.traces.span import SPAN_ID, TRACE_ID, OtelSpan, SpanEvent
+from evaltui.traces.writing.messages import answer_of, message_of
+
+RESULT = "gen_ai.evaluation.result"
+"""The event with what a metric says of a turn."""
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Held:
+    """A conversation that was held, and what its traces are to say of it."""
+
+    conversation: str
+    """Its id; ids of spans are made of it."""
+    agent: str
+    began: int
+    """Nanoseconds since 1970 at which events have `t` 0."""
+    attributes: Json = field(default_factory=dict)
+    """Of the first span of each turn."""
+    errors: Mapping[str, Json] = field(default_factory=dict)
+    """Type, message and traceback of what ended a turn, by its number."""
+
+
+def spans_of_turns(held: Held, events: Sequence[Event], results: Sequence[Sequence[Json]]) -> list[OtelSpan]:
+    """A trace per turn; `results` are the attributes of a RESULT each, by turn."""
+    tree = SpanTree()
+    tree.add(events)
+    found: list[OtelSpan] = []
+    by_turn: dict[int, list[Event]] = {}
+    for event in events:
+        if event.turn is not None:
+            by_turn.setdefault(event.turn, []).append(event)
+    for turn in tree.turns:
+        if turn.turn is not None:
+            own = results[turn.turn] if turn.turn < len(results) else ()
+            found += _Turn(held, tree.spans, turn, by_turn.pop(turn.turn, [])).spans(own)
+    return found
+
+
+def _id(digits: int, *parts: Any) -> str:
+    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:digits]
+
+
+class _Turn:
+    def __init__(self, held: Held, spans: Sequence[Span], turn: Span, events: Sequence[Event]) -> None:
+        self._held = held
+        self._spans = spans
+        self._turn = turn
+        self._events = events
+        self._trace = _id(TRACE_ID, held.conversation, turn.turn)
+
+    def spans(self, results: Sequence[Json]) -> list[OtelSpan]:
+        root = self._root(results)
+        found = [root]
+        waiting = [(number, root.span_id) for number in reversed(self._turn.children)]
+        while waiting:
+            number, parent = waiting.pop()
+            span = self._spans[number]
+            made = self._span(span, parent)
+            if made is not None:
+                found.append(made)
+                parent = made.span_id
+            elif span.kind == "error" and not span.events[0].data.get("retrying"):
+                self._fail(next(one for one in found if one.span_id == parent), span.events[0])
+            waiting += [(child, parent) for child in reversed(span.children)]
+        return found
+
+    def _nanoseconds(self, seconds: float) -> int:
+        return self._held.began + round(seconds * _SECOND)
+
+    def _otel(self, span: Span, name: str, parent: str, attributes: Json) -> OtelSpan:
+        made = OtelSpan(
+            self._trace,
+            _id(SPAN_ID, self._trace, span.number - self._turn.number),
+            parent,
+            name,
+            self._nanoseconds(span.begin),
+            self._nanoseconds(span.end),
+            {name: value for name, value in attributes.items() if value not in (None, "")},
+        )
+        if (failed := span.event("error")) is not None:
+            self._fail(made, failed)
+        return made
+
+    def _fail(self, made: OtelSpan, failed: Event) -> None:
+        data = failed.data
+        kind, message = str(data.get("type") or "Error"), str(data.get("message") or "")
+        made.attributes["error.type"] = kind
+        made.status, made.message = "error", message
+        said = {"exception.type": kind, "exception.message": message}
+        trace = str(data.get("traceback") or "")
+        said |= {"exception.stacktrace": trace} if trace else {}
+        made.events.append(SpanEvent("exception", said, self._nanoseconds(failed.t)))
+
+    def _root(self, results: Sequence[Json]) -> OtelSpan:
+        held, turn = self._held, self._turn
+        own = [one for one in self._spans if one.turn == turn.turn and one.kind == "model"]
+        attributes: Json = {
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.workflow.name": held.agent,
+            "gen_ai.conversation.id": held.conversation,
+            **held.attributes,
+        }
+        if not any(one.event("model_response") for one in own):
+            # Nobody saw what models were asked: the turn itself says what came in and out.
+            attributes |= self._messages()
+        attributes[EVENTS] = _json([event.to_json() for event in self._events])
+        root = self._otel(turn, f"invoke_workflow {held.agent}", "", attributes)
+        if (error := held.errors.get(str(turn.turn))) is not None and root.status != "error":
+            self._fail(root, Event("error", data=error, t=turn.end))
+        root.events += [SpanEvent(RESULT, one, root.end) for one in results]
+        return root
+
+    def _messages(self) -> Json:
+        user = next((event.content for event in self._events if event.kind == "user"), None)
+        said = [
+            event
+            for event in self._events
+            if event.kind == "text" and not event.data.get("partial") and not event.data.get("nested")
+        ]
+        found: Json = {}
+        if user is not None:
+            found["gen_ai.input.messages"] = _json([message_of(user)])
+        if said:
+            found["gen_ai.output.messages"] = _json(answer_of(said[-1].content))
+        return found
+
+    def _span(self, span: Span, parent: str) -> OtelSpan | None:
+        """None for what is no span of its own."""
+        match span.kind:
+            case "agent":
+                operation = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": span.agent}
+                conversation = {"gen_ai.conversation.id": self._held.conversation}
+                return self._otel(span, f"invoke_agent {span.agent}", parent, operation | conversation)
+            case "model":
+                return self._model(span, parent)
+            case "tool":
+                return self._tool(span, parent)
+        return None
+
+    def _model(self, span: Span, parent: str) -> OtelSpan:
+        asked, answered = request_of(self._spans, span.number), span.event("model_response")
+        is_known = span.event("model_request") is not None and asked is not None and not asked.unrecorded
+        model = (asked.model if asked else "") or str((answered.data if answered else {}).get("model") or "")
+        attributes: Json = {
+            "gen_ai.operation.name": "generate_content",
+            "gen_ai.request.model": model,
+            "gen_ai.agent.name": span.agent,
+            "gen_ai.conversation.id": self._held.conversation,
+            **_usage(span.usage or {}),
+        }
+        if asked is not None and is_known:
+            attributes["gen_ai.input.messages"] = _json([message_of(one) for one in asked.contents])
+            if asked.system_instruction:
+                instruction = [{"type": "text", "content": asked.system_instruction}]
+                attributes["gen_ai.system_instructions"] = _json(instruction)
+            if asked.tools:
+                attributes["gen_ai.tool.definitions"] = _json(
+                    [{"type": "function", **one} for one in asked.tools]
+                )
+        if answered is not None:
+            calls = any("function_call" in part for part in (answered.content or {}).get("parts") or ())
+            attributes["gen_ai.response.finish_reasons"] = ["tool_calls" if calls else "stop"]
+            if answered.content is not None:
+                attributes["gen_ai.output.messages"] = _json(answer_of(answered.content))
+        return self._otel(span, f"generate_content {model}", parent, attributes)
+
+    def _tool(self, span: Span, parent: str) -> OtelSpan:
+        called, returned = span.event("tool_call"), span.event("tool_result")
+        call = part_of(called, "function_call")
+        response = part_of(returned, "function_response")
+        name = str(call.get("name") or response.get("name") or "")
+        attributes: Json = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.type": "function",
+            "gen_ai.agent.name": span.agent,
+            "gen_ai.tool.call.id": str(call.get("id") or response.get("id") or ""),
+        }
+        if "args" in call:
+            attributes["gen_ai.tool.call.arguments"] = _json(call["args"])
+        if "response" in response:
+            attributes["gen_ai.tool.call.result"] = _json(response["response"])
+        return self._otel(span, f"execute_tool {name}", parent, attributes)
+
+
+def _usage(usage: Json) -> Json:
+    thoughts, said = usage.get("thoughts_token_count"), usage.get("candidates_token_count")
+    return {
+        "gen_ai.usage.input_tokens": usage.get("prompt_token_count"),
+        "gen_ai.usage.output_tokens": None if said is None else said + (thoughts or 0),
+        "gen_ai.usage.reasoning.output_tokens": thoughts,
+        "gen_ai.usage.cache_read.input_tokens": usage.get("cached_content_token_count"),
+    }
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value)
