@@ -245,7 +245,7 @@ _SUMMARIES = {
     "report": "Write reports of stored runs",
     "score": "Score recorded traces against eval sets",
     "merge": "Put the logs of shards together as one run",
-    "inspect": "Show what is in recorded traces",
+    "inspect": "Show the contents of recorded traces",
     "export": "Write a stored run as OpenTelemetry traces",
     "import": "Add recorded conversations to an eval set",
     "lint": "Check eval sets and configs",

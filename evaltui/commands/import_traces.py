@@ -139,7 +139,7 @@ def _case(conversation: RecordedConversation, turns: Sequence[int], eval_id: str
 
 
 def _lines(path: Path, imported: Sequence[_Imported], *, written: bool) -> Iterator[Line]:
-    done = "added" if written else "would be added, nothing is written"
+    done = "added" if written else "would be added; no file changed"
     yield [(f"{visible(str(path))}: {counted(len(imported), 'case')} {done}", "bold")]
     for one in imported:
         about = f"  {counted(len(one.turns), 'turn')} of conversation {visible(one.conversation.id)}"

@@ -57,10 +57,9 @@ def score_parser() -> Parser:
 def inspect_parser() -> Parser:
     parser = Parser(
         prog="evaltui inspect",
-        description="Show what is in recorded traces: formats, conversations, turns, calls, and what is "
-        "missing, with what brings it.",
-        epilog="Exit codes: 0 read, also where nothing in it is a conversation, 2 usage error or not "
-        "readable.",
+        description="Show the contents of recorded traces: formats, conversations, turns, calls, and missing "
+        "content with the variable that brings it.",
+        epilog="Exit codes: 0 read, also without a conversation, 2 usage error or not readable.",
     )
     _add_traces(parser)
     parser.add_argument(
@@ -75,8 +74,8 @@ def inspect_parser() -> Parser:
 def import_parser() -> Parser:
     parser = Parser(
         prog="evaltui import",
-        description="Add the conversations in recorded traces to an eval set, a case each: what the user "
-        "says, and what the agent did as what is expected.",
+        description="Add the conversations in recorded traces to an eval set, a case each: the user's "
+        "messages, and the actual calls and responses as the expected ones.",
         epilog="All cases are added or none. Exit codes: 0 added, 2 nothing added, with the reason.",
     )
     add = parser.add_argument
