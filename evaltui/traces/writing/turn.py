@@ -108,16 +108,14 @@ class _Turn:
 
     def _root(self, results: Sequence[Json]) -> OtelSpan:
         held, turn = self._held, self._turn
-        own = [one for one in self._spans if one.turn == turn.turn and one.kind == "model"]
         attributes: Json = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": held.agent,
             "gen_ai.conversation.id": held.conversation,
             **held.attributes,
         }
-        if not any(one.event("model_response") for one in own):
-            # Nobody saw what models were asked: the turn itself says what came in and out.
-            attributes |= self._messages()
+        # Requests to models have the messages of turns that failed, too; some agents do not tell of them.
+        attributes |= self._messages()
         attributes[EVENTS] = _json([event.to_json() for event in self._events])
         root = self._otel(turn, f"invoke_workflow {held.agent}", "", attributes)
         if (error := held.errors.get(str(turn.turn))) is not None and root.status != "error":
@@ -175,9 +173,21 @@ class _Turn:
         if answered is not None:
             calls = any("function_call" in part for part in (answered.content or {}).get("parts") or ())
             attributes["gen_ai.response.finish_reasons"] = ["tool_calls" if calls else "stop"]
-            if answered.content is not None:
-                attributes["gen_ai.output.messages"] = _json(answer_of(answered.content))
+            if (content := answered.content or self._done_after(answered)) is not None:
+                attributes["gen_ai.output.messages"] = _json(answer_of(content))
         return self._otel(span, f"generate_content {model}", parent, attributes)
+
+    def _done_after(self, answered: Event) -> Json | None:
+        """What the agent said and called before its next request, where the response does not tell."""
+        parts: list[Json] = []
+        for event in self._events[self._events.index(answered) + 1 :]:
+            if event.agent != answered.agent or event.data.get("partial"):
+                continue
+            if event.kind == "model_request":
+                break
+            if event.kind in ("text", "tool_call"):
+                parts += (event.content or {}).get("parts") or ()
+        return {"role": "model", "parts": parts} if parts else None
 
     def _tool(self, span: Span, parent: str) -> OtelSpan:
         called, returned = span.event("tool_call"), span.event("tool_result")

@@ -1,0 +1,197 @@
+"""`evaltui export`: a run to a file and to an endpoint, which evaltui and agentevals read."""
+
+import json
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from tests.commands.command_line import call
+
+AGENT = """
+    from evaltui.events import text, tool_call, tool_result
+
+    def root_agent(message, session):
+        if message == "raise":
+            raise ValueError("not today")
+        yield tool_call("find", {"what": message}, id="c1")
+        yield tool_result("find", {"found": message, "key": "sk-very-secret-value"}, id="c1")
+        session.state["last"] = message
+        yield text(f"Found {message}.")
+"""
+
+
+def turn(user, answer, what):
+    calls = [{"name": "find", "args": {"what": what}}]
+    return {
+        "user_content": {"role": "user", "parts": [{"text": user}]},
+        "final_response": {"role": "model", "parts": [{"text": answer}]},
+        "intermediate_data": {"tool_uses": calls},
+    }
+
+
+@pytest.fixture
+def run(write_agent, monkeypatch):
+    """The folder of an agent with a run."""
+    folder = write_agent(AGENT, name="shop")
+    (folder / ".env").write_text("SHOP_API_KEY=sk-very-secret-value\n")
+    cases = {
+        "good": [turn("lamp", "Found lamp.", "lamp"), turn("rug", "Found rug.", "rug")],
+        "bad": [turn("lamp", "Found lamp.", "rug")],
+        "raises": [turn("lamp", "Found lamp.", "lamp"), turn("raise", "", "x")],
+    }
+    document = {
+        "eval_set_id": "shop",
+        "eval_cases": [{"eval_id": eval_id, "conversation": turns} for eval_id, turns in cases.items()],
+    }
+    (folder / "shop.evalset.json").write_text(json.dumps(document))
+    monkeypatch.chdir(folder)
+    assert call("run", ".") == 1
+    return folder
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.server.taken.append((self.path, dict(self.headers), json.loads(body)))
+        status, answer = self.server.answers[min(len(self.server.taken), len(self.server.answers)) - 1]
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def endpoint():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
+    server.taken, server.answers = [], [(200, {})]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_run_is_exported_to_a_file_and_to_an_endpoint(run, endpoint, monkeypatch, capsys):
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    text = Path("run.json").read_text()
+    assert "sk-very-secret-value" not in text
+    groups = json.loads(text)["resourceSpans"]
+    assert len(groups) == 3
+    capsys.readouterr()
+
+    # What it says is scored as the run was, and what ended a turn is seen.
+    assert call("inspect", "run.json", "--format", "json") == 0
+    found = {one["case"]: one["turns"] for one in json.loads(capsys.readouterr().out)["conversations"]}
+    assert [len(found[case]) for case in ("good", "bad", "raises")] == [2, 1, 2]
+    assert found["raises"][1]["error"] == {"type": "ValueError", "message": "not today"}
+    assert found["good"][0]["calls"] == [{"name": "find", "args": {"what": "lamp"}}]
+    assert results_of(groups) == {("good", "pass"): 2, ("bad", "fail"): 1}
+
+    # The same to an endpoint, with the headers of the environment; stdout is a file, too.
+    url = f"http://127.0.0.1:{endpoint.server_port}/otel/"
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc,x-scope = 1")
+    assert call("export", ".", "--run", "last", "--endpoint", url) == 0
+    assert [one["resourceSpans"][0] for _, _, one in endpoint.taken] == groups
+    path, headers, _ = endpoint.taken[0]
+    lower = {name.lower(): value for name, value in headers.items()}
+    assert (path, lower["authorization"], lower["x-scope"]) == ("/otel/v1/traces", "Bearer abc", "1")
+    assert lower["content-type"] == "application/json"
+    capsys.readouterr()
+    assert call("export", ".", "--run", "last", "-o", "-") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(text)
+
+    # What is not accepted is said, with what was; a header is not repeated, since it may be a secret.
+    partial = {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "too old"}}
+    for answers, complaint in (
+        ([(200, {}), (200, partial)], "after 1 conversation: 2 spans rejected: too old"),
+        ([(401, {"message": "who are you"})], "after 0 conversations: 401"),
+    ):
+        endpoint.taken.clear()
+        endpoint.answers = answers
+        assert call("export", ".", "--run", "last", "--endpoint", url) == 3
+        said = capsys.readouterr().err
+        assert complaint in said
+        assert "abc" not in said
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "secret")
+    for words, complaint in (
+        (("--run", "last", "--endpoint", url), "OTEL_EXPORTER_OTLP_HEADERS: header 1 is not NAME=VALUE"),
+        (("--run", "last", "--endpoint", "localhost:4318"), "is not a URL"),
+        (("--run", "nothing", "-o", "x.json"), "has no run 'nothing'"),
+        (("--run", "last", "-o", "nowhere/x.json"), "the folder nowhere does not exist"),
+    ):
+        assert call("export", ".", *words) == 2
+        assert complaint in capsys.readouterr().err
+    assert sorted(path.name for path in Path().glob("*.json")) == ["run.json", "shop.evalset.json"]
+
+
+def results_of(groups):
+    """How many turns of each case got each label for their calls."""
+    found = {}
+    for group in groups:
+        for span in group["scopeSpans"][0]["spans"]:
+            said = values(span["attributes"])
+            for event in span["events"]:
+                if event["name"] != "gen_ai.evaluation.result":
+                    continue
+                result = values(event["attributes"])
+                if result["gen_ai.evaluation.name"] == "tool_trajectory_avg_score":
+                    key = said["evaltui.eval.case.id"], result["gen_ai.evaluation.score.label"]
+                    found[key] = found.get(key, 0) + 1
+    return found
+
+
+def values(attributes):
+    return {one["key"]: next(iter(one["value"].values())) for one in attributes}
+
+
+@pytest.mark.thorough
+@pytest.mark.adk
+def test_agentevals_reads_it_with_the_verdicts_of_the_run(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "travel_desk"
+    copytree(Path(__file__).parents[2] / "sample_agents" / "travel_desk", folder)
+    monkeypatch.chdir(folder)
+    call("run", ".", "--report", "json=report.json")
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    pip = tmp_path / "venv" / "bin" / "pip"
+    subprocess.run([pip, "install", "-q", "agentevals-cli==0.11.0"], check=True)
+    metrics = ("tool_trajectory_avg_score", "response_match_score")
+    asked = [word for name in metrics for word in ("-m", name)]
+    done = subprocess.run(
+        [
+            tmp_path / "venv/bin/agentevals",
+            "run",
+            "run.json",
+            "-e",
+            "travel_desk.evalset.json",
+            *asked,
+            "-t",
+            "0.8",
+            "-o",
+            "json",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    theirs = [
+        {one["metric_name"]: (one["score"], one["eval_status"]) for one in trace["metrics"]}
+        for trace in json.loads(done.stdout)["traces"]
+    ]
+    ours = {
+        case["eval_id"]: {
+            one["name"]: (one["score"], one["status"]) for one in case["metrics"] if one["name"] in metrics
+        }
+        for case in json.loads(Path("report.json").read_text())["cases"]
+    }
+    # It scores calls that are made inside a call of an agent; google-adk and evaltui do not.
+    inner = [*ours].index("asks_the_guide")
+    assert theirs[inner]["tool_trajectory_avg_score"] == (0.0, "FAILED")
+    theirs[inner]["tool_trajectory_avg_score"] = (1.0, "PASSED")
+    assert theirs == list(ours.values())
