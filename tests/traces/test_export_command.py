@@ -151,6 +151,7 @@ def values(attributes):
 
 
 @pytest.mark.thorough
+@pytest.mark.timeout(900)
 @pytest.mark.adk
 def test_agentevals_reads_it_with_the_verdicts_of_the_run(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "travel_desk"

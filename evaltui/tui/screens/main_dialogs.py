@@ -27,6 +27,7 @@ from evaltui.workbench.workbench import Workbench
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.files.journal import Recovered
+    from evaltui.traces.conversations import RecordedConversation
     from evaltui.tui.screens.runs import Wanted
     from evaltui.workbench.kept_runs import Sides
 
@@ -340,6 +341,46 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         except ValueError as error:
             self.workbench.say(f"Cannot save as case: {error}")
             return
+        self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
+
+    def action_import_traces(self) -> None:
+        """Asks for a file of traces, then for the conversation and its turns."""
+        from evaltui.tui.screens.prompt import PromptScreen, dialog_name
+        from evaltui.workbench.chat.imported import path_problem
+
+        def read(path: str) -> None:
+            self.run_worker(self._import(path), group="import", exclusive=True)
+
+        hint = "File or folder of traces: OTLP, Tempo, Jaeger, ADK"
+        ask(self, PromptScreen(dialog_name("import_traces"), check=path_problem, hint=hint), read)
+
+    async def _import(self, path: str) -> None:
+        from evaltui.tui.screens.import_traces import ConversationScreen
+        from evaltui.workbench.chat.imported import read_conversations
+
+        self.workbench.say(f"Reading {visible(path)}…")
+        try:
+            found = await asyncio.to_thread(read_conversations, path)
+        except (OSError, ValueError) as error:
+            self.workbench.say(str(error))
+            return
+        self.workbench.say("")
+        if len(found) == 1:
+            self._save_imported(found[0])
+        else:
+            ask(self, ConversationScreen(found), self._save_imported)
+
+    def _save_imported(self, conversation: RecordedConversation) -> None:
+        from evaltui.tui.screens.save_case import SaveCaseScreen
+        from evaltui.workbench.chat.imported import transcript_of
+
+        try:
+            transcript, missing = transcript_of(conversation)
+            screen = SaveCaseScreen(self.workbench, transcript)
+        except ValueError as error:
+            self.workbench.say(f"Cannot save as case: {error}")
+            return
+        self.workbench.say(missing)
         self.app.push_screen(screen, lambda saved: saved and self.go_to("case"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from evaltui.workbench.actions.action import Action, Scope, action
+from evaltui.workbench.actions.action import Action, Scope, action, not_read
 from evaltui.workbench.workbench import Workbench
 
 _in_criteria = partial(action, where=(Scope.CRITERIA,))
@@ -66,6 +66,15 @@ FILES: tuple[Action, ...] = (
         do=lambda workbench: workbench.editing.redo(),
         refusal=lambda workbench: None if workbench.editing.redo_label else "Nothing to redo",
         rank=2,
+    ),
+    action(
+        "import_traces",
+        "Import traces…",
+        "Add a conversation of recorded traces as a case: type, paste or drag the path of the file",
+        "I",
+        where=(Scope.CASES, Scope.START),
+        refusal=not_read,
+        footer="import",
     ),
     action(
         "criteria",

@@ -1,0 +1,70 @@
+"""Conversations of recorded traces as transcripts, of which cases are made like of any other."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from evaltui.text.figures import counted
+from evaltui.traces.conversations import RecordedConversation, conversations_in
+from evaltui.traces.drafting import gaps, turn_events, unusable
+from evaltui.traces.reading import read_files
+from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
+
+
+def dropped_path(text: str) -> Path:
+    """The path that was typed, pasted or dragged into a field: terminals quote it, or make a URL of it."""
+    text = text.strip()
+    if text.startswith("file://"):
+        return Path(unquote(urlsplit(text).path))
+    if not Path(text).expanduser().exists():
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            words = []
+        text = words[0] if len(words) == 1 else text
+    return Path(text).expanduser()
+
+
+def path_problem(text: str) -> str | None:
+    """Why no traces can be read there, as a sentence."""
+    try:
+        return None if dropped_path(text).exists() else "No such file"
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+def read_conversations(text: str) -> tuple[RecordedConversation, ...]:
+    """The conversations in a file of traces, or in a folder of such files.
+
+    Raises OSError, and ValueError for what cannot be read, and where nothing in it is a conversation.
+    """
+    path = dropped_path(text)
+    found = conversations_in(read_files([path])).found
+    if not found:
+        raise ValueError(f"{path} has no conversation of an agent")
+    return found
+
+
+def transcript_of(conversation: RecordedConversation) -> tuple[Transcript, str]:
+    """The turns that can be those of a case, and what is not among them, as a sentence; "" for nothing.
+
+    Raises ValueError where there are none.
+    """
+    turns: list[ChatTurn] = []
+    left_out: list[str] = []
+    missing: list[str] = []
+    for number, turn in enumerate(conversation.turns):
+        if reason := unusable(turn):
+            left_out.append(f"turn {number + 1} {reason}")
+            continue
+        missing += gaps(turn)
+        events = turn_events(conversation, number)
+        content = events[0].content or {"role": "user", "parts": []}
+        turns.append(ChatTurn(content, "recorded", TurnStage.DONE, events, spent=turn.seconds))
+    if not turns:
+        raise ValueError(left_out[0])
+    said = [f"{counted(len(left_out), 'turn')} left out: {left_out[0]}"] if left_out else []
+    transcript = Transcript(conversation.id, turns=turns, has_unknown_state=True)
+    return transcript, "; ".join([*said, *missing[:1]])

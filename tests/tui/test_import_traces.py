@@ -1,0 +1,90 @@
+"""Recorded traces as cases, on screen: a path that is pasted, a conversation and its turns, one undo."""
+
+import json
+
+import pytest
+from pilots import screen_text, turn, until, write_cases
+from textual import events
+
+from evaltui.core.model.events import Event, text, tool_call, tool_result
+from evaltui.traces.writing.otlp import otlp_json
+from evaltui.traces.writing.turn import Held, spans_of_turns
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.import_traces import ConversationScreen
+from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.screens.save_case import SaveCaseScreen
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """
+    from evaltui.events import text
+
+    def root_agent(message, session):
+        yield text(message)
+"""
+
+
+def conversation(name, *messages):
+    found = []
+    for number, message in enumerate(messages):
+        said = {"role": "user", "parts": [{"text": message}]}
+        for event in (
+            Event("user", said, data={"invocation_id": f"i{number}"}),
+            tool_call("find", {"what": message}, id="adk-1", agent="shop"),
+            tool_result("find", {"key": "sk-very-secret-value"}, id="adk-1", agent="shop"),
+            text(f"Found {message}.", agent="shop"),
+        ):
+            found.append(Event.from_json({**event.to_json(), "turn": number, "t": len(found) / 10}))
+    held = Held(name, "shop", 10**18)
+    return {"service.name": "shop"}, spans_of_turns(held, found, ())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
+    folder = write_agent(AGENT, name="shop")
+    (folder / ".env").write_text("SHOP_API_KEY=sk-very-secret-value\n")
+    write_cases(folder, "shop", {"one": [turn("here", "x")]})
+    before = (folder / "shop.evalset.json").read_text()
+    trace = tmp_path / "two sessions.json"
+    document = otlp_json([conversation("s1", "lamp"), conversation("s2", "rug", "desk")], "1")
+    trace.write_text(json.dumps(document))
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+
+        async def paste(path):
+            await pilot.press("I")
+            await until(pilot, lambda: isinstance(app.screen, PromptScreen) and app.focused is not None)
+            app.post_message(events.Paste(path))
+            await until(pilot, lambda: getattr(app.focused, "value", "") == path)
+            await pilot.press("enter")
+
+        # What holds no conversation is said.
+        await paste(str(folder / "agent.py"))
+        await until(pilot, lambda: len(app.screen_stack) == 1 and "agent.py" in app.workbench.notice.text)
+        # As terminals write a path with blanks that is dragged into them.
+        await paste(f"'{trace}'")
+        await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "s2" in screen_text(app))
+        await pilot.press(*"rug", "enter")
+        await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen) and app.focused is not None)
+        assert "[x]" in screen_text(app)
+        # Nothing is in the set before it is accepted.
+        assert not app.workbench.editing.unsaved()
+        await pilot.press("enter")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        await until(pilot, lambda: [case.eval_id for case in eval_set_cases(app)] == ["one", "rug"])
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: not app.workbench.editing.unsaved())
+        saved = (folder / "shop.evalset.json").read_text()
+        assert "adk-1" not in saved
+        assert "sk-very-secret-value" not in saved
+        case = json.loads(saved)["eval_cases"][-1]
+        assert [one["user_content"]["parts"] for one in case["conversation"]] == [
+            [{"text": "rug"}],
+            [{"text": "desk"}],
+        ]
+        await pilot.press("u", "ctrl+s")
+        await until(pilot, lambda: (folder / "shop.evalset.json").read_text() == before)
+
+
+def eval_set_cases(app):
+    return app.workbench.sets.listed[0].cases
