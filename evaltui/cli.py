@@ -95,9 +95,9 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _lint(options: argparse.Namespace) -> int:
-    from evaltui.commands.eval_sets import lint
+    from evaltui.commands.lint import lint
 
-    return lint(options.paths, options.format)
+    return lint(options)
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -1,10 +1,8 @@
-"""`evaltui lint`, `migrate` and `new`: checking eval sets, converting old formats, creating a starter."""
+"""`evaltui migrate` and `new`: converting old formats, creating a starter."""
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.commands.output import UsageError, complain
@@ -13,27 +11,9 @@ from evaltui.core.model.old_formats import with_authors
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.eval_sets import SUFFIXES, changes, migrated_text, read_eval_set
 from evaltui.files.lint import format_problem
-from evaltui.files.lint import lint as find_problems
 from evaltui.files.saving import ChangedOutsideError, save
 from evaltui.files.templates import StarterKind, TemplateError, create_starter, remark_of
-from evaltui.reports.lint_report import LintFormat, render_problems
 from evaltui.text.figures import counted
-
-
-def lint(paths: Sequence[Path], form: LintFormat) -> int:
-    """Print the problems; 1 where one of them is an error."""
-    for path in paths:
-        if not path.exists():
-            return complain("lint", f"{path} does not exist")
-    problems = find_problems(paths)
-    # An id may hold what the terminal's encoding lacks.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    print(render_problems(problems, form), end="")
-    errors = sum(problem.severity is Severity.ERROR for problem in problems)
-    warnings = len(problems) - errors
-    print(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}", file=sys.stderr)
-    return 1 if errors else 0
 
 
 def migrate(old: Path, new: Path, initial_session: Path | None) -> int:

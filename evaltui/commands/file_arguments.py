@@ -12,7 +12,7 @@ def lint_parser() -> Parser:
     parser = Parser(
         prog="evaltui lint",
         description="Check eval sets and configs; each problem with path and line.",
-        epilog="Exit codes: 0 no errors, 1 errors, 2 usage error.",
+        epilog="Exit codes: 0 no errors, 1 errors (with --diff: something to mend), 2 usage error.",
     )
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="File or folder")
     parser.add_argument(
@@ -22,6 +22,9 @@ def lint_parser() -> Parser:
         help="Form of the output: for people, as JSON, as SARIF 2.1.0, or as annotations of GitHub Actions "
         "(default: console)",
     )
+    mends = parser.add_mutually_exclusive_group()
+    mends.add_argument("--fix", action="store_true", help="Mend problems that have exactly one right mend")
+    mends.add_argument("--diff", action="store_true", help="Show the changes of --fix, and make none")
     return parser
 
 

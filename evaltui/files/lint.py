@@ -31,20 +31,28 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
 
     A folder that is an agent is searched as a workspace, any other one to the bottom.
     """
-    files: dict[Path, None] = {}
     problems = [*dict.fromkeys(one for path in map(Path, paths) for one in _settings_problems(path))]
+    files, empty = files_to_lint(paths)
+    problems += [Problem.error((), "has no eval sets", file=str(path)) for path in empty]
+    seen: dict[str, Path] = {}
+    for file in files:
+        of_file = _lint_config(file) if is_config_by_content(file) else _lint_set(file, seen)
+        problems += sorted(of_file, key=lambda problem: problem.line or 0)
+    return problems
+
+
+def files_to_lint(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path]]:
+    """The eval sets and configs that paths mean, each once, and the folders among them that have none."""
+    files: dict[Path, None] = {}
+    empty = []
     for path in map(Path, paths):
         if path.name == PROJECT_FILE:
             continue
         found = _files_in(path) if path.is_dir() else [path]
         files |= dict.fromkeys(found)
         if not found:
-            problems.append(Problem.error((), "has no eval sets", file=str(path)))
-    seen: dict[str, Path] = {}
-    for file in files:
-        of_file = _lint_config(file) if _is_config(file) else _lint_set(file, seen)
-        problems += sorted(of_file, key=lambda problem: problem.line or 0)
-    return problems
+            empty.append(path)
+    return list(files), empty
 
 
 def _settings_problems(path: Path) -> list[Problem]:
@@ -78,7 +86,7 @@ def _files_in(folder: Path) -> list[Path]:
     return [*(eval_set.path for eval_set in sets), *configs]
 
 
-def _is_config(file: Path) -> bool:
+def is_config_by_content(file: Path) -> bool:
     """By name, else by what is in it: `--config` takes a file of any name."""
     if file.name in _CONFIG_NAMES:
         return True

@@ -90,7 +90,11 @@ class ConfigEditor(References):
             raise EditError(f"{metric} is always reported and takes no threshold")
         if info is None or info.source == "adk":
             return [put_member(self.config, _ADK, metric, threshold)]
-        return [self._put_in_block("criteria", metric, threshold)]
+        return [self.put_own_criterion(metric, threshold)]
+
+    def put_own_criterion(self, metric: str, criterion: Any) -> Edit:
+        """Puts a criterion, a threshold or an object, into the `evaltui` block."""
+        return self._put_in_block("criteria", metric, criterion)
 
     def remove_metric(self, metric: str) -> list[Edit]:
         """It is taken out wherever it is asked for; what `custom_metrics` says of it stays."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from evaltui.core.metrics.metric import MISPLACED, effective_threshold, names_function
-from evaltui.core.metrics.registry import METRICS
+from evaltui.core.metrics.registry import METRICS, is_own
 from evaltui.core.model.config import (
     BaseCriterion,
     CustomMetricConfig,
@@ -27,6 +27,7 @@ from evaltui.text.values import did_you_mean
 
 _OF_CRITERION = ("lower_is_better", "lowerIsBetter")
 _NOT_ASKED_FOR = "is not a criterion, so it is not computed; add it to criteria with a threshold"
+_NOT_IN_ADK = "google-adk has no such metric and refuses the config; write it under evaltui.criteria"
 _NOT_LOOKED_AT = "allowed for custom metrics only; higher is better for this metric"
 
 
@@ -114,7 +115,9 @@ def _warnings_for_own_metrics(config: EvalConfig) -> list[Problem]:
 def _misplaced(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
     custom = config.custom_metrics or {}
     for name, criterion in config.criteria.items():
-        if isinstance(criterion, BaseCriterion) and name not in custom:
+        if is_own(name) and name not in custom and name not in config.evaltui.criteria:
+            yield ("criteria", name), _NOT_IN_ADK
+        elif isinstance(criterion, BaseCriterion) and name not in custom:
             if names_function(criterion):
                 yield ("criteria", name, "function"), MISPLACED
             elif criterion.lower_is_better:

@@ -187,6 +187,11 @@ _ALL = (
 METRICS: dict[str, MetricInfo] = {info.name: info for info in _ALL}
 
 
+def is_own(name: str) -> bool:
+    """Whether there is a metric of this name that ADK does not have."""
+    return name in METRICS and METRICS[name].source == "evaltui"
+
+
 def is_known(metric: EvalMetric) -> bool:
     """Whether there is such a metric; only one that there is may be optional."""
     return metric.metric_name in METRICS or metric.custom_function_path is not None

@@ -215,6 +215,26 @@ def _models_at(annotation: Any, path: JsonPath) -> list[type[BaseModel]]:
     return [model for one in candidates for model in _alternatives(one) if _is_model(model)]
 
 
+def objects_in(
+    annotation: Any, data: Any
+) -> Iterator[tuple[JsonPath, dict[str, Any], list[type[BaseModel]]]]:
+    """The objects in JSON data that are read as models, inner ones first, each with its path and models."""
+    yield from _objects_in([annotation], data, ())
+
+
+def _objects_in(
+    annotations: Sequence[Any], data: Any, path: JsonPath
+) -> Iterator[tuple[JsonPath, dict[str, Any], list[type[BaseModel]]]]:
+    steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for step, value in steps:
+        if inner := [one for annotation in annotations for one in _inside(annotation, step)]:
+            yield from _objects_in(inner, value, (*path, step))
+    if isinstance(data, dict):
+        models = [one for annotation in annotations for one in _alternatives(annotation) if _is_model(one)]
+        if models:
+            yield path, data, models
+
+
 def _alternatives(annotation: Any) -> Iterator[Any]:
     origin = get_origin(annotation)
     if origin is Annotated:

@@ -1,0 +1,74 @@
+"""`evaltui lint`: checking eval sets and configs, and mending them."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import re
+import sys
+from collections.abc import Sequence
+from difflib import unified_diff
+from pathlib import Path
+
+from evaltui.commands.output import complain, write_stderr
+from evaltui.core.model.problems import Severity
+from evaltui.files.lint import lint as find_problems
+from evaltui.files.mending import MendedFile, mended_files
+from evaltui.files.saving import ChangedOutsideError, save
+from evaltui.reports.lint_report import render_problems
+from evaltui.text.figures import counted
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+def lint(options: argparse.Namespace) -> int:
+    """Print the problems; 1 where one of them is an error. With `--fix` those that are left."""
+    paths: Sequence[Path] = options.paths
+    for path in paths:
+        if not path.exists():
+            return complain("lint", f"{path} does not exist")
+    # An id may hold what the terminal's encoding lacks.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if options.diff:
+        return _show_mends(paths)
+    if options.fix and (problem := _mend(paths)):
+        return complain("lint", problem)
+    problems = find_problems(paths)
+    print(render_problems(problems, options.format), end="")
+    errors = sum(problem.severity is Severity.ERROR for problem in problems)
+    warnings = len(problems) - errors
+    mendable = 0 if options.fix else sum(len(file.mends) for file in mended_files(paths))
+    hint = f"; --fix mends {mendable}" if mendable else ""
+    write_stderr(f"{counted(errors, 'error')}, {counted(warnings, 'warning')}{hint}")
+    return 1 if errors else 0
+
+
+def _mend(paths: Sequence[Path]) -> str:
+    """Mends files, each at once, and says what was done; why one could not be written, else ""."""
+    for file in mended_files(paths):
+        try:
+            save(file.source.path, file.text, file.source.fingerprint)
+        except (OSError, ChangedOutsideError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            return f"{file.source.path} cannot be written: {reason or error}"
+        write_stderr(*(mend.located("fixed") for mend in file.mends))
+    return ""
+
+
+def _show_mends(paths: Sequence[Path]) -> int:
+    """Print what would be mended; 1 where something would."""
+    files = list(mended_files(paths))
+    for file in files:
+        sys.stdout.writelines(_diff(file))
+    mends = sum(len(file.mends) for file in files)
+    in_files = f" in {counted(len(files), 'file')}" if files else ""
+    write_stderr(f"{counted(mends, 'problem')} to mend{in_files}")
+    return 1 if files else 0
+
+
+def _diff(file: MendedFile) -> list[str]:
+    name = str(file.source.path)
+    before, after = (_LINE.findall(text) for text in (file.source.text, file.text))
+    lines = unified_diff(before, after, name, name)
+    return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines]

@@ -1,0 +1,55 @@
+"""Files with the problems mended that have exactly one right mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.files.json_text import duplicate_keys, locate, parse
+from evaltui.files.lint import files_to_lint, is_config_by_content
+from evaltui.files.saving import Source, read_source
+
+
+@dataclass(frozen=True)
+class MendedFile:
+    """A file that can be mended."""
+
+    source: Source
+    """The file as it is."""
+    text: str
+    """Its text with everything mended."""
+    mends: tuple[Problem, ...]
+    """Each place that was mended, with what was done as the message."""
+
+
+def mended_files(paths: Sequence[str | Path]) -> Iterator[MendedFile]:
+    """The files that `lint` looks at and that can be mended."""
+    for path in files_to_lint(paths)[0]:
+        if (mended := mended_file(path)) is not None:
+            yield mended
+
+
+def mended_file(path: Path) -> MendedFile | None:
+    """A file mended; None where there is nothing to mend, or it cannot be read."""
+    # Models load slowly, and reading this module must not wait for them.
+    from evaltui.core.editing.mending import Mend, mends_of_config, mends_of_set
+
+    try:
+        source = read_source(path)
+    except (OSError, EvalSetError):
+        return None
+    data = parse(source.text)
+    # Edits would not leave both of two members with one key.
+    if isinstance(data, Problem) or duplicate_keys(source.text):
+        return None
+    mends_of = mends_of_config if is_config_by_content(path) else mends_of_set
+    document, mends = JsonDocument(source.text), list[Mend]()
+    while more := list(mends_of(document.value)):
+        document.apply([edit for mend in more for edit in mend.edits])
+        mends += more
+    found = [Problem.warning(mend.path, mend.message) for mend in mends]
+    located = tuple(locate(found, source.text, str(path)))
+    return MendedFile(source, document.text, located) if mends else None
