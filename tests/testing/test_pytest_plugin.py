@@ -393,7 +393,8 @@ def test_a_review_asks_case_by_case(pytester, project, monkeypatch, answers, pas
     assert not [*(project / ".evaltui" / "recovery").glob("*")]
 
 
-def test_a_session_without_eval_sets_imports_nothing_of_evaltui(pytester):
+def test_a_session_that_asks_for_no_eval_sets_imports_nothing_of_evaltui(pytester):
+    write(pytester.path, case("one", "hats"))
     pytester.makepyfile(
         """
         import sys
