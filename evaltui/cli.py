@@ -28,7 +28,13 @@ from evaltui.commands.file_arguments import (
 )
 from evaltui.commands.parser import Parser
 from evaltui.commands.run_arguments import compare_parser, merge_parser, report_parser, runs_parser
-from evaltui.commands.trace_arguments import export_parser, import_parser, inspect_parser, score_parser
+from evaltui.commands.trace_arguments import (
+    export_parser,
+    import_parser,
+    inspect_parser,
+    listen_parser,
+    score_parser,
+)
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
@@ -92,6 +98,12 @@ def _record(options: argparse.Namespace) -> int:
     from evaltui.commands.record import record
 
     return record(options)
+
+
+def _listen(options: argparse.Namespace) -> int:
+    from evaltui.commands.listen import listen
+
+    return listen(options)
 
 
 def _lint(options: argparse.Namespace) -> int:
@@ -224,6 +236,7 @@ _COMMANDS: dict[str, _Command] = {
     "compare": (compare_parser, _compare),
     "report": (report_parser, _report),
     "score": (score_parser, _score),
+    "listen": (listen_parser, _listen),
     "merge": (merge_parser, _merge),
     "inspect": (inspect_parser, _inspect),
     "import": (import_parser, _import),
@@ -244,6 +257,7 @@ _SUMMARIES = {
     "compare": "Compare two runs",
     "report": "Write reports of stored runs",
     "score": "Score recorded traces against eval sets",
+    "listen": "Receive traces and score sessions as they complete",
     "merge": "Put the logs of shards together as one run",
     "inspect": "Show the contents of recorded traces",
     "export": "Write a stored run as OpenTelemetry traces",

@@ -68,6 +68,7 @@ class Version(argparse.Action):
 
 # Python reads no number of more.
 _MOST_DIGITS = 4_300
+_HIGHEST_PORT = 65_535
 
 
 def agent_word(text: str) -> str | Path:
@@ -126,6 +127,15 @@ def count(text: str) -> int:
     number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else 0
     if not COUNT.accepts(number):
         raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {COUNT.wanted}")
+    return number
+
+
+def port(text: str) -> int:
+    number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
+    if not 0 <= number <= _HIGHEST_PORT:
+        raise argparse.ArgumentTypeError(
+            f"{cut(text, MAX_VALUE)!r} is not a port from 0 to {_HIGHEST_PORT}, e.g. 4318"
+        )
     return number
 
 

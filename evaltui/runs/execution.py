@@ -297,7 +297,9 @@ class _Execution:
             self._on_update(Noted(f"older runs not deleted: {error}"))
 
     def _write_adk_results(self) -> None:
-        """In a thread."""
+        """In a thread. A session that was received is no run of an eval set."""
+        if self._selected.request.session:
+            return
         agent_dir = self._selected.plan.agent_dir
         for result in self._adk_results.values():
             if not result.is_empty:

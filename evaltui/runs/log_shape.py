@@ -55,6 +55,8 @@ class Header(BaseModel):
     """Of `--config`."""
     initial_session: str = ""
     """Of `--initial-session`."""
+    session: str = ""
+    """The id of the session that a listener received, and that was scored."""
 
 
 class Agent(BaseModel):

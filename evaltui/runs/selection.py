@@ -52,6 +52,8 @@ class RunRequest:
     """How long a run of a case takes, as far as known: what shards are divided by."""
     traces: TracesToScore | None = None
     """Conversations that are scored instead of running the agent."""
+    session: str = ""
+    """The only one of them, by its id, that a listener received; it is stored apart from runs."""
     resumes: Resumption | None = None
     """The run that this one brings to its end."""
     number: int | None = None
@@ -67,6 +69,8 @@ class RunRequest:
     @property
     def store(self) -> RunStore:
         """Where the run is stored, and those before it."""
+        if self.session:
+            return RunStore.of_sessions(self.agent_dir)
         return RunStore.of(self.agent_dir, self.settings)
 
 
@@ -225,6 +229,8 @@ def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) ->
         header["number"] = request.number
     if request.traces is not None:
         header["traces"] = list(request.traces.files)
+    if request.session:
+        header["session"] = request.session
     if shards is not None:
         header["shards"] = shards.to_json()
     return header | ({"resumed": request.resumes.id} if request.resumes else {})

@@ -21,7 +21,9 @@ from evaltui.files.folders import (
 from evaltui.files.run_settings import RunSettings
 
 SUFFIX = ".jsonl"
-_RUNS = "runs"
+RUNS = "runs"
+SESSIONS = "sessions"
+"""Of a listener: each session is a run of its own, which would crowd out the others."""
 _NAMES = "names.json"
 
 
@@ -33,16 +35,23 @@ class RunStore:
     """Folder or file of the agent."""
     results_dir: Path | None = None
     """The folder that somebody chose for the runs of every agent; None for `.evaltui` of each."""
+    kind: str = RUNS
+    """RUNS or SESSIONS, the name of their folder."""
 
     @classmethod
     def of(cls, agent_dir: Path, settings: RunSettings) -> RunStore:
         return cls(agent_dir, settings.results_dir)
 
+    @classmethod
+    def of_sessions(cls, agent_dir: Path) -> RunStore:
+        """The sessions that a listener received. They stay with the agent: each has what users said."""
+        return cls(agent_dir, None, SESSIONS)
+
     @cached_property
     def folder(self) -> Path:
         """The folder of the logs, whether or not there is one."""
         if self.results_dir is None:
-            return own_folder(self.agent_dir) / _RUNS
+            return own_folder(self.agent_dir) / self.kind
         # Agents of one repository, and of several, share a folder without sharing runs.
         return self.results_dir / place_in_repository(agent_folder(self.agent_dir), self.results_dir)
 
@@ -60,7 +69,7 @@ class RunStore:
     def make(self) -> Path:
         """The folder of the logs, created if missing. Raises OSError."""
         if self.results_dir is None:
-            return make_own_folder(self.agent_dir, _RUNS)
+            return make_own_folder(self.agent_dir, self.kind)
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder
 

@@ -30,10 +30,10 @@ class CompletedSession:
     """What was passed over, a sentence each."""
 
 
-def completed_sessions(spool: Spool, now: float, *, all_of_them: bool = False) -> Iterator[CompletedSession]:
+def completed_sessions(spool: Spool, now: float, *, ending: bool = False) -> Iterator[CompletedSession]:
     """The sessions that are complete at a moment, in seconds since 1970; each is done with when the next one
-    is asked for. `all_of_them` waits for nothing: there will be no more."""
-    rooted, unrooted = (now + 1, now + 1) if all_of_them else (now - QUIET, now - QUIET_UNROOTED)
+    is asked for. When the listener is `ending`, a trace whose first span has ended is not waited for."""
+    rooted, unrooted = now + 1 if ending else now - QUIET, now - QUIET_UNROOTED
     while traces := spool.quiet_traces(rooted, unrooted, _MOST_TRACES):
         for trace, size in traces:
             spool.settle(trace, size, _sessions_in(spool, trace, size))

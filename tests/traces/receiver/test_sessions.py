@@ -44,7 +44,8 @@ def test_a_trace_whose_first_span_is_missing_is_waited_for_longer(tmp_path):
         assert complete(spool, 100.0 + QUIET_UNROOTED) == []
         assert complete(spool, 100.0 + QUIET_UNROOTED + 0.1) == [("a", 1)]
         add(spool, [1], "b", 100.0, parent="ab" * 8)
-        assert complete(spool, 100.0, all_of_them=True) == [("b", 1)]
+        add(spool, [2], "c", 100.0)
+        assert complete(spool, 100.0, ending=True) == [("c", 1)]
 
 
 def test_a_session_that_was_not_dealt_with_comes_again_after_a_restart(tmp_path):

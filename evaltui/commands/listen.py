@@ -1,0 +1,138 @@
+"""`evaltui listen`: spans that agents send become sessions, each scored against its nearest case."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+
+from evaltui.commands.output import (
+    UsageError,
+    agent_of,
+    complain,
+    settings_of,
+    width,
+    write_lines,
+    write_stderr,
+    write_stdout,
+)
+from evaltui.core.secrets import Secrets
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.settings import secrets_of
+from evaltui.files.workspace import open_workspace
+from evaltui.reports.sessions import end_lines, session_json, session_lines
+from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
+from evaltui.runs.listening import Address, Listener, listening
+from evaltui.runs.selection import RunRequest
+from evaltui.runs.sessions import Pattern, ScoredSession
+from evaltui.text.figures import counted
+from evaltui.text.lines import Line
+from evaltui.text.values import visible
+from evaltui.traces.formats.protobuf import new_message
+from evaltui.traces.receiver.http import is_loopback
+from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
+from evaltui.traces.span import UnreadableTraceError
+
+_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT"
+
+
+def listen(options: argparse.Namespace) -> int:
+    """Listen until it is interrupted; returns the exit code."""
+    try:
+        _check(options)
+        return run_interruptible(_listen(options, agent_of(options)))
+    except (UsageError, SpoolError, SpoolInUseError) as error:
+        return complain("listen", error)
+    except OSError as error:
+        return complain("listen", _in_words(error, options))
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raises UsageError."""
+    if not options.agent_dir.exists():
+        raise UsageError(f"{options.agent_dir} does not exist")
+    if not options.token and not is_loopback(options.host):
+        raise UsageError(
+            f"--host {options.host} lets other machines send: name a --token TOKEN that they have to have"
+        )
+    if options.token is not None and not (options.token.isascii() and options.token.isprintable()):
+        raise UsageError("--token: letters, digits and punctuation of ASCII only")
+    if options.token == "":
+        raise UsageError("--token is empty")
+    try:
+        new_message("trace", "ExportTraceServiceRequest")
+    except UnreadableTraceError as error:
+        raise UsageError(str(error)) from error
+
+
+def _in_words(error: OSError, options: argparse.Namespace) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {options.port} of {options.host} is in use; --port 0 takes a free one"
+    return f"{options.host}:{options.port}: {error.strerror or error}" if not error.filename else str(error)
+
+
+async def _listen(options: argparse.Namespace, agent: AgentAddress) -> int:
+    request = RunRequest(agent, settings=settings_of(options))
+    address = Address(options.host, options.port, options.token or "")
+    is_json = options.format == "json"
+    async with listening(request, address) as listener:
+        told = _Told(secrets_of(agent.folder), is_json=is_json)
+        write_lines(_first_lines(listener, request, address), to_stderr=is_json)
+        try:
+            await told.follow(listener.sessions())
+        except asyncio.CancelledError:
+            # Ctrl-C: what has come is not left for the next time.
+            await told.follow(listener.last_sessions())
+        except BrokenPipeError:
+            return INTERRUPTED
+        told.end(listener)
+    return INTERRUPTED
+
+
+def _first_lines(listener: Listener, request: RunRequest, address: Address) -> list[Line]:
+    sets = open_workspace(request.agent_dir).sets
+    name = visible(request.agent_dir.resolve().name)
+    lines: list[Line] = [
+        [(f"listening on {listener.url} for {name} ({counted(len(sets), 'eval set')}); ctrl+c ends", "bold")],
+        [(f"OTEL_EXPORTER_OTLP_ENDPOINT={listener.url}", "muted")],
+        [(_CONTENT, "muted")],
+    ]
+    if address.token:
+        lines.insert(2, [("OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer%20TOKEN", "muted")])
+    return lines
+
+
+class _Told:
+    """Tells of each session, and at the end of all of them."""
+
+    def __init__(self, secrets: Secrets, *, is_json: bool) -> None:
+        self._secrets = secrets
+        self._is_json = is_json
+        self._sessions: dict[str, tuple[Pattern, ...]] = {}
+
+    async def follow(self, sessions: AsyncIterator[ScoredSession]) -> None:
+        async for session in sessions:
+            self._sessions[session.id] = session.new_patterns
+            shown = self._secrets.masked(session)
+            if self._is_json:
+                write_stdout(json.dumps(session_json(shown), ensure_ascii=False) + "\n")
+            else:
+                write_lines(session_lines(shown, width()))
+
+    def end(self, listener: Listener) -> None:
+        patterns = Counter(one for some in self._sessions.values() for one in some)
+        counts = listener.counts
+        parts = [counted(len(self._sessions), "session"), counted(counts.spans, "span")]
+        if counts.rejected:
+            parts.append(f"{counts.rejected} without ids left out")
+        if counts.refused:
+            parts.append(f"{counted(counts.refused, 'request')} refused")
+        write_lines(
+            [*end_lines(patterns.most_common(), width()), [(", ".join(parts), "bold")]],
+            to_stderr=self._is_json,
+        )
+        if not self._sessions and counts.spans:
+            write_stderr("evaltui listen: no conversation of an agent was complete among these spans")

@@ -1,0 +1,173 @@
+"""Sessions that a listener received: each is paired with its nearest case, scored, and stored as a run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.eval_set import EvalCase, tool_calls
+from evaltui.core.model.events import CALLS
+from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.files.folders import case_path
+from evaltui.files.workspace import SelectionError, open_workspace
+from evaltui.runner.plan import CaseDone, Noted
+from evaltui.runs.execution import RunUpdate, run
+from evaltui.runs.scoring import TracesToScore, messages_of
+from evaltui.runs.selection import RunRequest
+from evaltui.runs.sets import FileSets
+from evaltui.traces.conversations import RecordedConversation
+from evaltui.traces.pairing import CaseToPair, pair
+from evaltui.traces.receiver.sessions import CompletedSession
+
+Pattern = tuple[str, ...]
+"""The tools that a turn calls, in order."""
+
+
+@dataclass(frozen=True)
+class ScoredSession:
+    """A session, and what its nearest case says of it."""
+
+    id: str
+    messages: tuple[str, ...]
+    """What the user said, by turn."""
+    turns: int
+    case: CaseId | None = None
+    """The case that it was scored against; None where none is near."""
+    is_paired: bool = False
+    """Whether it is of that case, which is else only like it."""
+    result: CaseResult | None = None
+    """None where there is no case, or it could not be scored."""
+    problem: str = ""
+    """Why there is no case or no result, a sentence."""
+    log: Path | None = None
+    """The run log that has it; None where it was not scored, or could not be stored."""
+    new_patterns: tuple[Pattern, ...] = ()
+    """Calls of its turns that no turn of any case has."""
+    remarks: tuple[str, ...] = ()
+    """What else is to be known of it, a sentence each."""
+
+
+@dataclass(frozen=True)
+class _Cases:
+    """The cases of the agent's sets, as their files have them now."""
+
+    sets: FileSets
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """By the path of `CaseId`."""
+    to_pair: tuple[CaseToPair, ...] = ()
+    patterns: frozenset[Pattern] = frozenset()
+    problems: tuple[str, ...] = ()
+    """Sets that cannot be read."""
+
+
+async def scored_session(session: CompletedSession, request: RunRequest) -> ScoredSession:
+    """Pair a session with a case of the agent's sets, score it and store the result.
+
+    `request` has the agent and the settings.
+    """
+    if session.conversation is None:
+        return ScoredSession(session.id, (), 0, problem=session.problem, remarks=session.warnings)
+    conversation = session.conversation
+    known = await asyncio.to_thread(_cases_of, request)
+    pairing = pair(known.to_pair, [conversation])
+    case = next(iter(pairing.pairs), None)
+    unpaired = next(iter(pairing.unpaired), None)
+    found = ScoredSession(
+        session.id,
+        tuple(turn.user for turn in conversation.turns),
+        len(conversation.turns),
+        case or (unpaired.nearest if unpaired else None),
+        is_paired=case is not None,
+        problem=(unpaired.reason or "no case begins like it") if unpaired else "",
+        new_patterns=tuple(
+            dict.fromkeys(one for one in patterns_of(conversation) if one not in known.patterns)
+        ),
+        remarks=(*session.warnings, *known.problems, *_remarks(conversation)),
+    )
+    if found.case is None or (unpaired and unpaired.reason):
+        return found
+    asked = replace(
+        request,
+        cases={known.files[found.case.path]: (found.case.eval_id,)},
+        traces=TracesToScore((conversation,), ("evaltui listen",)),
+        session=session.id,
+    )
+    return await _scored(found, asked, known.sets)
+
+
+async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
+    results: list[CaseResult] = []
+    notes: list[str] = []
+
+    def on_update(update: RunUpdate) -> None:
+        match update:
+            case CaseDone(result):
+                results.append(result)
+            case Noted(text) if found.is_paired:
+                notes.append(text)
+
+    try:
+        executed = await run(request, sets, on_update, None)
+    except (EvalSetError, SelectionError, ValueError) as error:
+        return replace(found, problem=str(error))
+    if not results:
+        return replace(found, problem=found.problem or "not scored")
+    return replace(found, result=results[0], log=executed.log, remarks=(*found.remarks, *notes))
+
+
+def _cases_of(request: RunRequest) -> _Cases:
+    """In a thread. Files may have changed since the session before."""
+    sets = FileSets(request.agent_dir, None, None)
+    files: dict[str, Path] = {}
+    to_pair: list[CaseToPair] = []
+    patterns: set[Pattern] = set()
+    problems: list[str] = []
+    for found in open_workspace(request.agent_dir).sets:
+        try:
+            plan = sets.open(found.path).plan()
+        except EvalSetError as error:
+            problems.append(f"{found.path} left out: {error}".splitlines()[0])
+            continue
+        path = case_path(request.agent_dir, found.path)
+        files[path] = found.path
+        for number, (eval_id, _) in enumerate(ids_and_turns(plan.cases)):
+            case = plan.cases[number]
+            to_pair.append(CaseToPair(CaseId(path, eval_id), plan.eval_set_id, messages_of(case)))
+            patterns |= set(_expected_patterns(case))
+    return _Cases(sets, files, tuple(to_pair), frozenset(patterns), tuple(problems))
+
+
+def _expected_patterns(case: EvalCase) -> Iterator[Pattern]:
+    for turn in case.conversation or ():
+        yield tuple(call.name or "" for call in tool_calls(turn.intermediate_data))
+
+
+def patterns_of(conversation: RecordedConversation) -> Iterator[Pattern]:
+    """The calls of each turn that made some; turns whose calls the trace does not hold are passed over."""
+    for turn in conversation.turns:
+        if CALLS in turn.untold:
+            continue
+        calls = [event for event in turn.events if event.kind == "tool_call" and not event.data.get("nested")]
+        names = tuple(
+            part["function_call"].get("name") or ""
+            for event in calls
+            for part in (event.content or {}).get("parts", ())
+            if "function_call" in part
+        )
+        if names:
+            yield names
+
+
+def _remarks(conversation: RecordedConversation) -> Iterator[str]:
+    missing: dict[str, str] = {}
+    for turn in conversation.turns:
+        for what, remedy in turn.untold.items():
+            missing.setdefault(what, remedy)
+    for what, remedy in missing.items():
+        yield f"not in the trace: {what}" + (f"; {remedy}" if remedy else "")
+    yield from dict.fromkeys(remark for turn in conversation.turns for remark in turn.remarks)
