@@ -54,14 +54,14 @@ def _check(options: argparse.Namespace) -> None:
     """Raises UsageError."""
     if not options.agent_dir.exists():
         raise UsageError(f"{options.agent_dir} does not exist")
-    if not options.token and not is_loopback(options.host):
+    if options.token == "":
+        raise UsageError("--token is empty")
+    if options.token is None and not is_loopback(options.host):
         raise UsageError(
             f"--host {options.host} lets other machines send: name a --token TOKEN that they have to have"
         )
     if options.token is not None and not (options.token.isascii() and options.token.isprintable()):
         raise UsageError("--token: letters, digits and punctuation of ASCII only")
-    if options.token == "":
-        raise UsageError("--token is empty")
     try:
         new_message("trace", "ExportTraceServiceRequest")
     except UnreadableTraceError as error:

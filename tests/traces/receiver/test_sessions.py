@@ -1,15 +1,9 @@
-"""When a conversation is complete, and that what google-adk exports becomes one."""
-
-import asyncio
-
-from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+"""When a conversation is complete."""
 
 from evaltui.traces.receiver.parts import read_request
 from evaltui.traces.receiver.sessions import QUIET, QUIET_UNROOTED, completed_sessions
 from evaltui.traces.receiver.spool import open_spool
-from tests.traces.adk_spans import EVENTS_ONLY, SPANS, run
-from tests.traces.receiver.senders import body, receiver, spans
+from tests.traces.receiver.senders import body, spans
 
 
 def add(spool, numbers, session, now, parent=""):
@@ -69,27 +63,3 @@ def test_spans_that_nothing_can_be_made_of_are_no_session(tmp_path):
         assert complete(spool, 200.0) == []
         add(spool, [1], "a", 300.0)
         assert complete(spool, 400.0) == [("a", 1)]
-
-
-async def test_what_google_adk_exports_becomes_its_conversation(tmp_path):
-    """With the exporters of OpenTelemetry; content on the spans, and in log records only."""
-    said = ["Find a lamp", "What does it cost?"]
-    async with receiver(tmp_path) as mine:
-        for session, environment in (("s-spans", SPANS), ("s-logs", EVENTS_ONLY)):
-            told = await asyncio.to_thread(run, "tools", said, environment, session)
-
-            def export(told=told):
-                spans_out = OTLPSpanExporter(f"{mine.url}/v1/traces", compression=None)
-                logs_out = OTLPLogExporter(f"{mine.url}/v1/logs")
-                assert spans_out.export(told.spans).name == "SUCCESS"
-                assert not told.logs or logs_out.export(told.logs).name == "SUCCESS"
-
-            await asyncio.to_thread(export)
-        found = {one.id: one for one in completed_sessions(mine.spool, 1e12)}
-        assert set(found) == {"s-spans", "s-logs"}
-        for one in found.values():
-            assert [turn.user for turn in one.conversation.turns] == said
-            answers = [event for event in one.conversation.events if event.kind == "text"]
-            assert answers[-1].content["parts"][0]["text"] == "12.50 dollars."
-        calls = [event for event in found["s-spans"].conversation.events if event.kind == "tool_call"]
-        assert [event.content["parts"][0]["function_call"]["name"] for event in calls] == ["find", "price"]

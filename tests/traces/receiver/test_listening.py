@@ -1,0 +1,139 @@
+"""`evaltui listen`: what google-adk exports is scored against the nearest case of the agent's sets."""
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("google.adk")
+
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+from evaltui.core.model.outcome import Status
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.interpreters import OWN
+from evaltui.runs.history import open_run
+from evaltui.runs.listening import Address, listening
+from evaltui.runs.log_reader import read_header
+from evaltui.runs.selection import RunRequest
+from evaltui.runs.store import RunStore
+from tests.commands.command_line import call
+from tests.traces.adk_spans import BARE, EVENTS_ONLY, SPANS, run
+from tests.traces.test_score_command import COST, LAMP, THANKS, TIME, case
+
+pytestmark = pytest.mark.adk
+
+
+def write_set(folder, *cases):
+    (folder / "shop.evalset.json").write_text(json.dumps({"eval_set_id": "shop", "eval_cases": list(cases)}))
+
+
+def export(url, told, token=""):
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    assert OTLPSpanExporter(f"{url}/v1/traces", headers=headers).export(told.spans).name == "SUCCESS"
+    if told.logs:
+        assert OTLPLogExporter(f"{url}/v1/logs", headers=headers).export(told.logs).name == "SUCCESS"
+
+
+async def received(folder, *told):
+    """What is said of the sessions that were sent, by their ids."""
+    request = RunRequest(AgentAddress(folder, interpreter=OWN))
+    async with listening(request, Address(port=0, token="a-token")) as listener:
+        for one in told:
+            await asyncio.to_thread(export, listener.url, one, "a-token")
+        return {one.id: one async for one in listener.last_sessions()}
+
+
+async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
+    write_set(tmp_path, case("lamp", LAMP, COST), case("clock", TIME))
+    messages = [LAMP[0], COST[0]]
+    found = await received(
+        tmp_path,
+        await asyncio.to_thread(run, "tools", messages, SPANS, "same"),
+        await asyncio.to_thread(run, "tools", messages, EVENTS_ONLY, "logs"),
+        await asyncio.to_thread(run, "tools", messages, BARE, "bare"),
+        await asyncio.to_thread(run, "tools", [TIME[0]], SPANS, "clock"),
+        await asyncio.to_thread(run, "parallel", ["Compare"], SPANS, "new"),
+        await asyncio.to_thread(run, "tools", [THANKS[0]], SPANS, "thanks"),
+    )
+    assert found["same"].result.status is Status.PASSED
+    assert found["same"].case.eval_id == "lamp"
+    assert found["clock"].result.status is Status.PASSED
+    # Content may come in log records only. What was not captured is unknown.
+    assert found["logs"].result.status is Status.PASSED
+    assert any("CAPTURE_MESSAGE_CONTENT" in one for one in found["bare"].remarks)
+    assert found["bare"].result is None
+    assert "message is not in the trace" in found["bare"].problem
+    assert found["new"].new_patterns == (("price", "find", "price"),)
+    assert (found["new"].case, found["new"].result) == (None, None)
+    assert found["thanks"].new_patterns == ()
+
+    logs = RunStore.of_sessions(tmp_path).logs()
+    stored = {read_header(log).data["session"]: open_run(log) for log in logs}
+    assert stored.keys() == {"same", "clock", "logs"}
+    assert {one.summary.cases[0].status for one in stored.values()} == {Status.PASSED}
+    assert found["same"].log in RunStore.of_sessions(tmp_path).logs()
+    assert not RunStore(tmp_path).logs()
+    assert not list(tmp_path.rglob("*evalset_result*"))
+
+
+async def test_a_session_that_goes_on_is_scored_anew_by_the_sets_as_they_are_now(tmp_path):
+    write_set(tmp_path, case("lamp", LAMP, COST))
+    told = await asyncio.to_thread(run, "tools", [LAMP[0], COST[0]], SPANS, "talk")
+    first = told.spans[0].context.trace_id
+    turns = [
+        tuple(one for one in told.spans if (one.context.trace_id == first) == mine) for mine in (True, False)
+    ]
+    request = RunRequest(AgentAddress(tmp_path, interpreter=OWN))
+    seen = []
+    async with listening(request, Address(port=0)) as listener:
+        for spans in turns:
+            exporter = OTLPSpanExporter(f"{listener.url}/v1/traces")
+            await asyncio.to_thread(exporter.export, spans)
+            seen += [one async for one in listener.last_sessions()]
+        write_set(tmp_path, case("lamp", LAMP, (COST[0], [("price", {"what": "rug"})], "?")))
+        await asyncio.to_thread(exporter.export, turns[0])
+        seen += [one async for one in listener.last_sessions()]
+    assert [one.turns for one in seen] == [1, 2, 2]
+    assert [one.result.status for one in seen] == [Status.NOT_EVALUATED, Status.PASSED, Status.FAILED]
+
+
+def test_the_command_ends_cleanly_and_says_why_it_cannot_begin(tmp_path, capsys):
+    write_set(tmp_path, case("lamp", LAMP))
+    (tmp_path / "broken.evalset.json").write_text("{")
+    told = run("tools", [LAMP[0]], SPANS, "talk")
+    words = [sys.executable, "-m", "evaltui", "listen", str(tmp_path), "--port", "0", "--format", "json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        first = process.stderr.readline()
+        export(first.split()[2], told)
+        assert call("listen", tmp_path, "--port", 0) == 2
+        assert "listens already" in capsys.readouterr().err
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "1 session, " in err.splitlines()[-1]
+    (line,) = map(json.loads, out.splitlines())
+    assert (line["session"], line["case"]["eval_id"], line["status"]) == ("talk", "lamp", "PASSED")
+    assert any("broken.evalset.json left out" in one for one in line["remarks"])
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert call("listen", tmp_path, "--port", port) == 2
+        assert f"port {port} of 127.0.0.1 is in use" in capsys.readouterr().err
+    for wrong, said in [
+        (("--host", "0.0.0.0"), "--token"),
+        (("--host", "0.0.0.0", "--token", ""), "empty"),
+        (("--token", "ü"), "ASCII"),
+        (("--port", "65536"), "not a port"),
+        (("--host", "nowhere.invalid", "--token", "x", "--port", "0"), "nowhere.invalid"),
+    ]:
+        assert call("listen", tmp_path, *wrong) == 2
+        assert said in capsys.readouterr().err, wrong
+    assert call("listen", tmp_path / "none") == 2
+    assert "does not exist" in capsys.readouterr().err
