@@ -8,6 +8,7 @@ import errno
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from evaltui.commands.output import (
     UsageError,
@@ -116,7 +117,7 @@ class _Told:
     async def follow(self, sessions: AsyncIterator[ScoredSession]) -> None:
         async for session in sessions:
             self._sessions[session.id] = session.new_patterns
-            shown = self._secrets.masked(session)
+            shown = self._secrets.masked(replace(session, conversation=None))
             if self._is_json:
                 write_stdout(json.dumps(session_json(shown), ensure_ascii=False) + "\n")
             else:

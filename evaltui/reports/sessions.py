@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evaltui.core.compare.explain import summary
-from evaltui.core.model.outcome import MetricResult, Status
-from evaltui.runs.sessions import Pattern, ScoredSession
+from evaltui.core.model.outcome import MetricResult
+from evaltui.runs.sessions import Pattern, ScoredSession, pattern_in_words
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, wrap
 from evaltui.text.lines import cut as cut_line
@@ -15,39 +15,19 @@ from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 
 _MOST_ID = 24
-_MOST_MESSAGE = 50
 
 
 def session_lines(session: ScoredSession, width: int) -> Iterator[Line]:
     """A line of the session, its case and why it came out so; below it what else is to be known."""
     name = visible(cut(session.id, _MOST_ID))
-    status = session.result.status if session.result else Status.NOT_EVALUATED
-    case = ""
-    if session.case is not None:
-        case = f"{'' if session.is_paired else 'like '}{visible(session.case.eval_id)}"
-    line: Line = [glyph(status), (f" {name}  ", ""), (case or "no case", "" if case else "warning")]
-    line.append((f"  {_why(session)}", "" if session.result else "muted"))
+    line: Line = [glyph(session.status), (f" {name}  ", "")]
+    line.append((session.case_in_words, "" if session.case else "warning"))
+    line.append((f"  {session.why}", "" if session.result else "muted"))
     yield cut_line(line, width)
     for pattern in session.new_patterns:
         yield from wrap([("    new trajectory  ", "warning"), (pattern_in_words(pattern), "")], width)
     for remark in session.remarks:
         yield from wrap([("    note  ", "warning"), (visible(remark), "muted")], width)
-
-
-def _why(session: ScoredSession) -> str:
-    said = next((f'"{visible(cut(one, _MOST_MESSAGE))}"' for one in session.messages if one), "")
-    turns = counted(session.turns, "turn") if session.turns else ""
-    if session.result is None:
-        return "  ".join(filter(None, (turns, said, visible(session.problem))))
-    if session.result.status is Status.PASSED:
-        passed = sum(metric.status is Status.PASSED for metric in session.result.metrics)
-        return "  ".join(filter(None, (f"{counted(passed, 'metric')} passed", summary(session.result), said)))
-    return summary(session.result)
-
-
-def pattern_in_words(pattern: Pattern) -> str:
-    """`find_order → refund`"""
-    return " → ".join(visible(name) for name in pattern)
 
 
 def session_json(session: ScoredSession) -> dict[str, Any]:

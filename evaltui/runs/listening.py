@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from evaltui.runs.store import SESSIONS
 from evaltui.traces.receiver.http import OTLP_PORT, Access, serving
 from evaltui.traces.receiver.intake import Counts, Intake
 from evaltui.traces.receiver.sessions import CompletedSession, completed_sessions
-from evaltui.traces.receiver.spool import Spool, open_spool
+from evaltui.traces.receiver.spool import SPOOL, Spool, SpoolError, open_spool
 
 # Seconds between two looks at what is complete.
 _EVERY = 0.5
@@ -63,7 +64,10 @@ class Listener:
 
 
 def _next(sessions: Iterator[CompletedSession]) -> CompletedSession | None:
-    return next(sessions, None)
+    try:
+        return next(sessions, None)
+    except sqlite3.Error as error:
+        raise SpoolError(f"{SPOOL} of {SESSIONS}: {error}") from error
 
 
 @asynccontextmanager

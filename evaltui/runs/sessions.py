@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from evaltui.core.compare.explain import summary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, tool_calls
 from evaltui.core.model.events import CALLS
-from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.folders import case_path
@@ -20,12 +21,16 @@ from evaltui.runs.execution import RunUpdate, run
 from evaltui.runs.scoring import TracesToScore, messages_of
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
+from evaltui.text.figures import counted
+from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
 from evaltui.traces.pairing import CaseToPair, pair
 from evaltui.traces.receiver.sessions import CompletedSession
 
 Pattern = tuple[str, ...]
 """The tools that a turn calls, in order."""
+
+_MOST_MESSAGE = 50
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class ScoredSession:
     messages: tuple[str, ...]
     """What the user said, by turn."""
     turns: int
+    conversation: RecordedConversation | None = None
+    """All of it; None where none can be made of its spans."""
     case: CaseId | None = None
     """The case that it was scored against; None where none is near."""
     is_paired: bool = False
@@ -50,6 +57,36 @@ class ScoredSession:
     """Calls of its turns that no turn of any case has."""
     remarks: tuple[str, ...] = ()
     """What else is to be known of it, a sentence each."""
+
+    @property
+    def status(self) -> Status:
+        """The verdict of its case; NOT_EVALUATED where there is none."""
+        return self.result.status if self.result else Status.NOT_EVALUATED
+
+    @property
+    def case_in_words(self) -> str:
+        """`where_is_order`, `like where_is_order` or `no case`."""
+        if self.case is None:
+            return "no case"
+        return f"{'' if self.is_paired else 'like '}{visible(self.case.eval_id)}"
+
+    @property
+    def why(self) -> str:
+        """Why it has its verdict, or none, in a line; the first message of the user where that says more."""
+        said = next((f'"{visible(cut(one, _MOST_MESSAGE))}"' for one in self.messages if one), "")
+        if self.result is None:
+            turns = counted(self.turns, "turn") if self.turns else ""
+            return "  ".join(filter(None, (turns, said, visible(self.problem))))
+        reason = summary(self.result)
+        if self.status is not Status.PASSED:
+            return reason
+        passed = sum(metric.status is Status.PASSED for metric in self.result.metrics)
+        return "  ".join(filter(None, (f"{counted(passed, 'metric')} passed", reason, said)))
+
+
+def pattern_in_words(pattern: Pattern) -> str:
+    """`find_order → refund`"""
+    return " → ".join(visible(name) for name in pattern)
 
 
 @dataclass(frozen=True)
@@ -81,6 +118,7 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
         session.id,
         tuple(turn.user for turn in conversation.turns),
         len(conversation.turns),
+        conversation,
         case or (unpaired.nearest if unpaired else None),
         is_paired=case is not None,
         problem=(unpaired.reason or "no case begins like it") if unpaired else "",

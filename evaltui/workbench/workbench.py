@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evaltui.files.interpreters import Interpreter
     from evaltui.runs.execution import RunService
     from evaltui.workbench.chat.controller import ChatController
+    from evaltui.workbench.sessions import ReceivedSessions
 
 Observer = Callable[[], None]
 
@@ -93,6 +94,13 @@ class Workbench:
 
         return ChatController(self.agent, self.sets, self.outcomes, self.console, self._notify, self.say)
 
+    @cached_property
+    def received(self) -> ReceivedSessions:
+        """The sessions that agents send; nobody listens before it is asked for."""
+        from evaltui.workbench.sessions import ReceivedSessions
+
+        return ReceivedSessions(self.agent, self._notify, self.say)
+
     @property
     def has_chat(self) -> bool:
         """Whether anybody has asked for the conversation: what it needs is not imported before."""
@@ -152,6 +160,8 @@ class Workbench:
     async def close(self) -> None:
         """Ends what runs, the agent's processes included; what is being saved is saved."""
         await self.editing.finished()
+        if "received" in vars(self):
+            await self.received.stop()
         await self.watch.stop()
         await self.retry.close()
         await self.chat.close()

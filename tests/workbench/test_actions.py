@@ -49,7 +49,14 @@ RULES = {
         "closes the smallest open thing, never a run",
         {
             *("step_back", "leave_field", "leave_message", "leave_question", "form_leave", "leave_it"),
-            *("clear_filter", "close_details", "close_jump", "close_runs", "close_comparison"),
+            *(
+                "clear_filter",
+                "close_details",
+                "close_jump",
+                "close_runs",
+                "close_comparison",
+                "close_sessions",
+            ),
             *("close_criteria", "leave_effect", "leave_open", "leave", "stay"),
         },
     ),
@@ -57,13 +64,22 @@ RULES = {
         "closes what lies over the screen, at last the program",
         {
             *("quit", "leave", "close_runs", "close_comparison", "close_criteria", "close_details"),
+            "close_sessions",
             *("form_leave", "leave_it", "leave_effect", "leave_open", "stay"),
         },
     ),
     "enter": (
         "opens or edits what is current, applies what is typed or chosen",
         {
-            *("open", "open_run", "open_recent_run", "open_changed", "open_details", "open_agent"),
+            *(
+                "open",
+                "open_run",
+                "open_recent_run",
+                "open_changed",
+                "open_session",
+                "open_details",
+                "open_agent",
+            ),
             *("edit_field", "edit_criterion", "end_field", "take", "take_step", "send", "form_take"),
             *("accept_it", "decide", "save_and_leave", "keep_filter", "close_details", "go_to_case"),
         },
@@ -78,7 +94,7 @@ RULES = {
     "ctrl+e": ("goes on in $EDITOR", {"external_editor", "field_in_editor", "message_in_editor"}),
     "ctrl+o": ("jumps, or stays", {"jump", "close_jump"}),
     "ctrl+r": ("does it again", {"run_again", "retry"}),
-    "ctrl+t": ("saves a case", {"result_to_case", "save_as_case"}),
+    "ctrl+t": ("saves a case", {"result_to_case", "save_as_case", "session_to_case"}),
     "tab": (
         "goes to the next",
         {"next_pane", "next_field", "form_next", "next_page", "accept_more", "switch_part"},
@@ -90,7 +106,7 @@ RULES = {
     "space": (
         "folds, marks, or changes to the next state",
         {
-            *("toggle_fold", "fold_kind", "toggle_result", "mark_base"),
+            *("toggle_fold", "fold_kind", "toggle_result", "mark_base", "toggle_listening"),
             *("next_kind", "form_toggle", "add_criterion"),
         },
     ),
@@ -124,6 +140,7 @@ RULES = {
     "m": ("opens and closes the criteria", {"criteria", "close_criteria"}),
     "H": ("runs; in a choice of two sides, far left", {"runs", "close_runs", "much_lower", "keep_all_mine"}),
     "L": ("far right", {"much_higher", "take_all_theirs"}),
+    "I": ("opens and closes the sessions", {"sessions", "close_sessions"}),
     "y": ("copies", {"copy", "copy_comparison"}),
     "equals_sign": ("compares", {"compare_runs", "swap_runs"}),
 }

@@ -20,7 +20,7 @@ from evaltui.workbench.workbench import Workbench
 
 # From here on there are rows for all of a plot, and between blocks.
 _TALL = 32
-RUNS, COMPARE = "runs", "compare"
+RUNS, COMPARE, SESSIONS = "runs", "compare", "sessions"
 _TABS = ((RUNS, "H", "Runs"), (COMPARE, "=", "Compare"))
 
 
@@ -29,6 +29,8 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
 
     tab: str
     scope: Scope
+    tabs: tuple[tuple[str, str, str], ...] = _TABS
+    """Those in its border: an id, a key and a title each."""
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
@@ -68,7 +70,7 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
 
     def draw_frame(self) -> None:
         """Draws the tabs, where one is, and the lines around the frame."""
-        tabs = tuple(Tab(tab, key, title, None, tab == self.tab) for tab, key, title in _TABS)
+        tabs = tuple(Tab(tab, key, title, None, tab == self.tab) for tab, key, title in self.tabs)
         where = self.where()
         self.query_one(TabRow).show(tabs, where)
         frame = self.query_one(f"#{self.tab}-frame", PaneFrame)

@@ -204,6 +204,17 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
         ask(self, RunsScreen(self.workbench), show)
 
+    def action_sessions(self) -> None:
+        from evaltui.tui.screens.sessions import SessionsScreen
+
+        def show(wanted: Wanted | None) -> None:
+            if wanted is None:
+                self.go_to("case")
+            else:
+                self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
+
+        ask(self, SessionsScreen(self.workbench), lambda left: show(left.wanted))
+
     def compare_runs(self, sides: Sides) -> None:
         from evaltui.tui.screens.comparison import ComparisonScreen
         from evaltui.tui.screens.runs import Wanted

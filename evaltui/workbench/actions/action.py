@@ -38,6 +38,7 @@ class Scope(StrEnum):
     LEAVING = "while quitting"
     ACCEPT = "while accepting"
     RUNS = "in the list of runs"
+    SESSIONS = "in the list of sessions"
     COMPARISON = "in a comparison"
 
     @property
@@ -65,6 +66,7 @@ _ALONE = frozenset(
         Scope.LEAVING,
         Scope.ACCEPT,
         Scope.RUNS,
+        Scope.SESSIONS,
         Scope.COMPARISON,
     }
 )
@@ -89,6 +91,7 @@ _TOPICS = {
     Scope.INSPECTOR: "results",
     Scope.ACCEPT: "results",
     Scope.RUNS: "results",
+    Scope.SESSIONS: "traces",
     Scope.COMPARISON: "results",
     Scope.DETAILS: "results",
     Scope.CHAT: "chat",
@@ -178,5 +181,6 @@ LISTS = (
     Scope.DETAILS,
     Scope.CHOOSER,
     Scope.RUNS,
+    Scope.SESSIONS,
     Scope.COMPARISON,
 )

@@ -211,6 +211,7 @@ RUNNING = (
 
 
 _in_runs = partial(action, where=(Scope.RUNS,))
+_in_sessions = partial(action, where=(Scope.SESSIONS,))
 _in_comparison = partial(action, where=(Scope.COMPARISON,))
 
 
@@ -291,6 +292,53 @@ RUNS: tuple[Action, ...] = (
         "q",
         rank=3,
         footer="back",
+    ),
+)
+
+
+SESSIONS: tuple[Action, ...] = (
+    action(
+        "sessions",
+        "Receive sessions",
+        "Receive traces over OTLP, and score each session against its nearest case once it is complete",
+        "I",
+        refusal=not_read,
+        footer="sessions",
+    ),
+    _in_sessions(
+        "open_session",
+        "Open session",
+        "Show the result of this session: differences, trace, chat",
+        "enter",
+        rank=0,
+        footer="open",
+    ),
+    _in_sessions(
+        "session_to_case",
+        "Save as case…",
+        "Save turns of this session as a case, with their expected calls and responses",
+        "ctrl+t",
+        rank=1,
+        footer="save case",
+    ),
+    _in_sessions(
+        "toggle_listening",
+        "Toggle listening",
+        "Stop listening, or listen again; what was received stays",
+        "space",
+        rank=2,
+        word=lambda workbench: "stop listening" if workbench.received.is_on else "listen",
+        footer="listen",
+    ),
+    _in_sessions(
+        "close_sessions",
+        "Close sessions",
+        "Return to the cases; listening goes on",
+        "escape",
+        "q",
+        "I",
+        rank=3,
+        footer="close",
     ),
 )
 

@@ -1,0 +1,103 @@
+"""Sessions that agents send to the workbench while it is open: listening, their list, and cases made of them.
+
+Importing this loads the models: the workbench does when somebody listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from evaltui.runs.listening import Address, listening
+from evaltui.runs.selection import RunRequest
+from evaltui.runs.sessions import ScoredSession
+from evaltui.text.figures import counted
+from evaltui.traces.receiver.http import OTLP_PORT
+from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
+from evaltui.traces.span import UnreadableTraceError
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+
+# Of those that came first, the run logs stay.
+_MOST = 500
+
+
+class ReceivedSessions:
+    """What came since the workbench was opened. `changed` is called after every change."""
+
+    def __init__(self, agent: AgentState, changed: Callable[[], None], say: Callable[[str], None]) -> None:
+        self._agent = agent
+        self._changed = changed
+        self._say = say
+        self._by_id: dict[str, ScoredSession] = {}
+        self._listening: asyncio.Task[None] | None = None
+        self.url = ""
+        """Where they are sent to; "" while nobody listens."""
+        self.problem = ""
+        """Why nobody does, a sentence; "" where nothing is in the way."""
+
+    @property
+    def sessions(self) -> list[ScoredSession]:
+        """The one that was complete last comes first."""
+        return list(reversed(self._by_id.values()))
+
+    @property
+    def is_on(self) -> bool:
+        return self._listening is not None
+
+    def start(self, port: int = OTLP_PORT) -> None:
+        """Listen on this machine; 0 takes a free port."""
+        if self._listening is None:
+            self.problem = ""
+            self._listening = asyncio.create_task(self._listen(port))
+
+    async def stop(self) -> None:
+        """What was received and is not complete yet is scored the next time."""
+        task, self._listening = self._listening, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        self.url = ""
+        self._changed()
+
+    async def _listen(self, port: int) -> None:
+        request = RunRequest(self._agent.address, settings=self._agent.settings)
+        try:
+            async with listening(request, Address(port=port)) as listener:
+                self.url = listener.url
+                self._changed()
+                async for session in listener.sessions():
+                    self._by_id.pop(session.id, None)
+                    self._by_id[session.id] = session
+                    while len(self._by_id) > _MOST:
+                        del self._by_id[next(iter(self._by_id))]
+                    self._changed()
+        except (SpoolInUseError, SpoolError, UnreadableTraceError) as error:
+            self.problem = str(error)
+        except OSError as error:
+            self.problem = f"Port {port}: {error.strerror or error}"
+        finally:
+            self.url = ""
+        self._listening = None
+        self._say(f"Not listening: {self.problem}")
+
+
+def transcript_of(session: ScoredSession) -> Transcript:
+    """Its conversation as if it had been held in the chat. Raises ValueError where there is none."""
+    if session.conversation is None:
+        raise ValueError(session.problem)
+    turns = [
+        ChatTurn(
+            turn.events[0].content or {"role": "user", "parts": []},
+            "recorded",
+            TurnStage.DONE if turn.error is None else TurnStage.FAILED,
+            list(turn.events),
+            error=turn.error,
+            spent=turn.seconds,
+        )
+        for turn in session.conversation.turns
+    ]
+    title = f"session {session.id}, {counted(len(turns), 'turn')}"
+    return Transcript(title, SessionStart(), turns=turns)
