@@ -27,6 +27,7 @@ from evaltui.tui.screens.framed import FramedScreen
 from evaltui.tui.screens.keys import HelpScreen
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.screens.main_dialogs import MainDialogs
+from evaltui.tui.screens.main_links import MainLinks
 from evaltui.tui.screens.palette import PaletteScreen
 from evaltui.tui.screens.runs import RunsScreen
 from evaltui.tui.screens.unsaved import RecoveryScreen
@@ -90,7 +91,15 @@ def every_screen():
 
 def test_every_screen_has_keys_wherever_the_focus_is():
     # The whole of a raw screen is one text field, which has its keys.
-    bases = {ActionScreen, DialogScreen, FramedScreen, textual_private.HearingScreen, MainDialogs, RawScreen}
+    bases = {
+        ActionScreen,
+        DialogScreen,
+        FramedScreen,
+        textual_private.HearingScreen,
+        MainDialogs,
+        MainLinks,
+        RawScreen,
+    }
     without = {one for one in every_screen() - bases if not one._merge_bindings().key_to_bindings}
     assert without == set()
 
