@@ -6,6 +6,8 @@ import argparse
 import asyncio
 import errno
 import json
+import math
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -37,6 +39,8 @@ from evaltui.traces.receiver.http import is_loopback
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 from evaltui.traces.span import UnreadableTraceError
 
+_LAST_SECONDS = 8.0
+"""In which sessions are still scored once the listener is to end."""
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT"
 
 
@@ -85,8 +89,8 @@ async def _listen(options: argparse.Namespace, agent: AgentAddress) -> int:
         try:
             await told.follow(listener.sessions())
         except asyncio.CancelledError:
-            # Ctrl-C: what has come is not left for the next time.
-            await told.follow(listener.last_sessions())
+            # Ctrl-C: what has come is not left for the next time, unless it is very much.
+            await told.follow(listener.last_sessions(), _LAST_SECONDS)
         except BrokenPipeError:
             return INTERRUPTED
         told.end(listener)
@@ -114,7 +118,9 @@ class _Told:
         self._is_json = is_json
         self._sessions: dict[str, tuple[Pattern, ...]] = {}
 
-    async def follow(self, sessions: AsyncIterator[ScoredSession]) -> None:
+    async def follow(self, sessions: AsyncIterator[ScoredSession], seconds: float = math.inf) -> None:
+        """Of at most so many seconds; those that are left come the next time."""
+        began = time.monotonic()
         async for session in sessions:
             self._sessions[session.id] = session.new_patterns
             shown = self._secrets.masked(replace(session, conversation=None))
@@ -122,6 +128,9 @@ class _Told:
                 write_stdout(json.dumps(session_json(shown), ensure_ascii=False) + "\n")
             else:
                 write_lines(session_lines(shown, width()))
+            if time.monotonic() - began > seconds:
+                write_stderr("evaltui listen: not all sessions scored; the next `evaltui listen` goes on")
+                return
 
     def end(self, listener: Listener) -> None:
         patterns = Counter(one for some in self._sessions.values() for one in some)

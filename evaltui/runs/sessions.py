@@ -17,7 +17,7 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.folders import case_path
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.plan import CaseDone, Noted
-from evaltui.runs.execution import RunUpdate, run
+from evaltui.runs.execution import RunUpdate, Selected, run
 from evaltui.runs.scoring import TracesToScore, messages_of
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
@@ -141,9 +141,13 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
 async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> ScoredSession:
     results: list[CaseResult] = []
     notes: list[str] = []
+    cases = 0
 
     def on_update(update: RunUpdate) -> None:
+        nonlocal cases
         match update:
+            case Selected(selected):
+                cases = selected.plan.case_count
             case CaseDone(result):
                 results.append(result)
             case Noted(text) if found.is_paired:
@@ -153,6 +157,11 @@ async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> 
         executed = await run(request, sets, on_update, None)
     except (EvalSetError, SelectionError, ValueError) as error:
         return replace(found, problem=str(error))
+    if cases and executed.status is None:
+        # A run that is cancelled ends as if nothing had happened. This session will come again.
+        if executed.log is not None:
+            executed.log.unlink(missing_ok=True)
+        raise asyncio.CancelledError
     if not results:
         return replace(found, problem=found.problem or "not scored")
     return replace(found, result=results[0], log=executed.log, remarks=(*found.remarks, *notes))

@@ -17,6 +17,8 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from evaltui.core.model.outcome import Status
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import OWN
+from evaltui.runner.plan import CaseStarted
+from evaltui.runs import sessions
 from evaltui.runs.history import open_run
 from evaltui.runs.listening import Address, listening
 from evaltui.runs.log_reader import read_header
@@ -102,6 +104,36 @@ async def test_a_session_that_goes_on_is_scored_anew_by_the_sets_as_they_are_now
         seen += [one async for one in listener.last_sessions()]
     assert [one.turns for one in seen] == [1, 2, 2]
     assert [one.result.status for one in seen] == [Status.NOT_EVALUATED, Status.PASSED, Status.FAILED]
+
+
+async def test_a_session_whose_scoring_is_cancelled_comes_again(tmp_path, monkeypatch):
+    write_set(tmp_path, case("lamp", LAMP))
+    told = await asyncio.to_thread(run, "tools", [LAMP[0]], SPANS, "talk")
+    request = RunRequest(AgentAddress(tmp_path, interpreter=OWN))
+    real = sessions.run
+
+    async def follow(listener):
+        return [one.id async for one in listener.last_sessions()]
+
+    async with listening(request, Address(port=0)) as listener:
+        await asyncio.to_thread(export, listener.url, told)
+
+        async def cancelled(request, sets, on_update, host):
+            def update(one):
+                if isinstance(one, CaseStarted):
+                    task.cancel()
+                on_update(one)
+
+            return await real(request, sets, update, host)
+
+        monkeypatch.setattr(sessions, "run", cancelled)
+        task = asyncio.create_task(follow(listener))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not RunStore.of_sessions(tmp_path).logs()
+        monkeypatch.setattr(sessions, "run", real)
+        assert await follow(listener) == ["talk"]
+        assert await follow(listener) == []
 
 
 def test_the_command_ends_cleanly_and_says_why_it_cannot_begin(tmp_path, capsys):
