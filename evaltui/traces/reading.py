@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from evaltui.traces.formats.console import is_printed_span, read_printed_span
 from evaltui.traces.formats.jaeger import is_jaeger, read_jaeger
 from evaltui.traces.formats.otlp import is_bare_span, is_otlp, read_otlp, read_span
 from evaltui.traces.formats.protobuf import read_protobuf
+from evaltui.traces.receiver.spool import read_spool
 from evaltui.traces.span import Recorded, UnreadableTraceError
 
 LONGEST_DOCUMENT = 512 * 1024 * 1024
@@ -40,7 +42,7 @@ def read_file(path: Path) -> Recorded:
     try:
         with _opened(path) as file:
             if file.peek(len(SQLITE))[: len(SQLITE)] == SQLITE:  # type: ignore[attr-defined]
-                return _in_format("ADK SQLite", read_sqlite(path))
+                return _read_database(path)
             for document in _documents(file, found.warnings):
                 found.add(read_document(document))
     except UnreadableTraceError as error:
@@ -93,6 +95,16 @@ def read_document(document: Any) -> Recorded:
 def _in_format(name: str, found: Recorded) -> Recorded:
     found.formats = {name: None}
     return found
+
+
+def _read_database(path: Path) -> Recorded:
+    try:
+        found = read_spool(path)
+    except sqlite3.Error as error:
+        raise UnreadableTraceError(f"damaged database: {error}") from error
+    if found is None:
+        return _in_format("ADK SQLite", read_sqlite(path))
+    return _in_format("spool of evaltui listen", found)
 
 
 @contextmanager

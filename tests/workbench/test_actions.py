@@ -140,7 +140,7 @@ RULES = {
     "m": ("opens and closes the criteria", {"criteria", "close_criteria"}),
     "H": ("runs; in a choice of two sides, far left", {"runs", "close_runs", "much_lower", "keep_all_mine"}),
     "L": ("far right", {"much_higher", "take_all_theirs"}),
-    "I": ("opens and closes the sessions", {"sessions", "close_sessions"}),
+    "V": ("opens and closes the sessions", {"sessions", "close_sessions"}),
     "y": ("copies", {"copy", "copy_comparison"}),
     "equals_sign": ("compares", {"compare_runs", "swap_runs"}),
 }

@@ -25,6 +25,8 @@ LARGEST_SESSION = 256 * 1024**2
 """Bytes of a session that is still read into memory."""
 
 _VERSION = 1
+# Tells a spool from other databases: "evsp".
+_APPLICATION = 0x65767370
 _LOCK = "spool.lock"
 _PRIVATE = 0o600
 # Seconds in which the other thread ends its transaction.
@@ -99,7 +101,8 @@ class Spool:
         """Make the tables of a new spool. Raises SpoolError for one of another version."""
         (version,) = self._adding.execute("pragma user_version").fetchone()
         if version == 0:
-            self._adding.executescript(f"begin; {_SCHEMA} pragma user_version={_VERSION}; commit;")
+            marks = f"pragma application_id={_APPLICATION}; pragma user_version={_VERSION};"
+            self._adding.executescript(f"begin; {_SCHEMA} {marks} commit;")
         elif version != _VERSION:
             raise SpoolError(f"{self._path} is of version {version}, not {_VERSION}; delete it to begin anew")
 
@@ -194,6 +197,20 @@ _FINISHED = (
     "select id, bytes, last from trace where settled = 1 and not exists (select 1 from member join session "
     "on session.id = member.session where member.trace = trace.id and waiting = 1) order by last"
 )
+
+
+def read_spool(path: Path) -> Recorded | None:
+    """All that a spool holds, also while a listener has it; None for another database.
+
+    Raises sqlite3.Error.
+    """
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        if database.execute("pragma application_id").fetchone() != (_APPLICATION,):
+            return None
+        found = Recorded()
+        for signal, encoding, data in database.execute("select signal, encoding, data from part order by id"):
+            found.add(read_part(signal, encoding, data))
+        return found
 
 
 @contextmanager

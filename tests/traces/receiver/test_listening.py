@@ -147,7 +147,7 @@ def test_the_command_ends_cleanly_and_says_why_it_cannot_begin(tmp_path, capsys)
         export(first.split()[2], told)
         assert call("listen", tmp_path, "--port", 0) == 2
         assert "listens already" in capsys.readouterr().err
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()

@@ -1,8 +1,13 @@
 """When a conversation is complete."""
 
+import pytest
+
+from evaltui.traces.conversations import conversations_in
+from evaltui.traces.reading import read_file
 from evaltui.traces.receiver.parts import read_request
 from evaltui.traces.receiver.sessions import QUIET, QUIET_UNROOTED, completed_sessions
-from evaltui.traces.receiver.spool import open_spool
+from evaltui.traces.receiver.spool import SPOOL, open_spool
+from evaltui.traces.span import UnreadableTraceError
 from tests.traces.receiver.senders import body, spans
 
 
@@ -30,6 +35,17 @@ def test_a_session_is_complete_when_it_was_quiet_and_again_when_there_is_more(tm
         # Again what is known already: a sender that got no answer sends it twice.
         add(spool, [2], "a", 300.0)
         assert complete(spool, 300.0 + QUIET + 0.1) == [("a", 3)]
+
+
+def test_other_commands_read_what_was_received(tmp_path):
+    with open_spool(tmp_path) as spool:
+        add(spool, [0, 1], "a", 100.0)
+        assert [one.id for one in conversations_in([read_file(tmp_path / SPOOL)]).found] == ["a"]
+    assert len(read_file(tmp_path / SPOOL).spans) == 2
+    damaged = (tmp_path / SPOOL).read_bytes()[:5000]
+    (tmp_path / "damaged").write_bytes(damaged)
+    with pytest.raises(UnreadableTraceError, match="damaged"):
+        read_file(tmp_path / "damaged")
 
 
 def test_a_trace_whose_first_span_is_missing_is_waited_for_longer(tmp_path):
