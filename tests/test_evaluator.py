@@ -36,6 +36,8 @@ async def test_a_result_says_which_case_failed_and_why(write_agent):
     assert repr(result) == (
         "<RunResult FAILED: 1 of 2 passed | bad FAILED; response_match_score 0.00 < 0.90>"
     )
+    assert repr(result.case("bad").repeats[0]) == "<RepeatResult FAILED; response_match_score 0.00 < 0.90>"
+    assert repr(result.case("good").metrics[0]) == "<MetricResult response_match_score 1.00 ≥ 0.90; PASSED>"
     with pytest.raises(CasesFailedError, match=r"^bad FAILED; response_match_score 0\.00 < 0\.90$"):
         result.raise_if_failed()
     with pytest.raises(KeyError, match="worse is no case, only good, bad"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.in_words import against, metric_in_words
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
-from evaltui.text.figures import show_scores, some_of
+from evaltui.text.figures import some_of
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Invocation
@@ -103,7 +104,7 @@ class InvocationScore:
     """What a judge found to say so."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetricResult:
     """What one metric says of a case."""
 
@@ -127,6 +128,9 @@ class MetricResult:
     """Whether scores up to the threshold pass."""
     is_optional: bool = False
     """Whether it may be NOT_EVALUATED in a case that passes."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {metric_in_words(self)}; {self.status}>"
 
 
 CallOp = Literal["same", "changed", "moved", "missing", "extra"]
@@ -211,7 +215,7 @@ class StateDiff:
     """None where it is absent."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RepeatResult:
     """One run of one case."""
 
@@ -252,6 +256,9 @@ class RepeatResult:
     def error_kinds(self) -> tuple[ErrorKind | None, ...]:
         """The kind of each of its errors, each once."""
         return tuple(dict.fromkeys(one.kind for one in self.errors))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {'; '.join((self.status, *against(self.error, self.metrics)))}>"
 
 
 @dataclass(frozen=True, repr=False)
@@ -305,15 +312,7 @@ class CaseResult:
         return f"<{type(self).__name__} {self._in_words()}>"
 
     def _in_words(self) -> str:
-        return "; ".join((f"{self.eval_id} {self.status}", *self._against()))
-
-    def _against(self) -> Iterator[str]:
-        """What speaks against it, in a few words each."""
-        if self.error is not None:
-            yield str(self.error)
-        for one in self.metrics:
-            if one.status not in (Status.PASSED, Status.INFORMATIONAL):
-                yield f"{one.name} {show_scores(one.score, one.threshold, one.lower_is_better)}"
+        return "; ".join((f"{self.eval_id} {self.status}", *against(self.error, self.metrics)))
 
 
 @dataclass(frozen=True, repr=False)
