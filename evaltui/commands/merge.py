@@ -75,6 +75,8 @@ def merge_runs(options: argparse.Namespace) -> int:
 def _check(named: Path | None, output: Path | None, store: RunStore) -> None:
     if output is not None and not output.parent.is_dir():
         raise UsageError(f"-o: the folder {output.parent} does not exist")
+    if output is not None and output.exists() and not output.is_file():
+        raise UsageError(f"-o: {output} is not a regular file")
     if named is None and output is not None:
         return
     folder = store.agent_dir
@@ -88,7 +90,8 @@ def _merge(paths: Sequence[Path], store: RunStore | None, options: argparse.Name
     if output is None:
         assert store is not None
         return merge(paths, partial(_begin, store))
-    # Whoever reads the file meanwhile finds the whole log, or what was there.
+    # Whoever reads the file meanwhile finds the whole log, or what was there. A link stays one.
+    output = output.resolve()
     beside = output.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
     try:
         if store is not None:

@@ -41,7 +41,7 @@ VERSION = 3
 
 # Events come by the thousand: they are written together, at most this many seconds late.
 _FLUSH_EVERY = 0.2
-_IDS = ("kind", "path", "set", "case", "eval_set_id", "eval_id")
+_IDS = ("kind", "path", "set", "case", "eval_set_id", "eval_id", "shards")
 _SET_IDS = ("path", "eval_set_id", "eval_ids")
 
 

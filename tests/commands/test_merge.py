@@ -178,7 +178,8 @@ def test_wrong_use(agent, tmp_path, capsys, monkeypatch):
         (tmp_path, log): "has no agent to store the run with",
         (agent,): "is the agent; name the run logs after it",
         (log, "-o", "nowhere/merged.jsonl"): "-o: the folder nowhere does not exist",
-        (log, "-o", agent): "Is a directory",
+        (log, "-o", agent): "my_agent is not a regular file",
+        (log, "-o", "/dev/null"): "/dev/null is not a regular file",
     }.items():
         assert call("merge", *words) == 2
         assert says in capsys.readouterr().err
@@ -224,6 +225,15 @@ def test_a_file_and_the_store_have_the_same_log(agent, tmp_path):
     parts = logs_of(agent, ["first"], ["second"])
     assert call("merge", agent, *parts, "-o", tmp_path / "merged.jsonl") == 1
     assert (tmp_path / "merged.jsonl").read_bytes() == RunStore(agent).latest().read_bytes()
+
+
+def test_a_link_stays_a_link_and_an_input_may_be_the_output(agent, tmp_path):
+    parts = logs_of(agent, ["first"], ["second"])
+    link = tmp_path / "merged.jsonl"
+    link.symlink_to(parts[0])
+    assert call("merge", *parts, "-o", link) == 1
+    assert link.is_symlink()
+    assert len(read_header(parts[0]).sets) == 2
 
 
 def test_older_runs_go_as_after_a_run(agent):

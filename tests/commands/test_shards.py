@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -38,7 +35,7 @@ def cases_of(log: Path) -> list[CaseId]:
 def test_shards_merged_are_the_whole_run(agent, tmp_path, capsys, thorough):
     """Whatever is selected, however often, and whatever is known of durations."""
     chance = random.Random(17)
-    for number in range(40 if thorough else 6):
+    for number in range(40 if thorough else 4):
         for old in agent.glob("*.evalset.json"):
             old.unlink()
         sets = {f"set_{one}": chance.sample(range(100), chance.randint(1, 12)) for one in range(3)}
@@ -199,7 +196,7 @@ def test_a_shard_is_compared_with_a_whole_run(agent, capsys):
         assert "gone" not in capsys.readouterr().out
 
 
-def test_shards_in_processes_are_the_whole_run(write_agent, tmp_path):
+def test_shards_of_a_real_agent_are_the_whole_run(write_agent, tmp_path):
     agent = write_agent("""
         async def root_agent(message, session):
             return "wrong" if message.endswith("3") else "right"
@@ -207,15 +204,8 @@ def test_shards_in_processes_are_the_whole_run(write_agent, tmp_path):
     (agent / "test_config.json").write_text(json.dumps(CONFIG))
     write_set(agent, "first", range(10))
 
-    def run(*words: object) -> int:
-        command = [sys.executable, "-m", "evaltui", "run", agent, *words, "--report", "json=/dev/null"]
-        return subprocess.run([str(word) for word in command], stderr=subprocess.DEVNULL).returncode
-
-    with ThreadPoolExecutor(2) as side_by_side:
-        assert sorted(side_by_side.map(lambda number: run("--shard", f"{number}/2"), (1, 2))) == [0, 1]
-    shards = RunStore(agent).logs()
-    assert run("--store-durations", tmp_path / "durations.json") == 1
-    whole = RunStore(agent).latest()
+    shards = logs_of(agent, ["--shard", "1/2"], ["--shard", "2/2"])
+    (whole,) = logs_of(agent, ["--store-durations", tmp_path / "durations.json"])
     assert call("merge", *shards, "-o", tmp_path / "merged.jsonl") == 1
     assert_same_run(tmp_path / "merged.jsonl", whole)
     assert len(read_durations(tmp_path / "durations.json")) == 10
