@@ -41,7 +41,7 @@ _FOLDER = Path(__file__).parent
 # Cases that are HTML, those that did not pass first; the others are data that is read when they are opened.
 MOST_CASES = 200
 # Characters of HTML up to which further cases are HTML: any, and those that passed.
-_MOST_CHARACTERS, _MOST_OF_PASSED = 3_000_000, 1_000_000
+_MOST_CHARACTERS, _MOST_OF_PASSED = 1_450_000, 1_000_000
 # Cases of one piece of data.
 _IN_A_BLOCK = 50
 _LONGEST_WHY, _LONGEST_USER = 160, 80
