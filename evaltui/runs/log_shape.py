@@ -22,6 +22,18 @@ class SetOfRun(BaseModel):
     """Whether all cases of the set were selected."""
 
 
+class Shards(BaseModel):
+    """The parts of a selection that the log holds."""
+
+    numbers: list[int]
+    """Counted from 1."""
+    count: int
+    divided_by: str
+    """`hash`, or the fingerprint of the durations that were known."""
+    sets: dict[str, dict[str, Any]]
+    """By path: `cases`, `fingerprint`, `whole`."""
+
+
 class Header(BaseModel):
     """The first line."""
 
@@ -32,8 +44,8 @@ class Header(BaseModel):
     python: str
     started: str
     """ISO 8601."""
-    number: int
-    """Of the run, from 1."""
+    number: int | None = None
+    """Of the run, from 1; absent in a merged log outside of the runs of an agent."""
     event_version: int
     agent_dir: str
     agent_name: str = ""
@@ -57,6 +69,16 @@ class Header(BaseModel):
     """Of `--initial-session`."""
     session: str = ""
     """The id of the session that a listener received, and that was scored."""
+    in_process: bool = False
+    """Whether the agent ran in the process that began the run."""
+    traces: list[str] = []
+    """Files of recorded traces that were scored instead of running the agent."""
+    resumed: str = ""
+    """Id of the run that this one resumes."""
+    shards: Shards | None = None
+    """Absent where the cases were not divided."""
+    merged: list[str] = []
+    """Ids of the runs that were merged."""
 
 
 class Agent(BaseModel):
