@@ -221,6 +221,8 @@ class Job:
         self._sets = sets
         self._ending = ending
         self._required = required
+        # What is said on standard error begins with it.
+        self._command = "run" if request.traces is None else "score"
         self._selected: SelectedRun | None = None
         self._results: list[CaseResult] = []
         self._agent: Mapping[str, Any] = {}
@@ -256,7 +258,9 @@ class Job:
             self._notes.append(f"interrupted: {done} of {counted(count, 'case')} finished")
         report = self._report(self._selected, executed, time.monotonic() - began)
         report = self._without_secrets(report, executed)
-        all_written = write_reports(report, self._ending.targets) & self._store_durations(report)
+        all_written = write_reports(report, self._ending.targets, self._command) & self._store_durations(
+            report
+        )
         if interrupted:
             return INTERRUPTED
         code = 0 if self._ending.exit_zero else self._exit_code(report)
@@ -266,7 +270,7 @@ class Job:
     def _store_durations(self, report: RunReport) -> bool:
         """Returns whether they are written, or need not be."""
         file = self._ending.store_durations
-        return file is None or stored_durations(file, map(summarize, report.result.cases), "run")
+        return file is None or stored_durations(file, map(summarize, report.result.cases), self._command)
 
     def _without_secrets(self, report: RunReport, executed: ExecutedRun) -> RunReport:
         """The report as it may be written; what was scored stays what it was."""
@@ -312,7 +316,7 @@ class Job:
         gc.enable()
         self._selected = selected
         for problem in (one for info in selected.sets if info.defaulted for one in info.problems):
-            print(f"evaltui run: {visible(problem.located())}", file=sys.stderr)
+            print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)
         announce(selected.plan.checks, self._required)
         if resumes := self._request.resumes:
             done = len(list(resumes.carried()))

@@ -116,6 +116,21 @@ class TurnEvents:
         )
         if not inside and may_hold_thoughts(operation):
             nested = {**nested, "may_hold_thoughts": True}
+        if operation.outputs is None:
+            # Nobody knows what it said; that it was asked, and its tokens, are known.
+            known = {"step": f"{span.span_id}:answer", "model_version": operation.name, **nested}
+            empty: Json = {"role": "model", "parts": []}
+            yield self._event(
+                span,
+                span.end,
+                "text",
+                empty,
+                usage=operation.usage,
+                agent=work.agent,
+                parent=inside,
+                data=known,
+            )
+            return
         yield from self._step(work, calls.parts_of(work), span, nested, inside)
 
     def _step(

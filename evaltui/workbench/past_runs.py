@@ -163,7 +163,7 @@ def last_outcomes(
     """The last result of every case that has one, some at a time, those of the newest run first.
 
     `code` is the agent's version now; results of an agent that was changed since have version -1. Of one
-    behind a network with this `url` no change is known.
+    behind a network with this `url`, and where traces were scored, no change is known.
     A log that cannot be read is passed over.
     """
     wanted = {CaseId(one.case_path, case.eval_id) for one in workspace.sets for case in one.cases}
@@ -187,7 +187,9 @@ def last_outcomes(
             continue
         header = run.header
         title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
-        is_same = run.header.data.get("url", "") == url and bool(url or (before and not changed))
+        # Of an agent that held its conversations elsewhere, no change is known either.
+        is_elsewhere = bool(url or header.data.get("traces"))
+        is_same = header.data.get("url", "") == url and (is_elsewhere or bool(before and not changed))
         version = code if is_same else -1
         reading = _Reading(run, workspace, open_set, version, RunRef(log=log, title=title), changed)
         for start in range(0, len(found), _AT_ONCE):

@@ -286,7 +286,7 @@ def test_only_messages_without_spans_of_tools():
 
 
 def test_what_a_model_client_alone_tells():
-    """Each call of a model overwrites the messages on the span of the agent: only input and output count."""
+    """Each call of a model is a trace: a request that ends in results goes on with the turn."""
     spans = [one for one in genai() if one.attributes["gen_ai.operation.name"] == "chat"]
     for number, one in enumerate(spans):
         one.trace_id, one.parent_id = f"{number + 1:032x}", ""

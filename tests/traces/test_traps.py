@@ -195,3 +195,11 @@ def test_an_attachment_is_said_not_to_be_there():
     found = conversation("attachment", [[types.Part(text="Look"), picture]], SPANS)
     assert found.turns[0].user.startswith("Look")
     assert found.turns[0].remarks == ("an attachment not recorded",)
+
+
+def test_a_model_that_was_asked_counts_although_nobody_knows_what_it_said():
+    found = conversation("thoughts", ["Think"], BARE)
+    (one,) = invocations_from_events(found.events)
+    (asked,) = one.intermediate_data.invocation_events
+    assert (asked.model_version, asked.usage_metadata.thoughts_token_count) == ("scripted", 7)
+    assert one.final_response is None

@@ -96,7 +96,9 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
         # A live response is both audio and a transcript: the one with text is the answer.
         if step.parts and step.final and (final is None or not _has_text(final) or _has_text(step)):
             final = step
-        if step.grounding is not None or any(_is_recorded(part) for part in step.parts):
+        # What a model said may be unknown, while that it was asked, and its tokens, are known.
+        is_untold = step.content is not None and not step.parts and step.model_version is not None
+        if step.grounding is not None or is_untold or any(_is_recorded(part) for part in step.parts):
             recorded.append(step)
     untold = {what: step.remedy for step in steps for what in step.untold if what != MODEL_CALLS}
     data: Json = {

@@ -21,6 +21,7 @@ from evaltui.core.editing.turn import TurnEditor
 from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike, apply_to_data
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, scored_text, tool_calls, tool_responses
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult
 from evaltui.core.model.problems import JsonPath
@@ -73,6 +74,7 @@ class Accepting:
 
     def call(self, turn: int, rows: Rows, row: int, actual: Invocation) -> None:
         """Expect a changed or extra call as it was made, no missing one, a moved one where it was made."""
+        _require({ARGUMENTS, TURN}, actual)
         numbers = _numbers(rows, self._turn(turn).calls)
         number = numbers[row]
         # A call that was expected elsewhere says nothing of the order of the others.
@@ -95,6 +97,7 @@ class Accepting:
 
     def calls(self, turn: int, rows: Rows, actual: Invocation) -> None:
         """All calls of a turn, with arguments, in their order. A turn that said nothing of them does now."""
+        _require({ARGUMENTS, TURN}, actual)
         numbers = _numbers(rows, self._turn(turn).calls)
         for diff, missing in reversed(list(zip(rows, numbers, strict=True))):
             if diff.op == "missing" and missing is not None:
@@ -110,6 +113,7 @@ class Accepting:
 
     def answer(self, turn: int, actual: Invocation) -> None:
         """The text that was scored. Without one, no answer is expected any more."""
+        _require({ANSWERS, TURN}, actual)
         answer, wanted = self._turn(turn).answer, _texts(actual)
         known = answer.texts
         if "\n".join(one.text for one in known if one.text) == "\n".join(wanted):
@@ -127,12 +131,13 @@ class Accepting:
         self._apply([Put(self._case.final_state.path, _with_place(expected, actual, inside))])
 
     def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
-        """Calls and answer, as far as they are scored: what a mark leaves out stays as it is."""
-        if result.expectation == "context":
+        """Calls and answer, as far as they are scored and known: what a mark leaves out stays as it is."""
+        if result.expectation == "context" or TURN in actual.untold:
             return
-        if result.expectation not in ("not checked", "unknown"):
+        if result.expectation not in ("not checked", "unknown") and ARGUMENTS not in actual.untold:
             self.calls(turn, result.calls, actual)
-        self.answer(turn, actual)
+        if ANSWERS not in actual.untold:
+            self.answer(turn, actual)
 
     def case(
         self,
@@ -201,7 +206,9 @@ class Accepting:
         return expected, {key: final_state.get(key) for key in expected}
 
 
-# Calls
+def _require(known: set[str], actual: Invocation) -> None:
+    for what in known & actual.untold.keys():
+        raise EditError(f"Unknown, so nothing to accept: {what}")
 
 
 @dataclass(frozen=True)
