@@ -20,6 +20,8 @@ class SetOfRun(BaseModel):
     config: dict[str, Any] | None = None
     whole: bool = False
     """Whether all cases of the set were selected."""
+    places: list[int] | None = None
+    """Where the selected cases are in the set, from 0; absent where all were selected."""
 
 
 class Shards(BaseModel):
