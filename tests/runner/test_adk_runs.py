@@ -238,8 +238,8 @@ async def test_a_sub_agent_is_run_by_its_name(tmp_path):
         root_agent = LlmAgent(name="root", model="gemini-2.5-flash", sub_agents=[helper])
         """,
     )
-    assert statuses(await evaluate(agent, HELLO, agent="helper")) == [Status.PASSED]
-    wrong = await evaluate(agent, HELLO, agent="helpr")
+    assert statuses(await evaluate(agent, HELLO, agent_name="helper")) == [Status.PASSED]
+    wrong = await evaluate(agent, HELLO, agent_name="helpr")
     assert wrong.cases[0].error is not None
     assert "helper" in wrong.cases[0].error.message
 

@@ -57,6 +57,7 @@ ALLOWED = {
         "call_recorder",
         "child",
         "errors",
+        "exception_kinds",
         "orphans",
         "protocol",
         "recorded_errors",

@@ -328,7 +328,7 @@ async def test_the_sample_house_on_a_narrow_terminal():
     app = app_for(SAMPLES / "home_automation")
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
-        await until(pilot, lambda: "▌  ○ hello" in screen_text(app))
+        await until(pilot, lambda: "▌  ○ hello" in screen_text(app) and "Python" in screen_lines(app)[0])
         lines = screen_lines(app)
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         assert lines[0].split() == ["home_automation", "recordings", "off", "·", "Python", python, "○", "9"]

@@ -104,7 +104,7 @@ class Spool:
             marks = f"pragma application_id={_APPLICATION}; pragma user_version={_VERSION};"
             self._adding.executescript(f"begin; {_SCHEMA} {marks} commit;")
         elif version != _VERSION:
-            raise SpoolError(f"{self._path} is of version {version}, not {_VERSION}; delete it to begin anew")
+            raise SpoolError(f"{self._path} is of version {version}, not {_VERSION}. Delete it to begin anew")
 
     def close(self) -> None:
         self._adding.close()
@@ -234,12 +234,12 @@ def open_spool(folder: Path) -> Iterator[Spool]:
         try:
             spool = Spool(path)
         except sqlite3.Error as error:
-            raise SpoolError(f"{path}: {error}; delete it to begin anew") from error
+            raise SpoolError(f"{path}: {error}. Delete it to begin anew") from error
         with closing(spool):
             try:
                 spool.prepare()
             except sqlite3.Error as error:
-                raise SpoolError(f"{path}: {error}; delete it to begin anew") from error
+                raise SpoolError(f"{path}: {error}. Delete it to begin anew") from error
             yield spool
 
 

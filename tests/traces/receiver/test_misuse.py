@@ -177,7 +177,7 @@ def test_one_listener_has_a_spool_and_a_damaged_one_is_said(tmp_path):
     with pytest.raises(SpoolError, match="version 99"), open_spool(tmp_path):
         pass
     (tmp_path / SPOOL).write_bytes(b"garbage" * 1000)
-    with pytest.raises(SpoolError, match="delete it"), open_spool(tmp_path):
+    with pytest.raises(SpoolError, match="Delete it"), open_spool(tmp_path):
         pass
     assert (tmp_path / SPOOL).stat().st_mode & 0o077 == 0
 
