@@ -53,7 +53,7 @@ _SIGNS = {
 _MAYBE = re.compile(rf"PRIVATE KEY|{_KEY}|://[^\s/:@]*:[^\s/@]+@|[Bb]earer")
 
 # Fields that name a case, a set or a file are no text of an agent, and are looked up by.
-_NAMES = frozenset({"eval_id", "eval_set_id", "path", "config_path", "passed_over", "log"})
+_NAMES = frozenset({"eval_id", "eval_set_id", "path", "case_path", "config_path", "passed_over", "log"})
 
 
 def _has_sign(text: str) -> bool:

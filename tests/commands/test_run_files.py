@@ -47,6 +47,14 @@ def history(agent):
     return [(file.name, json.loads(file.read_text())) for file in files]
 
 
+@pytest.mark.parametrize("kind", ["console", "json", "junit", "csv", "markdown", "html"])
+def test_files_and_ids_that_are_a_secret_are_names_none_the_less(agent, tmp_path, kind):
+    (agent / ".env").write_text("SHOP_API_KEY=basics.evalset.json\nHOUSE_API_KEY=raising_\n")
+    out = tmp_path / "out"
+    assert call("run", agent, "--report", f"{kind}={out}") == 1
+    assert all(name in out.read_text(encoding="utf-8") for name in ("basics", "other", "raising"))
+
+
 def test_csv_in_a_file(agent, tmp_path, capsys):
     out = tmp_path / "out.csv"
     assert call("run", agent, "--runs", "2", "--report", f"csv={out}") == 1
