@@ -7,10 +7,12 @@ import asyncio
 import errno
 import json
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 from evaltui.commands.output import (
     UsageError,
@@ -24,7 +26,7 @@ from evaltui.commands.output import (
 )
 from evaltui.core.secrets import Secrets
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.settings import secrets_of
+from evaltui.files.settings import env_values, keep_secret, secrets_of
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.sessions import end_lines, session_json, session_lines
 from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
@@ -47,6 +49,10 @@ _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT"
 def listen(options: argparse.Namespace) -> int:
     """Listen until it is interrupted; returns the exit code."""
     try:
+        if not options.agent_dir.exists():
+            raise UsageError(f"{options.agent_dir} does not exist")
+        if options.token_env is not None:
+            options.token = _token_of(options.token_env, options.agent_dir)
         _check(options)
         return run_interruptible(_listen(options, agent_of(options)))
     except (UsageError, SpoolError, SpoolInUseError) as error:
@@ -55,18 +61,32 @@ def listen(options: argparse.Namespace) -> int:
         return complain("listen", _in_words(error, options))
 
 
+def _token_of(variable: str, agent_dir: Path) -> str:
+    """Its value in the environment, else in the `.env` of the agent, a secret from now on.
+
+    Raises UsageError where it is not set.
+    """
+    value = (env_values(agent_dir) | dict(os.environ)).get(variable, "")
+    if not value:
+        raise UsageError(
+            f"--token-env {visible(variable)}: it is not set. Set it in the environment or in "
+            f"{agent_dir / '.env'}"
+        )
+    keep_secret([variable])
+    return value
+
+
 def _check(options: argparse.Namespace) -> None:
     """Raises UsageError."""
-    if not options.agent_dir.exists():
-        raise UsageError(f"{options.agent_dir} does not exist")
     if options.token == "":
         raise UsageError("--token is empty")
     if options.token is None and not is_loopback(options.host):
         raise UsageError(
-            f"--host {options.host} lets other machines send: name a --token TOKEN that they have to have"
+            f"--host {options.host} lets other machines send: name a token that they have to have, "
+            "with --token-env VARIABLE or --token TOKEN"
         )
     if options.token is not None and not (options.token.isascii() and options.token.isprintable()):
-        raise UsageError("--token: letters, digits and punctuation of ASCII only")
+        raise UsageError("the token: letters, digits and punctuation of ASCII only")
     try:
         new_message("trace", "ExportTraceServiceRequest")
     except UnreadableTraceError as error:
@@ -117,6 +137,7 @@ class _Told:
         self._secrets = secrets
         self._is_json = is_json
         self._sessions: dict[str, tuple[Pattern, ...]] = {}
+        self._remarks: set[str] = set()
 
     async def follow(self, sessions: AsyncIterator[ScoredSession], seconds: float = math.inf) -> None:
         """Of at most so many seconds; those that are left come the next time."""
@@ -127,7 +148,10 @@ class _Told:
             if self._is_json:
                 write_stdout(json.dumps(session_json(shown), ensure_ascii=False) + "\n")
             else:
-                write_lines(session_lines(shown, width()))
+                # What an agent does not record is so in each of its sessions.
+                fresh = tuple(one for one in shown.remarks if one not in self._remarks)
+                self._remarks.update(fresh)
+                write_lines(session_lines(replace(shown, remarks=fresh), width()))
             if time.monotonic() - began > seconds:
                 write_stderr("evaltui listen: not all sessions scored; the next `evaltui listen` goes on")
                 return

@@ -168,9 +168,15 @@ def listen_parser() -> Parser:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="Address; others than those of this machine need --token (default: 127.0.0.1)",
+        help="Address; others than those of this machine need a token (default: 127.0.0.1)",
     )
-    add("--token", metavar="TOKEN", help="Take only requests with Authorization: Bearer TOKEN")
+    token = parser.add_mutually_exclusive_group()
+    token.add_argument("--token", metavar="TOKEN", help="Take only requests with Authorization: Bearer TOKEN")
+    token.add_argument(
+        "--token-env",
+        metavar="VARIABLE",
+        help="The same, with the value of an environment variable, which other users do not see",
+    )
     add(
         "--format",
         choices=("console", "json"),

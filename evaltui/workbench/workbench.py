@@ -102,6 +102,11 @@ class Workbench:
         return ReceivedSessions(self.agent, self._notify, self.say)
 
     @property
+    def is_listening(self) -> bool:
+        """Whether agents can send sessions now."""
+        return "received" in vars(self) and bool(self.received.url)
+
+    @property
     def has_chat(self) -> bool:
         """Whether anybody has asked for the conversation: what it needs is not imported before."""
         return "chat" in vars(self)

@@ -76,10 +76,14 @@ async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkey
         await until(pilot, lambda: workbench.outcomes.previous_run is not None)
         await until(pilot, lambda: "session talk-1" in screen_text(app))
         assert "good day" in screen_text(app)
+        assert "● listening" in screen_text(app)
 
         await pilot.press("V", "space")
         await until(pilot, lambda: "not listening" in screen_text(app))
         assert not workbench.received.url
+        await pilot.press("escape")
+        await until(pilot, lambda: "greeter" in screen_text(app))
+        assert "listening" not in screen_text(app)
         workbench.received.start(0)
         await until(pilot, lambda: workbench.received.url)
     assert not workbench.received.is_on

@@ -46,6 +46,8 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
     right: Line = []
     if workbench.watch.on:
         right += [("●", "accent"), (" watch", "muted"), _GAP]
+    if workbench.is_listening:
+        right += [("●", "accent"), (" listening", "muted"), _GAP]
     if unsaved := len(workbench.editing.unsaved()):
         right += [("●", "warning"), (f" {unsaved} unsaved", "muted"), _GAP]
     right += [*counts(workbench.outcomes.counts()), (" ", "")]

@@ -14,7 +14,9 @@ pytest.importorskip("google.adk")
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+from evaltui.commands.listen import _Told
 from evaltui.core.model.outcome import Status
+from evaltui.core.secrets import Secrets
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import OWN
 from evaltui.runner.plan import CaseStarted
@@ -140,11 +142,15 @@ def test_the_command_ends_cleanly_and_says_why_it_cannot_begin(tmp_path, capsys)
     write_set(tmp_path, case("lamp", LAMP))
     (tmp_path / "broken.evalset.json").write_text("{")
     told = run("tools", [LAMP[0]], SPANS, "talk")
+    (tmp_path / ".env").write_text("LISTEN_TOKEN=zebra-4711\n")
     words = [sys.executable, "-m", "evaltui", "listen", str(tmp_path), "--port", "0", "--format", "json"]
+    words += ["--token-env", "LISTEN_TOKEN"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         first = process.stderr.readline()
-        export(first.split()[2], told)
+        with pytest.raises(AssertionError, match="FAILURE"):
+            export(first.split()[2], told)
+        export(first.split()[2], told, "zebra-4711")
         assert call("listen", tmp_path, "--port", 0) == 2
         assert "listens already" in capsys.readouterr().err
         process.send_signal(signal.SIGTERM)
@@ -167,6 +173,8 @@ def test_the_command_ends_cleanly_and_says_why_it_cannot_begin(tmp_path, capsys)
         (("--host", "0.0.0.0"), "--token"),
         (("--host", "0.0.0.0", "--token", ""), "empty"),
         (("--token", "ü"), "ASCII"),
+        (("--token", "x", "--token-env", "X"), "not allowed with"),
+        (("--token-env", "NO_SUCH_TOKEN"), "NO_SUCH_TOKEN: it is not set"),
         (("--port", "65536"), "not a port"),
         (("--host", "203.0.113.1", "--token", "x", "--port", "0"), "203.0.113.1"),
     ]:
@@ -174,3 +182,15 @@ def test_the_command_ends_cleanly_and_says_why_it_cannot_begin(tmp_path, capsys)
         assert said in capsys.readouterr().err, wrong
     assert call("listen", tmp_path / "none") == 2
     assert "does not exist" in capsys.readouterr().err
+
+
+async def test_a_note_of_every_session_is_printed_once(capsys):
+    async def heard():
+        for number in range(3):
+            yield sessions.ScoredSession(f"talk-{number}", (), 1, remarks=("no content", f"only {number}"))
+
+    for is_json, times in ((False, 1), (True, 3)):
+        told = _Told(Secrets({}), is_json=is_json)
+        await told.follow(heard())
+        out = capsys.readouterr().out
+        assert [out.count(said) for said in ("no content", "only 0", "only 2")] == [times, 1, 1]
