@@ -302,7 +302,9 @@ class Job:
             case AgentLoaded(info):
                 self._agent = info
             case Happened(event):
-                self._calls.on_event(event)
+                # What a trace has was called before.
+                if self._request.traces is None:
+                    self._calls.on_event(event)
             case RepeatDone(result=result):
                 self._calls.on_result(result)
             case Noted(text):

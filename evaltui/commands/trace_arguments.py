@@ -6,6 +6,8 @@ from pathlib import Path
 
 from evaltui.commands.arguments import RUN, add_home, add_settings, add_verdicts
 from evaltui.commands.parser import Parser, agent_word, pass_if, port
+from evaltui.core.model.modes import DEFAULT_MODE
+from evaltui.files.run_settings import SETTINGS
 
 
 def score_parser() -> Parser:
@@ -46,10 +48,16 @@ def score_parser() -> Parser:
     add("--config", type=Path, metavar="FILE", help="Use this config for all sets")
     add("--initial-session", type=Path, metavar="FILE", help="Session for .test.json files in the old format")
     add("--pass-if", type=pass_if, metavar="all|majority|RATE", help="Pass policy for several conversations")
+    add(
+        "--record",
+        choices=SETTINGS["record"].kind.choices,
+        help="Model calls of judges: auto replays known calls and records new ones; replay never calls a "
+        f"model; record calls and stores again; off stores nothing (default: {DEFAULT_MODE})",
+    )
     add_settings(parser, "parallel", "timeout", "python", "results-dir", "keep-runs")
     add_verdicts(parser)
     # Of the options of `run`, those of an agent that is run.
-    parser.set_defaults(agent=None, module="", url="", headers=(), record="off", tools=None)
+    parser.set_defaults(agent=None, module="", url="", headers=(), tools=None)
     parser.set_defaults(failed=False, resume=None, retry_errors=None, runs=None)
     return parser
 

@@ -21,6 +21,7 @@ from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, 
 from evaltui.text.figures import plural, some_of
 
 SUFFIX = ".jsonl"
+_SCORED = "score"
 
 # The id of a case, and the number of its run from 0.
 Key = tuple[str, int]
@@ -30,15 +31,18 @@ _MOST_ATTEMPTS = 50
 _MOST_LINES_NAMED = 3
 
 
-def recordings_path(set_path: Path, eval_set_id: str) -> Path:
+def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False) -> Path:
     """Where the recordings of a set are. What a file name cannot have is written as `%2F`.
+
+    With `scored`, where the judges of recorded traces have theirs: no run of an agent shares it.
 
     Where another set of its folder has the same id, each has a file of its own, which names the set's file.
     """
     shared = any(_label(file) == eval_set_id for file in _neighbours(set_path))
     label = f"{eval_set_id} ({set_path.name})" if shared else eval_set_id
     name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", label)
-    return set_path.parent / RECORDINGS / f"{name}{SUFFIX}"
+    folder = set_path.parent / RECORDINGS
+    return (folder / _SCORED if scored else folder) / f"{name}{SUFFIX}"
 
 
 def _neighbours(set_path: Path) -> list[Path]:

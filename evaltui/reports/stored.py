@@ -52,7 +52,7 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
         log=str(path),
         notes=tuple(_notes(run, header)),
         record=header.data.get("record", DEFAULT_MODE),
-        calls=_calls(cases, events),
+        calls=_calls(cases, events, scored="traces" in header.data),
         python=", ".join(str(agent[name]) for name in ("python", "version") if agent.get(name)),
         model=str(agent.get("model") or ""),
         address=address.as_arguments if header.data.get("agent_dir") else "",
@@ -84,10 +84,11 @@ def _notes(run: KeptRun, header: RunHeader) -> Iterator[str]:
         yield f"interrupted: {done} of {counted(done + left, 'case')} finished"
 
 
-def _calls(cases: Sequence[CaseResult], events: EventsOfCase) -> CallCounts:
+def _calls(cases: Sequence[CaseResult], events: EventsOfCase, *, scored: bool) -> CallCounts:
+    """Of scored traces, only what judges were asked: the rest was called before."""
     counts = CallCounts()
     for case in cases:
-        for happened in events(case.id).values():
+        for happened in () if scored else events(case.id).values():
             for event in happened:
                 counts.on_event(event)
         for repeat in case.repeats:

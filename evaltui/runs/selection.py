@@ -247,7 +247,8 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         timeout=request.settings.timeout,
         adk_verdicts=request.adk_verdicts,
         known=request.resumes.known if request.resumes else {},
-        record=request.settings.record,
+        # A session that is received comes once.
+        record="off" if request.session else request.settings.record,
         tools=request.settings.tools,
     )
 

@@ -1,8 +1,6 @@
 """`evaltui export`: a run to a file and to an endpoint, which evaltui and agentevals read."""
 
 import json
-import subprocess
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -153,38 +151,14 @@ def values(attributes):
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
 @pytest.mark.adk
-def test_agentevals_reads_it_with_the_verdicts_of_the_run(tmp_path, monkeypatch, capsys):
+def test_agentevals_reads_it_with_the_verdicts_of_the_run(tmp_path, monkeypatch, agentevals):
     folder = tmp_path / "travel_desk"
     copytree(Path(__file__).parents[2] / "sample_agents" / "travel_desk", folder)
     monkeypatch.chdir(folder)
     call("run", ".", "--report", "json=report.json")
     assert call("export", ".", "--run", "last", "-o", "run.json") == 0
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    pip = tmp_path / "venv" / "bin" / "pip"
-    subprocess.run([pip, "install", "-q", "agentevals-cli==0.11.0"], check=True)
     metrics = ("tool_trajectory_avg_score", "response_match_score")
-    asked = [word for name in metrics for word in ("-m", name)]
-    done = subprocess.run(
-        [
-            tmp_path / "venv/bin/agentevals",
-            "run",
-            "run.json",
-            "-e",
-            "travel_desk.evalset.json",
-            *asked,
-            "-t",
-            "0.8",
-            "-o",
-            "json",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    theirs = [
-        {one["metric_name"]: (one["score"], one["eval_status"]) for one in trace["metrics"]}
-        for trace in json.loads(done.stdout)["traces"]
-    ]
+    theirs = agentevals.verdicts(["run.json"], "travel_desk.evalset.json", metrics, 0.8)
     ours = {
         case["eval_id"]: {
             one["name"]: (one["score"], one["status"]) for one in case["metrics"] if one["name"] in metrics

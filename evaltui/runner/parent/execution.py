@@ -27,7 +27,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.modes import modes_of
+from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.simulated_users import simulated_user, stopped
@@ -78,15 +78,17 @@ async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost 
 def _recordings(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None, SetRecordings]:
     """The recordings of each set that needs them, by its file. Raises ValueError for a set without one."""
     found: dict[Path | None, SetRecordings] = {}
+    scored = plan.held is not None
     for one in plan.sets:
-        modes = modes_of(plan.record, plan.tools, one.config.evaltui.tools)
+        # Of conversations that were held, only what judges say is new.
+        modes = Modes(plan.record) if scored else modes_of(plan.record, plan.tools, one.config.evaltui.tools)
         if modes.is_off:
             continue
         if one.path is None:
             raise ValueError(
                 f"eval set {one.eval_set_id!r} has no file, so recordings have no place. Give its path"
             )
-        found[one.path] = SetRecordings(one.path, one.eval_set_id, modes, note)
+        found[one.path] = SetRecordings(one.path, one.eval_set_id, modes, note, scored=scored)
     return found
 
 

@@ -242,7 +242,8 @@ def checked(plan: RunPlan) -> RunPlan:
     recorded = (
         plan.path_of(one)
         for one in plan.sets
-        if one.path is not None and recordings_path(one.path, one.eval_set_id).is_file()
+        if one.path is not None
+        and recordings_path(one.path, one.eval_set_id, scored=plan.held is not None).is_file()
     )
     facts = facts_of(plan.agent_dir, plan.record, recorded, plan.agent.interpreter.executable)
     return replace(plan, checks=preflight(sets, facts))

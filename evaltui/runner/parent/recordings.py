@@ -141,11 +141,20 @@ def _by_judge(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 class SetRecordings:
     """The recordings of one set while it is run. `modes` says how.
 
-    `note` gets remarks for the user, a sentence each.
+    `note` gets remarks for the user, a sentence each. With `scored`, traces are in the place of the agent.
     """
 
-    def __init__(self, set_path: Path, eval_set_id: str, modes: Modes, note: Callable[[str], None]) -> None:
-        self._path = recordings_path(set_path, eval_set_id)
+    def __init__(
+        self,
+        set_path: Path,
+        eval_set_id: str,
+        modes: Modes,
+        note: Callable[[str], None],
+        *,
+        scored: bool = False,
+    ) -> None:
+        self._path = recordings_path(set_path, eval_set_id, scored=scored)
+        self._file = self._path.relative_to(set_path.parent).as_posix()
         self.modes = modes
         self._note = note
         self._known = Recordings(self._path)
@@ -191,7 +200,7 @@ class SetRecordings:
         return CaseRecording(
             case=eval_id,
             repeat=repeat,
-            file=f"{self._path.parent.name}/{self._path.name}",
+            file=self._file,
             modes=self.modes,
             entries=entries,
             shared=self._known.shared_by(entries),
