@@ -12,19 +12,19 @@ from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import RUNNING
 from evaltui.workbench.editing import Editing
-from evaltui.workbench.results import calls_in, differences_of
+from evaltui.workbench.results import calls_in, differences_of, texts_in
 from evaltui.workbench.state import DifferenceAt
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
 
-What = Literal["argument", "call", "calls", "answer", "state", "turn", "case"]
+What = Literal["argument", "call", "calls", "text", "texts", "answer", "state", "turn", "case"]
 
 
 @dataclass(frozen=True)
 class Choice:
     """Cases as a whole, or a part of one case, which is where `turn`, `row` and `path` say, as in
-    `DifferenceAt`. `label` is what undo calls it."""
+    `DifferenceAt`, or `row` the index in `TurnResult.intermediate`. `label` is what undo calls it."""
 
     what: What
     title: str
@@ -65,6 +65,9 @@ def _of_difference(case: CaseId, result: CaseResult, at: DifferenceAt) -> Iterat
         yield Choice("state", "This value", label, (case,), path=path)
     elif at.kind == "answer" and at.turn is not None:
         yield _answer(case, at.turn, "This response")
+    elif at.turn is not None and at.text is not None:
+        label = f"accept intermediate response of turn {at.turn + 1}"
+        yield Choice("text", "This text", label, (case,), at.turn, at.text)
     elif at.turn is not None and at.row is not None:
         from evaltui.core.compare.explain import call_name
 
@@ -80,13 +83,17 @@ def _of_turn(case: CaseId, result: CaseResult, turn: int | None, at: DifferenceA
     if turn is None or turn >= len(result.turns):
         return
     rows = {one.row for one in calls_in(result.turns[turn], turn)}
+    texts = {one.text for one in texts_in(result, turn)}
     answer = answer_differs(result.turns[turn])
     if rows - {at.row if at else None}:
         label = f"accept calls of turn {turn + 1}"
         yield Choice("calls", "Calls of this turn", label, (case,), turn)
+    if texts - {at.text if at else None}:
+        label = f"accept intermediate responses of turn {turn + 1}"
+        yield Choice("texts", "Texts of this turn", label, (case,), turn)
     if answer and (at is None or at.kind != "answer"):
         yield _answer(case, turn, "Response of this turn")
-    if answer and rows:
+    if sum(map(bool, (rows, texts, answer))) > 1:
         yield Choice("turn", "This turn", f"accept turn {turn + 1}", (case,), turn)
 
 

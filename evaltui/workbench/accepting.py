@@ -210,7 +210,7 @@ def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Inv
     from evaltui.core.editing.accepting import Accepting
 
     result = case.scored.shown
-    accepting = Accepting(editor)
+    accepting = Accepting(editor, thoughts=case.scored.config.evaltui.thoughts == "score")
     final_state = result.repeats[case.scored.repeat].final_state
     if choice.what == "case":
         accepting.case(result.turns, actual, final_state)
@@ -231,6 +231,10 @@ def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Inv
             accepting.call(turn, rows, choice.row, invocation)
         case "calls":
             accepting.calls(turn, rows, invocation)
+        case "text":
+            accepting.text(turn, result.turns[turn].intermediate, choice.row, invocation)
+        case "texts":
+            accepting.texts(turn, result.turns[turn].intermediate, invocation)
         case "answer":
             accepting.answer(turn, invocation)
         case "turn":

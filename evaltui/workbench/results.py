@@ -97,9 +97,7 @@ def differences_of(result: CaseResult) -> Iterator[DifferenceAt]:
 
     for number, turn in enumerate(result.turns):
         yield from calls_in(turn, number)
-        for place, diff in enumerate(turn.intermediate):
-            if text_differs(result, number, diff):
-                yield DifferenceAt("text", number, text=place)
+        yield from texts_in(result, number)
         if answer_differs(turn):
             yield DifferenceAt("answer", number)
     for metric in result.metrics:
@@ -172,6 +170,13 @@ def calls_in(turn: TurnResult, number: int) -> Iterator[DifferenceAt]:
             yield from (DifferenceAt("argument", number, row, arg.path) for arg in differing)
         elif diff.op != "same":
             yield DifferenceAt("call", number, row)
+
+
+def texts_in(result: CaseResult, number: int) -> Iterator[DifferenceAt]:
+    """The texts before the response of one turn for which their metric failed."""
+    for place, diff in enumerate(result.turns[number].intermediate):
+        if text_differs(result, number, diff):
+            yield DifferenceAt("text", number, text=place)
 
 
 def failing_differences(result: CaseResult) -> list[DifferenceAt]:

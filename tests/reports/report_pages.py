@@ -30,6 +30,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
+from evaltui.core.model.text_diff import IntermediateDiff
 
 HOSTILE = (
     "</script><script>window.pwned = 1</script>",
@@ -51,7 +52,16 @@ def hostile_case(text, eval_id):
         CallDiff("extra", None, Call(text, {text: [text]})),
         CallDiff("same", Call(text, {}), Call(text, {}), (ArgDiff(text, "same", 1, 2, rule=text),)),
     )
-    turn = TurnResult("these calls", calls, ResponseDiff("expected", text, 0.1), unscored=((text, text),))
+    turn = TurnResult(
+        "these calls",
+        calls,
+        ResponseDiff("expected", text, 0.1),
+        unscored=((text, text),),
+        intermediate=(
+            IntermediateDiff(text, text, f"{text} {text}", 0.5),
+            IntermediateDiff(text, text, None),
+        ),
+    )
     judge = judged_metric(RUBRICS, [replace(SHORT, id=text, subject=text, rationale=text)])
     error = ErrorInfo(text, text, f"Traceback\n  {text}", text, kind="agent")
     broken = MetricResult(text, None, 0.5, Status.ERROR, reason=text, error=error)

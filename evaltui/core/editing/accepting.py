@@ -1,8 +1,9 @@
 """What an agent did, accepted as what is expected of it.
 
-Only what is scored is accepted: calls, the answer's text, the final state. Thoughts never become expected
-text. What a rule or a criterion lets pass stays as it is, and so do intermediate responses, the other parts
-of an answer, marks on turns, and the shape that a turn has. A call keeps its id. Its response stays as long
+Only what is scored is accepted: calls, the texts before the answer in a turn that expects any, the answer's
+text, the final state. Thoughts never become expected text. What a rule or a criterion lets pass stays as it
+is, and so do the other parts of an answer, marks on turns, authors of texts that stay, and the shape that a
+turn has. A call keeps its id. Its response stays as long
 as its arguments do; with other arguments it gets the response that came this time. A new call brings its
 response where the case keeps responses.
 """
@@ -10,21 +11,23 @@ response where the case keeps responses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from evaltui.core.compare.diff import calls_of
+from evaltui.core.editing.actual import ActualCall, actual_calls, answer_texts, calls_before_texts
 from evaltui.core.editing.calls import CallEditor
 from evaltui.core.editing.json_paths import field_value, in_style
 from evaltui.core.editing.set import CaseEditor
+from evaltui.core.editing.texts_before import all_texts, insert_text, text_as_answer
 from evaltui.core.editing.turn import TurnEditor
 from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike, apply_to_data
 from evaltui.core.model.arg_rule import parse_arg_path
-from evaltui.core.model.eval_set import Invocation, InvocationEvents, scored_text, tool_calls, tool_responses
+from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN
 from evaltui.core.model.json_values import ABSENT, value_at
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.text_diff import IntermediateDiff
 
 Rows = Sequence[CallDiff]
 
@@ -33,12 +36,13 @@ class Accepting:
     """Edits of one case, each made for what the ones before it left.
 
     A turn is named by its number, `rows` are its calls as they were scored, `row` is the index of one of
-    them, `actual` is what was done in the turn. Raises EditError where the case expects other calls than
-    those that were scored.
+    them, `actual` is what was done in the turn. `thoughts` says whether they are scored, as in ADK. Raises
+    EditError where the case expects other calls or texts than those that were scored.
     """
 
-    def __init__(self, case: CaseEditor) -> None:
+    def __init__(self, case: CaseEditor, *, thoughts: bool = False) -> None:
         self._path = case.path
+        self._thoughts = thoughts
         # As a set may be large, this one has the case alone.
         self._data: Any = {**case.data, case.path[0]: [case.value]}
         self._case = CaseEditor(self._data, 0)
@@ -87,13 +91,13 @@ class Accepting:
         made_before = sum(other.actual is not None for other in rows[:row])
         match rows[row].op:
             case "extra":
-                self._insert(turn, after, _actual_calls(actual)[made_before])
+                self._insert(turn, after, actual_calls(actual)[made_before])
             case "missing" if number is not None:
                 self._apply(self._turn(turn).call(number).delete())
             case "moved" if number is not None:
                 self._apply(self._turn(turn).call(number).move(after - (number < after)))
             case "changed" if number is not None:
-                self._change(turn, number, rows[row], _actual_calls(actual)[made_before])
+                self._change(turn, number, rows[row], actual_calls(actual)[made_before])
 
     def calls(self, turn: int, rows: Rows, actual: Invocation) -> None:
         """All calls of a turn, with arguments, in their order. A turn that said nothing of them does now."""
@@ -105,19 +109,38 @@ class Accepting:
         for start, to in _moves(rows, numbers):
             self._apply(self._turn(turn).call(start).move(to))
         kept = [diff for diff in rows if diff.op != "missing"]
-        for number, (diff, made) in enumerate(zip(kept, _actual_calls(actual), strict=True)):
+        for number, (diff, made) in enumerate(zip(kept, actual_calls(actual), strict=True)):
             if diff.op == "extra":
                 self._insert(turn, number, made)
             elif diff.op == "changed":
                 self._change(turn, number, diff, made)
 
+    def text(self, turn: int, rows: Sequence[IntermediateDiff], row: int, actual: Invocation) -> None:
+        """Expect one text before the answer as it came; one that did not come no more."""
+        _require({ANSWERS, TURN}, actual)
+        self._require_texts(turn, rows)
+        self._text(turn, rows, row, sum(one.expected is not None for one in rows[:row]), actual)
+
+    def texts(self, turn: int, rows: Sequence[IntermediateDiff], actual: Invocation) -> None:
+        """All texts before the answer; `rows` are empty where the turn expects none."""
+        _require({ANSWERS, TURN}, actual)
+        if not rows:
+            return
+        self._require_texts(turn, rows)
+        for row in range(len(rows)):
+            self._text(turn, rows, row, sum(one.actual is not None for one in rows[:row]), actual)
+
     def answer(self, turn: int, actual: Invocation) -> None:
         """The text that was scored. Without one, no answer is expected any more."""
         _require({ANSWERS, TURN}, actual)
-        answer, wanted = self._turn(turn).answer, _texts(actual)
-        known = answer.texts
-        if "\n".join(one.text for one in known if one.text) == "\n".join(wanted):
+        answer, wanted = self._turn(turn).answer, answer_texts(actual)
+        before = text_as_answer(self._turn(turn), thoughts=self._thoughts)
+        known = before.text if before else "\n".join(one.text for one in answer.texts if one.text)
+        if known == "\n".join(wanted):
             return
+        if before is not None:
+            # Beside an answer it would be a text before it.
+            self._apply(before.delete())
         # Where nothing but thoughts would be left, all of the answer goes.
         others = any("text" not in part for part in answer.parts)
         self._apply(answer.replace_texts(wanted) if wanted or others else answer.remove())
@@ -131,12 +154,13 @@ class Accepting:
         self._apply([Put(self._case.final_state.path, _with_place(expected, actual, inside))])
 
     def turn(self, turn: int, result: TurnResult, actual: Invocation) -> None:
-        """Calls and answer, as far as they are scored and known: what a mark leaves out stays as it is."""
+        """Calls, texts and answer, as far as they are scored and known; what a mark leaves out stays."""
         if result.expectation == "context" or TURN in actual.untold:
             return
         if result.expectation not in ("not checked", "unknown") and ARGUMENTS not in actual.untold:
             self.calls(turn, result.calls, actual)
         if ANSWERS not in actual.untold:
+            self.texts(turn, result.intermediate, actual)
             self.answer(turn, actual)
 
     def case(
@@ -170,7 +194,7 @@ class Accepting:
         elif call.arguments is None or not alike(call.arguments, wanted):
             self._apply([Put(call.arguments_path, wanted)])
 
-    def _insert(self, turn: int, index: int, made: _ActualCall) -> None:
+    def _insert(self, turn: int, index: int, made: ActualCall) -> None:
         editor = self._turn(turn)
         event = _event_for(editor, index, made)
         if event is None:
@@ -185,11 +209,33 @@ class Accepting:
         if made.response is not None and self._keeps_responses:
             self._apply(self._turn(turn).call(index).add_response(made.response))
 
+    def _require_texts(self, turn: int, rows: Sequence[IntermediateDiff]) -> None:
+        as_answer = text_as_answer(self._turn(turn), thoughts=self._thoughts)
+        known = [one.text for one in all_texts(self._turn(turn))]
+        if known[: len(known) - (as_answer is not None)] != [
+            row.expected for row in rows if row.expected is not None
+        ]:
+            raise EditError("Expected texts changed since they were scored; review the result")
+
+    def _text(
+        self, turn: int, rows: Sequence[IntermediateDiff], row: int, at: int, actual: Invocation
+    ) -> None:
+        """Make one text, at index `at` of those that are expected by now, what came."""
+        editor, diff = self._turn(turn), rows[row]
+        if diff.actual is None:
+            self._apply(all_texts(editor)[at].delete())
+        elif diff.expected is not None:
+            self._apply(all_texts(editor)[at].set_text(diff.actual))
+        else:
+            came = sum(one.actual is not None for one in rows[:row])
+            calls = dict(enumerate(calls_before_texts(actual))).get(came, 0)
+            self._apply(insert_text(editor, at, diff.author, diff.actual, calls))
+
     @property
     def _keeps_responses(self) -> bool:
         return any(self._turn(turn).responses for turn in range(self._case.turn_count))
 
-    def _change(self, turn: int, number: int, diff: CallDiff, made: _ActualCall) -> None:
+    def _change(self, turn: int, number: int, diff: CallDiff, made: ActualCall) -> None:
         """The arguments that differ, and the response to them where there was one."""
         paths = [arg.path for arg in diff.args if arg.op != "same"]
         call = self._turn(turn).call(number)
@@ -209,58 +255,6 @@ class Accepting:
 def _require(known: set[str], actual: Invocation) -> None:
     for what in known & actual.untold.keys():
         raise EditError(f"Unknown, so nothing to accept: {what}")
-
-
-@dataclass(frozen=True)
-class _ActualCall:
-    """A call that was made."""
-
-    call: Call
-    author: str
-    together: bool
-    """Whether it came with the one before, as one step of the agent."""
-    response: dict[str, Any] | None
-    """None where none is known."""
-
-
-def _actual_calls(actual: Invocation) -> list[_ActualCall]:
-    found = calls_of(actual.intermediate_data)
-    origins = _authors(actual) or [("", number) for number in range(len(found))]
-    responses = _responses(actual)
-    return [
-        _ActualCall(call, author, number > 0 and origins[number - 1][1] == event, response)
-        for number, (call, (author, event), response) in enumerate(
-            zip(found, origins, responses, strict=True)
-        )
-    ]
-
-
-def _authors(actual: Invocation) -> list[tuple[str, int]]:
-    """Who made each call, and in which event; nothing where the turn has no events."""
-    data = actual.intermediate_data
-    if not isinstance(data, InvocationEvents):
-        return []
-    return [
-        (event.author, number)
-        for number, event in enumerate(data.invocation_events)
-        if event.content
-        for part in event.content.parts or []
-        if part.function_call
-    ]
-
-
-def _responses(actual: Invocation) -> list[dict[str, Any] | None]:
-    """The responses of the tools, call by call: by id, where there are none by name, in their order."""
-    waiting = tool_responses(actual.intermediate_data)
-    found: list[dict[str, Any] | None] = []
-    for call in tool_calls(actual.intermediate_data):
-        own = next((one for one in waiting if one.id and one.id == call.id), None) or next(
-            (one for one in waiting if not (one.id and call.id) and one.name == call.name), None
-        )
-        if own is not None:
-            waiting.remove(own)
-        found.append(own.response if own else None)
-    return found
 
 
 def _numbers(rows: Rows, expected: Sequence[CallEditor]) -> list[int | None]:
@@ -316,7 +310,7 @@ def _moves(rows: Rows, numbers: Sequence[int | None]) -> Iterator[tuple[int, int
         before = number
 
 
-def _event_for(turn: TurnEditor, index: int, made: _ActualCall) -> int | None:
+def _event_for(turn: TurnEditor, index: int, made: ActualCall) -> int | None:
     """The index of an event of its own; None where the call belongs into a list, or into a call's event."""
     intermediate = turn.intermediate
     if intermediate.shape != "events":
@@ -351,14 +345,6 @@ def _with_argument(
 
 def _steps(path: str) -> JsonPath:
     return tuple(step for step in parse_arg_path(path) if isinstance(step, str | int)) if path else ()
-
-
-def _texts(actual: Invocation) -> list[str]:
-    """The texts that are scored, part by part where they are parts of the answer."""
-    parts = (actual.final_response.parts if actual.final_response else None) or []
-    texts = [part.text for part in parts if part.text and not part.thought]
-    scored = scored_text(actual, thoughts=False)
-    return texts or ([scored] if scored else [])
 
 
 # Values, which are equal as they are where they are scored, by `==`: what is equal keeps its spelling

@@ -1,4 +1,4 @@
-"""The calls of a turn, the response and the final state as rows of two sides, expected and actual."""
+"""The calls of a turn, its texts and the final state as rows of two sides, expected and actual."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from evaltui.core.compare.explain import call_name
-from evaltui.core.compare.turn_verdicts import answer_differs, response_op
+from evaltui.core.compare.turn_verdicts import (
+    INTERMEDIATE_METRIC,
+    answer_differs,
+    response_op,
+    text_differs,
+)
 from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, CaseResult, RepeatResult, StateDiff
-from evaltui.text.figures import counted, show_scores
+from evaltui.text.figures import counted, show_score, show_scores
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import CALL_MARKS
 from evaltui.text.syntax import change_lines, value_line
@@ -155,11 +160,36 @@ def response_row(result: CaseResult | RepeatResult, number: int) -> Row | None:
     if not actual:
         missing: Line = [("no response", "error")]
         return Row(op, text_line(expected), missing, score, differs=differs, prose=True)
+    return Row(op, *_changed_text(expected, actual), score, differs=differs, prose=True)
+
+
+def rows_before(result: CaseResult | RepeatResult, number: int) -> Iterator[Row]:
+    """The texts before the response of a turn, from 0, on both sides; nothing where none is expected."""
+    scored = _score_of(result, INTERMEDIATE_METRIC, number)[0] is not None
+    for diff in result.turns[number].intermediate:
+        author: Line = [(f"{visible(diff.author)}: ", "muted")]
+        differs = text_differs(result, number, diff)
+        if diff.expected is not None and diff.actual is not None:
+            op = "same" if diff.expected == diff.actual else "changed" if differs else "within"
+            note = show_score(diff.score) if op != "same" else ""
+            left, right = ([*author, *line] for line in _changed_text(diff.expected, diff.actual))
+            sides: tuple[Line | None, Line | None] = (left, right)
+        else:
+            # Without a verdict the sides say enough.
+            kind, note = ("missing", "missing") if diff.actual is None else ("extra", "unexpected")
+            op = kind if differs else ""
+            line = [*author, *text_line(diff.expected or diff.actual or "")]
+            sides = (line, None) if diff.actual is None else (None, line)
+        yield Row(op, *sides, note if scored else "not scored", differs=differs, prose=True)
+
+
+def _changed_text(expected: str, actual: str) -> tuple[Line, Line]:
+    """Both sides, word for word where they have much in common."""
     parts = words(expected, actual)
     if not much_in_common(parts):
-        return Row(op, text_line(expected), text_line(actual), score, differs=differs, prose=True)
+        return text_line(expected), text_line(actual)
     left, right = ([one for one in parts if one[0] != other] for other in ("added", "removed"))
-    return Row(op, _marked(left), _marked(right), score, differs=differs, prose=True)
+    return _marked(left), _marked(right)
 
 
 def _marked(parts: Sequence[tuple[WordOp, str]]) -> Line:
@@ -183,11 +213,16 @@ def shown_text(text: str, most: int = _MAX_TEXT) -> str:
 
 def _score(result: CaseResult | RepeatResult, number: int) -> str:
     """`0.93 ≥ 0.80`; "" where the response has no score."""
+    score, threshold = _score_of(result, "response_match_score", number)
+    return "" if score is None else show_scores(score, threshold)
+
+
+def _score_of(result: CaseResult | RepeatResult, name: str, number: int) -> tuple[float | None, float | None]:
+    """The score that a metric gives a turn, and the threshold; None where there is none."""
     for metric in result.metrics:
-        if metric.name == "response_match_score" and len(metric.per_invocation) == len(result.turns):
-            score = metric.per_invocation[number].score
-            return "" if score is None else show_scores(score, metric.threshold)
-    return ""
+        if metric.name == name and len(metric.per_invocation) == len(result.turns):
+            return metric.per_invocation[number].score, metric.threshold
+    return None, None
 
 
 def state_rows(state: Sequence[StateDiff]) -> tuple[Row, ...]:

@@ -15,7 +15,7 @@ from evaltui.core.compare.judged import (
     judged_in,
 )
 from evaltui.core.compare.turn_verdicts import turn_status
-from evaltui.core.model.eval_set import Invocation, user_text
+from evaltui.core.model.eval_set import THOUGHT, Invocation, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import (
     WORST_FIRST,
@@ -33,6 +33,7 @@ from evaltui.reports.html.call_rows import (
     call_rows,
     made_rows,
     response_row,
+    rows_before,
     shown_text,
     state_rows,
 )
@@ -113,8 +114,11 @@ class TurnView:
     facts: tuple[str, ...]
     """`2/3 calls`, `response 0.93`."""
     groups: tuple[Rows, ...]
+    before: tuple[Row, ...]
+    """The texts before the response, beside the expected ones."""
     response: Row | None
     unscored: tuple[tuple[str, str], ...]
+    """Author and text of thoughts, and of texts before the response that have no row."""
     judged: tuple[JudgedView, ...]
     two_sided: bool
     """Whether something is expected of it."""
@@ -270,6 +274,7 @@ def _turn(result: CaseResult | RepeatResult, actual: Sequence[Invocation], numbe
     status = turn_status(result, number)
     said = user_text(actual[number].user_content) if number < len(actual) else ""
     is_simulated = turn.expectation == "simulated"
+    aligned = {row.actual for row in turn.intermediate}
     groups = call_rows(turn.calls, checked=turn.checks_calls)
     if is_simulated:
         groups = iter([made_rows(turn.calls)] if turn.calls else [])
@@ -279,8 +284,13 @@ def _turn(result: CaseResult | RepeatResult, actual: Sequence[Invocation], numbe
         user=shown_text(turn.user or said),
         facts=tuple(_facts(result, number)),
         groups=tuple(groups),
+        before=tuple(rows_before(result, number)),
         response=response_row(result, number),
-        unscored=tuple((author, shown_text(text)) for author, text in turn.unscored),
+        unscored=tuple(
+            (author, shown_text(text))
+            for author, text in turn.unscored
+            if author == THOUGHT or text not in aligned
+        ),
         judged=tuple(_judged(metric, number) for metric in judged_in(result.metrics, number)),
         two_sided=not is_simulated,
     )

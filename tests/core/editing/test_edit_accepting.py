@@ -14,10 +14,10 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import EditError, apply_to_data
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.eval_set import EvalCase, Invocation, texts_before
 from evaltui.core.model.json_values import camel
 from evaltui.core.model.outcome import Call, Status, TurnResult
-from evaltui.core.model.text_diff import ResponseDiff
+from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
 
 MODEST = settings(max_examples=100, deadline=None)
 
@@ -508,3 +508,95 @@ def test_a_simulated_user_has_no_turns_to_accept():
     case["conversation_scenario"] = {"starting_prompt": "x", "conversation_plan": "y"}
     with pytest.raises(EditError, match="simulated"):
         accept(data, "case", [], [actual_of([])], None)
+
+
+# Texts before the answer
+
+short_texts = st.lists(st.sampled_from(["one", "one two", "two three", "four\nfive"]), max_size=4)
+said_steps = st.lists(st.sampled_from(["one", "one two", "three", "f()", "g()"]), max_size=6)
+answers = st.sampled_from([None, "It is done.", "thought"])
+
+
+def texts_data(shape, steps):
+    """Texts, one of several parts among them, and calls, in their order where the shape has one."""
+    if shape == "lists":
+        said = [["desk", [{"text": part} for part in one.split("\n")]] for one in steps if one[-1] != ")"]
+        return {"tool_uses": [{"name": one[:-2]} for one in steps if one[-1] == ")"]} | (
+            {"intermediate_responses": said} if said else {}
+        )
+    made = []
+    for one in steps:
+        parts = [{"text": part} for part in one.split("\n")]
+        if one[-1] == ")":
+            parts = [{"function_call": {"name": one[:-2], "args": {}}}]
+        made.append({"author": "desk", "content": {"parts": parts, "role": "model"}})
+    return {"invocation_events": made}
+
+
+def turn_saying(shape, steps, answer):
+    turn = turn_of("absent", [], None if answer == "thought" else answer, thought=answer == "thought")
+    return turn | {"intermediate_data": texts_data(shape, steps)}
+
+
+WITH_TEXTS = EvalConfig.model_validate({"evaltui": {"criteria": {"intermediate_match_score": 1.0}}})
+
+
+def said_in(data):
+    model = EvalCase.model_validate_json(json.dumps(data["eval_cases"][1]))
+    return [text for _, text in texts_before(model.conversation[0], thoughts=False)]
+
+
+@given(st.sampled_from(["lists", "events"]), short_texts, answers, said_steps, answers, st.booleans())
+async def test_an_accepted_case_passes_with_its_texts_and_never_expects_new_ones(
+    shape, expected, answer, steps, said, whole
+):
+    data = set_of(turn_saying(shape, expected, answer))
+    actual = [Invocation.model_validate(turn_saying("events", steps, said))]
+    before = await scored(data, actual, config=WITH_TEXTS)
+    came = [text for _, text in texts_before(actual[0], thoughts=False)]
+    what = ("case", before.turns, actual, None) if whole else ("turn", 0, before.turns[0], actual[0])
+    after = edited(data, accept(data, *what))
+    assert after["eval_cases"][0] == data["eval_cases"][0]
+    assert said_in(after) == (came if said_in(data) else [])
+    again = await scored(after, actual, config=WITH_TEXTS)
+    (metric,) = (one for one in again.metrics if one.name == "intermediate_match_score")
+    assert metric.status is (Status.PASSED if said_in(after) else Status.NOT_EVALUATED)
+    assert not [one for one in again.turns[0].calls if one.op != "same"]
+    assert accept(after, "case", again.turns, actual, None) == []
+
+
+@given(st.sampled_from(["lists", "events"]), short_texts.filter(bool), said_steps, st.data())
+async def test_texts_accepted_one_by_one_lead_to_all_of_them(shape, expected, steps, data):
+    file = set_of(turn_saying(shape, expected, "x"))
+    actual = Invocation.model_validate(turn_saying("events", steps, "x"))
+    for _ in range(len(expected) + len(steps)):
+        rows = (await scored(file, [actual], config=WITH_TEXTS)).turns[0].intermediate
+        if differing := [n for n, row in enumerate(rows) if row.expected != row.actual]:
+            row = data.draw(st.sampled_from(differing))
+            before = said_in(file)
+            file = edited(file, accept(file, "text", 0, rows, row, actual))
+            wanted = [one.actual if n == row else one.expected for n, one in enumerate(rows)]
+            assert said_in(file) == [text for text in wanted if text is not None] != before
+    if said_in(file):
+        assert said_in(file) == [text for _, text in texts_before(actual, thoughts=False)]
+
+
+def test_a_new_text_comes_where_it_was_said_and_one_that_stays_keeps_its_author():
+    data = set_of(turn_saying("events", ["one", "f()", "g()"], "x"))
+    made = turn_saying("events", ["one two", "f()", "three", "g()"], "x")
+    for event in made["intermediate_data"]["invocation_events"]:
+        event["author"] = "clerk"
+    rows = [
+        IntermediateDiff("desk", "one", "one two", 0.5),
+        IntermediateDiff("clerk", None, "three"),
+    ]
+    after = edited(data, accept(data, "texts", 0, rows, Invocation.model_validate(made)))
+    events = after["eval_cases"][1]["conversation"][0]["intermediate_data"]["invocation_events"]
+    assert [(event["author"], *event["content"]["parts"][0]) for event in events] == [
+        ("desk", "text"),
+        ("desk", "function_call"),
+        ("clerk", "text"),
+        ("desk", "function_call"),
+    ]
+    with pytest.raises(EditError, match="texts changed since"):
+        accept(after, "texts", 0, rows, Invocation.model_validate(made))

@@ -1,0 +1,91 @@
+"""What was done in a turn, as far as it can be accepted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from evaltui.core.compare.diff import calls_of
+from evaltui.core.model.eval_set import (
+    Invocation,
+    InvocationEvents,
+    answer_text,
+    scored_text,
+    tool_calls,
+    tool_responses,
+)
+from evaltui.core.model.outcome import Call
+
+
+@dataclass(frozen=True)
+class ActualCall:
+    """A call that was made."""
+
+    call: Call
+    author: str
+    together: bool
+    """Whether it came with the one before, as one step of the agent."""
+    response: dict[str, Any] | None
+    """None where none is known."""
+
+
+def actual_calls(actual: Invocation) -> list[ActualCall]:
+    found = calls_of(actual.intermediate_data)
+    origins = _authors(actual) or [("", number) for number in range(len(found))]
+    responses = _responses(actual)
+    return [
+        ActualCall(call, author, number > 0 and origins[number - 1][1] == event, response)
+        for number, (call, (author, event), response) in enumerate(
+            zip(found, origins, responses, strict=True)
+        )
+    ]
+
+
+def _authors(actual: Invocation) -> list[tuple[str, int]]:
+    """Who made each call, and in which event; nothing where the turn has no events."""
+    data = actual.intermediate_data
+    if not isinstance(data, InvocationEvents):
+        return []
+    return [
+        (event.author, number)
+        for number, event in enumerate(data.invocation_events)
+        if event.content
+        for part in event.content.parts or []
+        if part.function_call
+    ]
+
+
+def _responses(actual: Invocation) -> list[dict[str, Any] | None]:
+    """The responses of the tools, call by call: by id, where there are none by name, in their order."""
+    waiting = tool_responses(actual.intermediate_data)
+    found: list[dict[str, Any] | None] = []
+    for call in tool_calls(actual.intermediate_data):
+        own = next((one for one in waiting if one.id and one.id == call.id), None) or next(
+            (one for one in waiting if not (one.id and call.id) and one.name == call.name), None
+        )
+        if own is not None:
+            waiting.remove(own)
+        found.append(own.response if own else None)
+    return found
+
+
+def answer_texts(actual: Invocation) -> list[str]:
+    """The texts that are scored, part by part where they are parts of the answer."""
+    parts = (actual.final_response.parts if actual.final_response else None) or []
+    texts = [part.text for part in parts if part.text and not part.thought]
+    scored = scored_text(actual, thoughts=False)
+    return texts or ([scored] if scored else [])
+
+
+def calls_before_texts(actual: Invocation) -> list[int]:
+    """How many calls were made before each intermediate response; nothing where the turn has no events."""
+    data = actual.intermediate_data
+    if not isinstance(data, InvocationEvents):
+        return []
+    found, made = [], 0
+    for event in data.invocation_events:
+        parts = (event.content.parts or []) if event.content else []
+        if answer_text(parts):
+            found.append(made)
+        made += sum(part.function_call is not None for part in parts)
+    return found
