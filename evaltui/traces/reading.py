@@ -36,7 +36,7 @@ _READ = (
 def read_file(path: Path) -> Recorded:
     """The spans and log records in a file, perhaps compressed with gzip.
 
-    Raises OSError, and UnreadableTraceError that says where it is not what can be read.
+    Raises UnreadableTraceError that says why it cannot be read, and where.
     """
     found = Recorded()
     try:
@@ -49,6 +49,10 @@ def read_file(path: Path) -> Recorded:
         raise UnreadableTraceError(f"{path}: {error}") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableTraceError(f"{path}: the gzip stream is cut off or damaged: {error}") from error
+    except FileNotFoundError as error:
+        raise UnreadableTraceError(f"{path} does not exist") from error
+    except OSError as error:
+        raise UnreadableTraceError(f"{path}: {error.strerror or error}") from error
     found.warnings = [f"{path}: {one}" for one in found.warnings]
     return found
 

@@ -199,7 +199,7 @@ def test_repeats_shards_and_a_baseline(shop, capsys):
     [
         ("{}", "holds no spans"),
         ('{"resourceSpans": []}', "no conversation of an agent in bad.json"),
-        (None, "bad.json"),
+        (None, "bad.json does not exist"),
     ],
 )
 def test_what_cannot_be_scored_is_wrong_use(shop, tmp_path, capsys, content, why):
