@@ -183,12 +183,13 @@ def _exporters_of_this_process():
     if not _exporters:
         spans, logs = InMemorySpanExporter(), InMemoryLogRecordExporter()
         resource = Resource.create({"service.name": "shop"})
-        provider = TracerProvider(resource=resource)
-        provider.add_span_processor(SimpleSpanProcessor(spans))
-        trace.set_tracer_provider(provider)
-        logger = LoggerProvider(resource=resource)
-        logger.add_log_record_processor(SimpleLogRecordProcessor(logs))
-        _logs.set_logger_provider(logger)
+        # A process has one of each for good, and a server of google-adk may have set them.
+        if not isinstance(trace.get_tracer_provider(), TracerProvider):
+            trace.set_tracer_provider(TracerProvider(resource=resource))
+        if not isinstance(_logs.get_logger_provider(), LoggerProvider):
+            _logs.set_logger_provider(LoggerProvider(resource=resource))
+        trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(spans))
+        _logs.get_logger_provider().add_log_record_processor(SimpleLogRecordProcessor(logs))
         _exporters.extend((spans, logs))
     return _exporters
 

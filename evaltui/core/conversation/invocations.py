@@ -89,6 +89,7 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
     user: Step | None = None
     final: Step | None = None
     recorded: list[Step] = []
+    untold = {what: step.remedy for step in steps for what in step.untold if what != MODEL_CALLS}
     for step in steps:
         if (step.author or "agent").lower() == "user":
             user = step if step.content is not None else user
@@ -97,10 +98,10 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
         if step.parts and step.final and (final is None or not _has_text(final) or _has_text(step)):
             final = step
         # What a model said may be unknown, while that it was asked, and its tokens, are known.
-        is_untold = step.content is not None and not step.parts and step.model_version is not None
+        was_asked = step.content is not None and step.model_version is not None
+        is_untold = bool(untold) and was_asked and not step.parts
         if step.grounding is not None or is_untold or any(_is_recorded(part) for part in step.parts):
             recorded.append(step)
-    untold = {what: step.remedy for step in steps for what in step.untold if what != MODEL_CALLS}
     data: Json = {
         # The host reports the user's message before the framework has named the invocation.
         "invocation_id": next((step.invocation_id for step in steps if step.invocation_id), ""),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+
+from textual.dom import DOMNode
 
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.values import visible
 from evaltui.traces.conversations import RecordedConversation
+from evaltui.tui.action_screen import ask
 from evaltui.tui.screens.finding import SearchScreen, has_words
+from evaltui.tui.screens.prompt import PromptScreen, dialog_name
+from evaltui.workbench.chat.imported import path_problem, read_conversations
+from evaltui.workbench.workbench import Workbench
 
 
 class ConversationScreen(SearchScreen[RecordedConversation, RecordedConversation]):
@@ -38,3 +45,26 @@ class ConversationScreen(SearchScreen[RecordedConversation, RecordedConversation
 
     def result_of(self, found: RecordedConversation) -> RecordedConversation:
         return found
+
+
+def ask_for_traces(asker: DOMNode, read: Callable[[str], None]) -> None:
+    """Asks for the path of a file or folder of traces."""
+    hint = "File or folder of traces: OTLP, Tempo, Jaeger, ADK"
+    ask(asker, PromptScreen(dialog_name("import_traces"), check=path_problem, hint=hint), read)
+
+
+async def choose_conversation(
+    asker: DOMNode, workbench: Workbench, path: str, take: Callable[[RecordedConversation], None]
+) -> None:
+    """Reads traces and asks which of their conversations to take, if they hold several."""
+    workbench.say(f"Reading {visible(path)}…")
+    try:
+        found = await asyncio.to_thread(read_conversations, path)
+    except (OSError, ValueError) as error:
+        workbench.say(str(error))
+        return
+    workbench.say("")
+    if len(found) == 1:
+        take(found[0])
+    else:
+        ask(asker, ConversationScreen(found), take)

@@ -356,30 +356,13 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
 
     def action_import_traces(self) -> None:
         """Asks for a file of traces, then for the conversation and its turns."""
-        from evaltui.tui.screens.prompt import PromptScreen, dialog_name
-        from evaltui.workbench.chat.imported import path_problem
+        from evaltui.tui.screens.import_traces import ask_for_traces, choose_conversation
 
         def read(path: str) -> None:
-            self.run_worker(self._import(path), group="import", exclusive=True)
+            choosing = choose_conversation(self, self.workbench, path, self._save_imported)
+            self.run_worker(choosing, group="import", exclusive=True)
 
-        hint = "File or folder of traces: OTLP, Tempo, Jaeger, ADK"
-        ask(self, PromptScreen(dialog_name("import_traces"), check=path_problem, hint=hint), read)
-
-    async def _import(self, path: str) -> None:
-        from evaltui.tui.screens.import_traces import ConversationScreen
-        from evaltui.workbench.chat.imported import read_conversations
-
-        self.workbench.say(f"Reading {visible(path)}…")
-        try:
-            found = await asyncio.to_thread(read_conversations, path)
-        except (OSError, ValueError) as error:
-            self.workbench.say(str(error))
-            return
-        self.workbench.say("")
-        if len(found) == 1:
-            self._save_imported(found[0])
-        else:
-            ask(self, ConversationScreen(found), self._save_imported)
+        ask_for_traces(self, read)
 
     def _save_imported(self, conversation: RecordedConversation) -> None:
         from evaltui.tui.screens.save_case import SaveCaseScreen
