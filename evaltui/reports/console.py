@@ -16,17 +16,11 @@ from evaltui.reports.model import RunReport, verdict
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
-from evaltui.text.outcomes import ROLES, glyph
+from evaltui.text.outcomes import ROLES, counted_as, glyph
 from evaltui.text.values import visible
 
 _MIN_WIDTH = 40
-_COUNTED = (
-    (Status.PASSED, "passed", "passed"),
-    (Status.FAILED, "failed", "failed"),
-    (Status.ERROR, "error", "errors"),
-    (Status.NOT_EVALUATED, "not evaluated", "not evaluated"),
-    (Status.FLAKY, "flaky", "flaky"),
-)
+_COUNTED = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
 
 
 def render_console(report: RunReport, *, color: bool, width: int) -> str:
@@ -157,10 +151,10 @@ def _rule(case: CaseResult, width: int) -> Line:
 def counts(statuses: Sequence[Status]) -> Line:
     """How many came out how: `4 passed, 1 error`; nothing for none."""
     line: Line = []
-    for status, one, many in _COUNTED:
+    for status in _COUNTED:
         if number := statuses.count(status):
             line += [(", ", "")] if line else []
-            line.append((counted(number, one, many), ROLES[status]))
+            line.append((counted_as(status, number), ROLES[status]))
     return line
 
 

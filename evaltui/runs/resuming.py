@@ -125,7 +125,8 @@ def read_resumption(
         named = some_of(changed_cases, _MOST_NAMES)
         raise ResumeError(f"finished cases changed: {named}", differs=True)
     if not missing and read_run(path).complete:
-        what = f"run has no errors of kind {some_of(sorted(kinds))}" if kinds else "run is complete"
+        of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
+        what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise ResumeError(f"Nothing to resume: {what}")
     eval_ids = {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
     return Resumption(path, header, eval_ids, known)

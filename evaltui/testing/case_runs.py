@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from evaltui.commands.output import UsageError, settings_of
+from evaltui.commands.output import UsageError, require_one_agent, settings_of
 from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
@@ -104,6 +104,11 @@ class CaseRuns:
         """Whether a case that could not be evaluated is skipped; else it is an error."""
         if is_url(agent := self._option("agent") or ""):
             raise pytest.UsageError(f"--evaltui-agent: {agent} is a URL; `evaltui run` takes one")
+        if agent:
+            try:
+                require_one_agent(argparse.Namespace(agent_dir=self._path(agent), url=None, module=None))
+            except UsageError as error:
+                raise pytest.UsageError(f"--evaltui-agent: {error}") from error
         try:
             options = options_of([*self._words(Path())])
         except UsageError as error:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evaltui.commands.output import UsageError, require_one_agent
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import RunResult
 from evaltui.core.model.problems import EvalSetError
@@ -61,25 +64,25 @@ class Evaluator:
 
 
 def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]:
-    """The cases of the eval sets that the marker `evaltui` of a test names. Raises pytest.UsageError."""
+    """The cases of the eval sets that the marker `evaltui` of a test names. Raises CollectError."""
     marker = test.get_closest_marker("evaltui")
-    if marker is None or "agent" not in marker.kwargs:
-        raise pytest.UsageError(
-            f"{test.nodeid}: evaltui_case needs a marker: @pytest.mark.evaltui(agent=DIR, sets=[…])"
-        )
     folder = test.path.parent
-    agent_dir = folder / marker.kwargs["agent"]
-    config = marker.kwargs.get("config")
-    named = (
-        [marker.kwargs["sets"]]
-        if isinstance(marker.kwargs.get("sets"), str)
-        else marker.kwargs.get("sets", ())
-    )
     try:
-        chosen = select(open_workspace(agent_dir), [str(_set(folder, one)) for one in named])
-    except (SelectionError, EvalSetError) as error:
-        raise pytest.UsageError(f"{test.nodeid}: {error}") from error
-    scored_by = folder / config if config else None
+        if marker is None:
+            raise UsageError("evaltui_case needs a marker: @pytest.mark.evaltui(agent=DIR, sets=[…])")
+        asked = _asked(*marker.args, **marker.kwargs)
+        agent_dir = folder / asked.agent
+        scored_by = folder / asked.config if asked.config else None
+        if scored_by is not None and not scored_by.is_file():
+            raise UsageError(f"config: {scored_by} does not exist")
+        require_one_agent(argparse.Namespace(agent_dir=agent_dir, url=None, module=None))
+        chosen = select(open_workspace(agent_dir), [str(_set(folder, one)) for one in asked.sets])
+    except (UsageError, SelectionError, EvalSetError) as error:
+        # Of this error pytest shows the text alone, not where in here it was raised.
+        raise pytest.Collector.CollectError(f"{test.nodeid}: {error}") from error
+    except TypeError as error:
+        wrong = str(error).removeprefix("_asked() ")
+        raise pytest.Collector.CollectError(f"{test.nodeid}: marker evaltui: {wrong}") from error
     return [
         CaseToTest(CaseId(one.case_path, case.eval_id), one.path, agent_dir, len(one.cases), scored_by)
         for one, eval_ids in chosen
@@ -88,6 +91,27 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
     ]
 
 
-def _set(folder: Path, name: str) -> str | Path:
+@dataclass(frozen=True)
+class _Asked:
+    """What the marker `evaltui` says."""
+
+    agent: str | Path
+    sets: tuple[str | Path, ...]
+    config: str | Path | None
+
+
+def _asked(agent: object, sets: object = (), config: object = None) -> _Asked:
+    """Raises TypeError, as a call with wrong arguments does."""
+    named = (sets,) if isinstance(sets, str | Path) else sets
+    if not isinstance(agent, str | Path):
+        raise TypeError(f"agent is {agent!r}, expected a folder")
+    if not isinstance(named, list | tuple) or not all(isinstance(one, str | Path) for one in named):
+        raise TypeError(f"sets is {sets!r}, expected files or set ids")
+    if not isinstance(config, str | Path | None):
+        raise TypeError(f"config is {config!r}, expected a file")
+    return _Asked(agent, tuple(named), config)
+
+
+def _set(folder: Path, name: str | Path) -> str | Path:
     """A file beside the test, or the id of a set."""
     return folder / name if (folder / name).exists() else name

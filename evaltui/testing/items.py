@@ -19,6 +19,7 @@ from evaltui.testing.agents import NoAgentError
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
 from evaltui.testing.messages import FinishedCase
+from evaltui.text.values import visible
 
 
 class FlakyWarning(pytest.PytestWarning):
@@ -74,7 +75,7 @@ class EvalCaseItem(pytest.Item):
     ) -> EvalCaseItem:
         """The test of a case that stands on a line of its file."""
         # pytest takes an id apart at its colons.
-        item: EvalCaseItem = cls.from_parent(node, name=case.eval_id.replace("::", "·"))
+        item: EvalCaseItem = cls.from_parent(node, name=visible(case.eval_id.replace("::", "·")))
         item.runs, item.line = node.runs, line
         item.case = CaseToTest(CaseId(file.case_path, case.eval_id), node.path, agent_dir, len(file.cases))
         item.extra_keyword_matches.update(

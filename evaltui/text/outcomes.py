@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, Span
 
 NOT_RUN = "NOT_RUN"
@@ -65,6 +66,11 @@ def glyph(status: str) -> Span:
 def verdict(status: str) -> Line:
     """`✗ failed`"""
     return [(f"{GLYPHS[status]} {WORDS[status]}", ROLES[status])]
+
+
+def counted_as(status: str, number: int) -> str:
+    """`2 failed`, `1 error`, `3 errors`"""
+    return counted(number, WORDS[status], "errors" if status == "ERROR" else WORDS[status])
 
 
 def counts(by_status: Mapping[str, int]) -> Line:

@@ -245,6 +245,11 @@ def test_the_errors_of_a_set_are_looked_for_once(pytester, project, monkeypatch)
     assert read == [project / "basics.evalset.json"]
 
 
+def test_ids_cannot_write_to_the_terminal(pytester, project):
+    write(project, case("a\x1b[31m\n::b", "hats"))
+    assert statuses(pytester.runpytest_inprocess("--evaltui", "-rA")) == {r"a\x1b[31m\n·b": "PASSED"}
+
+
 def test_json_of_others_is_left_alone(pytester, project):
     (project / "jest.test.json").write_text('{"suites": []}')
     pytester.runpytest_inprocess("--evaltui", "-k", "good").assert_outcomes(passed=1, deselected=1)
@@ -293,6 +298,36 @@ def test_accepting_shows_the_change_and_is_refused_under_ci(pytester, project, m
     refused = pytester.runpytest_inprocess("--evaltui", "--evaltui-accept")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     assert (project / "basics.evalset.json").read_bytes() == before
+
+
+WRONG_MARKERS = {
+    'agent="nowhere"': "nowhere does not exist",
+    "agent=3": "agent is 3, expected a folder",
+    "sets=3": "missing 1 required positional argument: 'agent'",
+    'agent="shop", sets=[3]': "sets is [3], expected files or set ids",
+    'agent="shop", sets="gone"': "'gone'",
+    'agent="shop", config="gone.json"': "gone.json does not exist",
+    'agent="shop", config={}': "config is {}, expected a file",
+    'agent="shop", set="basics"': "unexpected keyword argument 'set'",
+}
+
+
+def test_a_wrong_marker_is_an_error_of_one_line(pytester, project):
+    for number, given in enumerate(WRONG_MARKERS):
+        text = f"import pytest\n\n@pytest.mark.evaltui({given})\ndef test_case(evaltui_case): pass\n"
+        pytester.path.joinpath(f"test_{number}.py").write_text(text)
+    result = pytester.runpytest_inprocess()
+    result.assert_outcomes(errors=len(WRONG_MARKERS))
+    for number, says in enumerate(WRONG_MARKERS.values()):
+        (line,) = [one for one in result.outlines if one.startswith(f"test_{number}.py::test_case: ")]
+        assert says in line
+    assert not any(one.startswith("E  ") for one in result.outlines)
+
+
+def test_an_agent_that_is_none_is_refused(pytester, project):
+    result = pytester.runpytest_inprocess("--evaltui", "--evaltui-agent", "gone")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--evaltui-agent: *gone does not exist"])
 
 
 def test_tests_in_python_ask_for_cases_and_runs(pytester, project):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evaltui.runner.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
 from evaltui.text.lines import Line, cells
-from evaltui.text.outcomes import COUNTED, ROLES, WORDS, counts, glyph
+from evaltui.text.outcomes import COUNTED, ROLES, counted_as, counts, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
 from evaltui.workbench.actions import BY_ID, keys_of
@@ -210,7 +210,7 @@ def _tally(by_status: Mapping[str, int], title: str, seconds: float | None) -> L
     found = {status: number for status in COUNTED if (number := by_status.get(status, 0))}
     worst = next((one for one in ("ERROR", "FAILED", "FLAKY", "NOT_EVALUATED") if one in found), "PASSED")
     mark, role = glyph("FAILED" if worst == "ERROR" and "FAILED" in found else worst)
-    tally = ", ".join(f"{number} {WORDS[status]}" for status, number in found.items())
+    tally = ", ".join(counted_as(status, number) for status, number in found.items())
     what: Line = [(f"{mark} ", role), (f"{title}: {tally or 'no cases'}", "")]
     return [*what, (f" in {show_duration(seconds)}", "muted")] if seconds is not None else what
 
