@@ -27,6 +27,24 @@ def write_set(folder, *cases, name="basics.test.json"):
     return path
 
 
+WRONG = {
+    "runs": (0, "x", 1.5, True),
+    "pass_if": ("most", 7, 0),
+    "parallel": (0, 1.5, None),
+    "workers": (-1,),
+    "timeout": (0, -1, "5", float("nan")),
+    "record": ("nope", None),
+    "tools": ("off",),
+}
+
+
+async def test_a_wrong_setting_is_named_before_anything_runs(write_agent):
+    agent = write_agent(AGENT)
+    for name, value in ((name, value) for name, values in WRONG.items() for value in values):
+        with pytest.raises(ValueError, match=f"^{name}: {value!r} is wrong: "):
+            await evaluate(agent, [EvalSet(eval_set_id="s", eval_cases=[GOOD])], **{name: value})
+
+
 async def test_a_result_says_which_case_failed_and_why(write_agent):
     agent = write_agent(AGENT)
     result = await evaluate(agent, write_set(agent, GOOD, BAD))

@@ -22,7 +22,7 @@ from evaltui.runner.parent.in_process import start_in_process
 from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import OnUpdate, RunPlan, Update
 from evaltui.runs.execution import LoggedRun
-from evaltui.runs.given import address_of, config_given, set_plans
+from evaltui.runs.given import address_of, check_settings, config_given, set_plans
 from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
 from evaltui.runs.store import RunStore
 
@@ -66,7 +66,7 @@ async def evaluate(
     keeps its results there.
 
     Raises EvalSetError for a set, a config or recordings that cannot be read, ValueError where there is
-    nothing to run, for what is no agent, and where the agent or its Python is not found.
+    nothing to run, for a wrong setting, for what is no agent, and where the agent or its Python is not found.
     """
     plan = plan_for(
         agent,
@@ -107,6 +107,7 @@ def plan_for(
 ) -> RunPlan:
     """The plan of a run: the arguments are those of `evaluate`, `settings` the fields of the plan. Raises
     what `evaluate` raises."""
+    check_settings(settings)
     address = address_of(agent, agent_name, python, home)
     if address.in_process and settings.get("workers") not in (None, 1):
         raise ValueError("workers: an agent object runs in this process alone")

@@ -7,9 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+
 from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase, EvalSet
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
@@ -18,13 +21,12 @@ from evaltui.files.eval_sets import InitialSession, load_eval_set
 from evaltui.files.interpreters import OWN, find_interpreter
 from evaltui.files.modules import find_module
 from evaltui.files.remote_address import checked_url, is_url
+from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT
 from evaltui.files.workspace import SelectionError, open_workspace, select
 from evaltui.runner.plan import SetPlan
 from evaltui.runs.sets import only
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     # A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data.
     EvalSetGiven = str | Path | EvalSet | EvalCase | Mapping[str, Any] | BaseModel
     EvalSetsGiven = EvalSetGiven | Sequence[EvalSetGiven] | None
@@ -75,6 +77,31 @@ def config_given(config: ConfigGiven) -> EvalConfig | None:
     if model is None:
         raise EvalSetError([one for one in problems if one.severity is Severity.ERROR])
     return model
+
+
+class _Settings(BaseModel):
+    """Arguments of `evaluate` that a command line would have checked."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    runs: PositiveInt | None = None
+    pass_if: PassIf | None = None
+    parallel: PositiveInt = DEFAULT_PARALLEL
+    workers: PositiveInt | None = None
+    timeout: PositiveFloat = DEFAULT_TIMEOUT
+    record: RecordMode = DEFAULT_MODE
+    tools: ToolMode | None = None
+    adk_verdicts: bool = False
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raises ValueError that names what is wrong."""
+    try:
+        _Settings.model_validate(settings)
+    except ValidationError as error:
+        wrong = {str(one["loc"][0]): one["msg"] for one in error.errors()}
+        said = (f"{name}: {settings[name]!r} is wrong: {why}" for name, why in wrong.items())
+        raise ValueError("; ".join(said)) from None
 
 
 def set_plans(
