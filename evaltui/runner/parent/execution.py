@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.invocations import invocations_from_events
@@ -27,7 +26,6 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.simulated_users import simulated_user, stopped
@@ -37,7 +35,7 @@ from evaltui.runner.parent.held_pool import HeldPool
 from evaltui.runner.parent.judges import CaseJudge, Judges
 from evaltui.runner.parent.metric_host import MetricHost
 from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, LoadingHost
-from evaltui.runner.parent.recordings import SavedNowAndThen, SetRecordings
+from evaltui.runner.parent.recordings import SavedNowAndThen, recordings_of
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
@@ -73,23 +71,6 @@ async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost 
     run = _Run(plan, work_items(plan), on_update, first, keeps=False)
     await run.work()
     return run.status()
-
-
-def _recordings(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None, SetRecordings]:
-    """The recordings of each set that needs them, by its file. Raises ValueError for a set without one."""
-    found: dict[Path | None, SetRecordings] = {}
-    scored = plan.held is not None
-    for one in plan.sets:
-        # Of conversations that were held, only what judges say is new.
-        modes = Modes(plan.record) if scored else modes_of(plan.record, plan.tools, one.config.evaltui.tools)
-        if modes.is_off:
-            continue
-        if one.path is None:
-            raise ValueError(
-                f"eval set {one.eval_set_id!r} has no file, so recordings have no place. Give its path"
-            )
-        found[one.path] = SetRecordings(one.path, one.eval_set_id, modes, note, scored=scored)
-    return found
 
 
 def _refusal(case: EvalCase, config: EvalConfig, out_of_reach: Mapping[str, str]) -> tuple[str, str] | None:
@@ -173,7 +154,7 @@ class _Run:
         self._judges = Judges(models, functions, plan.agent_dir)
         self._being_judged = asyncio.Semaphore(plan.parallel)
         self._judging = asyncio.TaskGroup()
-        self._recordings = _recordings(plan, self._note)
+        self._recordings = recordings_of(plan, self._note)
         self._saving = SavedNowAndThen(list(self._recordings.values()))
 
     async def work(self) -> None:

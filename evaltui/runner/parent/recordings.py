@@ -14,7 +14,7 @@ from google.genai import types
 
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls, tool_responses
 from evaltui.core.model.events import Json
-from evaltui.core.model.modes import Modes
+from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.recordings.entry import (
     JUDGE_OF,
@@ -34,6 +34,7 @@ from evaltui.files.recordings import (
     save_recordings,
 )
 from evaltui.runner.call_recorder import CallRecorder, CaseRecording
+from evaltui.runner.plan import RunPlan
 
 
 def stubs_of_case(case: EvalCase) -> list[ToolCall]:
@@ -275,3 +276,20 @@ class SavedNowAndThen:
         self._saved = time.monotonic()
         for one in self._recordings:
             await one.save()
+
+
+def recordings_of(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None, SetRecordings]:
+    """The recordings of each set that needs them, by its file. Raises ValueError for a set without one."""
+    found: dict[Path | None, SetRecordings] = {}
+    scored = plan.held is not None
+    for one in plan.sets:
+        # Of conversations that were held, only what judges say is new.
+        modes = Modes(plan.record) if scored else modes_of(plan.record, plan.tools, one.config.evaltui.tools)
+        if modes.is_off:
+            continue
+        if one.path is None:
+            raise ValueError(
+                f"eval set {one.eval_set_id!r} has no file, so recordings have no place. Give its path"
+            )
+        found[one.path] = SetRecordings(one.path, one.eval_set_id, modes, note, scored=scored)
+    return found
