@@ -10,7 +10,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
 from evaltui.core.model.modes import DEFAULT_MODE
-from evaltui.core.model.outcome import CaseResult, RunResult, worst_status
+from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
@@ -29,7 +29,9 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
     run = open_run(path)
     # Logs of earlier versions may hold secrets.
     cases = tuple(secrets.masked(run.case(case)) for case in run.summary.cases)
-    result = RunResult(cases, run.status or worst_status(case.status for case in cases))
+    # A case that nobody ran has not passed.
+    missing = [Status.NOT_EVALUATED] if run.summary.unfinished else []
+    result = RunResult(cases, run.status or worst_status([*(case.status for case in cases), *missing]))
 
     def events(case: CaseId) -> Mapping[int, Sequence[Event]]:
         return secrets.masked(run.events(case))

@@ -139,6 +139,7 @@ def test_an_interrupted_run_says_so_and_has_no_time(agent, capsys):
     cut.write_text("".join(lines[: end + 1]))
     report = written(agent, cut)
     assert report["notes"] == ["interrupted: 1 of 2 cases finished"]
+    assert (report["status"], report["totals"]["passed"]) == ("NOT_EVALUATED", 1)
     assert report["seconds"] is None
     page = agent / "out.html"
     assert (
