@@ -242,7 +242,7 @@ async def test_what_is_typed_into_a_field_is_what_the_case_says(house, thorough)
             (field, one, ENDS[(number + at) % len(ENDS)])
             for number, field in enumerate(FIELDS)
             for at, one in enumerate(TYPED)
-            if (number + at) % (3 if field in EVERY_DAY else 12) == 0
+            if (number + at) % (6 if field in EVERY_DAY else 18) == 0
         ]
         for field, one, key in every if thorough else daily:
             await try_one(desk, field, one, key, by_key=thorough)
