@@ -71,7 +71,6 @@ FIELDS = {
     "session": (("session", "user_id"), "value", "name"),
     "id": (("id",), "value", "name"),
 }
-EVERY_DAY = ("short",)
 ARGS = {
     "short": "old",
     "object": {"was": 1},
@@ -237,12 +236,10 @@ async def test_what_is_typed_into_a_field_is_what_the_case_says(house, thorough)
         desk = Desk(app, pilot)
         app.workbench.editing.data(desk.path)
         every = list(itertools.product(FIELDS, TYPED, ENDS))
-        # Each day every value in one field, and every field and every key with some.
+        # Each day every field, every value and every key, but not with each other.
         daily = [
-            (field, one, ENDS[(number + at) % len(ENDS)])
+            (field, TYPED[number % len(TYPED)], ENDS[number % len(ENDS)])
             for number, field in enumerate(FIELDS)
-            for at, one in enumerate(TYPED)
-            if field in EVERY_DAY or (number + at) % len(TYPED) == 0
         ]
         for field, one, key in every if thorough else daily:
             await try_one(desk, field, one, key, by_key=thorough)
