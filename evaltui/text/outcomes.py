@@ -58,6 +58,16 @@ CALL_MARKS: Mapping[str, tuple[str, str, str]] = {
     "extra": ("+", "error", "extra"),
 }
 
+ROW_MARKS: Mapping[str, tuple[str, str]] = {
+    **{op: (mark, role) for op, (mark, role, _) in CALL_MARKS.items()},
+    "rule": ("≃", "muted"),
+    "within": ("~", "warning"),
+    "made": ("→", "tool"),
+    "": (" ", ""),
+}
+"""Mark and role of a row of two sides: as calls, for what a rule or a threshold allows (`rule`, `within`),
+for calls of no expectation (`made`), and for rows without a mark."""
+
 
 def glyph(status: str) -> Span:
     return GLYPHS[status], ROLES[status]

@@ -8,8 +8,9 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from evaltui.text.figures import counted, some_of
 from evaltui.text.values import cut, visible
@@ -20,6 +21,9 @@ from evaltui.traces.formats.otlp import is_bare_span, is_otlp, read_otlp, read_s
 from evaltui.traces.formats.protobuf import read_protobuf
 from evaltui.traces.receiver.spool import read_spool
 from evaltui.traces.span import Recorded, UnreadableTraceError
+
+# A file as it is, or what gzip made of it.
+_Bytes = BufferedReader | gzip.GzipFile
 
 LONGEST_DOCUMENT = 512 * 1024 * 1024
 """Bytes of one JSON document or one message; the lines of a file are documents of their own."""
@@ -41,7 +45,7 @@ def read_file(path: Path) -> Recorded:
     found = Recorded()
     try:
         with _opened(path) as file:
-            if file.peek(len(SQLITE))[: len(SQLITE)] == SQLITE:  # type: ignore[attr-defined]
+            if file.peek(len(SQLITE))[: len(SQLITE)] == SQLITE:
                 return _read_database(path)
             for document in _documents(file, found.warnings):
                 found.add(read_document(document))
@@ -112,16 +116,16 @@ def _read_database(path: Path) -> Recorded:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[_Bytes]:
     with path.open("rb") as file:
         if file.peek(len(_GZIP))[: len(_GZIP)] == _GZIP:
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield unpacked  # type: ignore[misc]
+                yield unpacked
         else:
             yield file
 
 
-def _documents(file: BinaryIO, warnings: list[str]) -> Iterator[Any]:
+def _documents(file: _Bytes, warnings: list[str]) -> Iterator[Any]:
     """The JSON documents of a file: a line each where the first line is one."""
     first = line = file.readline(LONGEST_DOCUMENT + 1)
     # A message of protobuf may begin with what looks like an empty line.
@@ -147,7 +151,7 @@ def _documents(file: BinaryIO, warnings: list[str]) -> Iterator[Any]:
     yield from _lines(file, warnings)
 
 
-def _lines(file: BinaryIO, warnings: list[str]) -> Iterator[Any]:
+def _lines(file: _Bytes, warnings: list[str]) -> Iterator[Any]:
     number = 1
     line = file.readline(LONGEST_DOCUMENT + 1)
     while line:

@@ -73,7 +73,8 @@ class _Generator(GenerateJsonSchema):
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         found = super().enum_schema(schema)
-        is_open = schema["cls"]._missing_.__func__ is not Enum._missing_.__func__  # type: ignore[attr-defined]
+        own = [one for one in schema["cls"].__mro__ if one not in Enum.__mro__]
+        is_open = any("_missing_" in vars(one) for one in own)
         return {"anyOf": [{"enum": found["enum"]}, {"type": "string"}]} if is_open else found
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:

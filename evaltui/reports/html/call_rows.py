@@ -16,7 +16,7 @@ from evaltui.core.compare.turn_verdicts import (
 from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, CaseResult, RepeatResult, StateDiff
 from evaltui.text.figures import counted, show_score, show_scores
 from evaltui.text.lines import Line
-from evaltui.text.outcomes import CALL_MARKS
+from evaltui.text.outcomes import ROW_MARKS
 from evaltui.text.syntax import change_lines, value_line
 from evaltui.text.values import type_names, visible
 from evaltui.text.word_diff import WordOp, much_in_common, words
@@ -27,13 +27,6 @@ _MOST_EQUAL = 6
 _MAX_VALUE = 2_000
 _MAX_TEXT = 20_000
 _MAX_SAME = 1_000
-_MARKS: Mapping[str, tuple[str, str]] = {
-    **{op: (mark, role) for op, (mark, role, _) in CALL_MARKS.items()},
-    "rule": ("≃", "muted"),
-    "within": ("~", "warning"),
-    "made": ("→", "tool"),
-    "": ("", ""),
-}
 _NOTES = {"extra": "unexpected call", "missing": "missing", "moved": "out of order"}
 _WORD_ROLES: Mapping[WordOp, str] = {"same": "", "removed": "exp-hi", "added": "act-hi"}
 
@@ -43,7 +36,7 @@ class Row:
     """A line of two aligned sides."""
 
     op: str
-    """`same`, `changed`, `moved`, `missing`, `extra`, `rule`, `within`, `made`; "" for what has no mark."""
+    """A key of `ROW_MARKS`."""
     expected: Line | None = None
     """None where this side has nothing."""
     actual: Line | None = None
@@ -58,7 +51,7 @@ class Row:
 
     @property
     def mark(self) -> tuple[str, str]:
-        return _MARKS[self.op]
+        return ROW_MARKS[self.op]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from evaltui.traces.span import (
 
 Json = Mapping[str, Any]
 
-_STATUSES: Mapping[Any, Literal["", "ok", "error"]] = {
+STATUSES: Mapping[Any, Literal["", "ok", "error"]] = {
     1: "ok",
     2: "error",
     "1": "ok",
@@ -87,7 +87,7 @@ def read_span(span: Json, resource: Attributes, scope: str) -> OtelSpan:
         nanoseconds(either(span, "endTimeUnixNano")),
         attributes(span.get("attributes")),
         [_event(one) for one in _objects(span.get("events"))],
-        _STATUSES.get(status.get("code"), "") if not isinstance(status.get("code"), list | dict) else "",
+        STATUSES.get(status.get("code"), "") if not isinstance(status.get("code"), list | dict) else "",
         str(status.get("message") or ""),
         resource,
         scope,

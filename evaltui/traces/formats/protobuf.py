@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from evaltui.traces.formats.otlp import STATUSES
 from evaltui.traces.span import (
     SPAN_ID,
     TRACE_ID,
@@ -20,7 +21,6 @@ from evaltui.traces.span import (
 )
 
 _INSTALL = "OTLP as protobuf needs the extra traces: pip install 'evaltui[traces]'"
-_STATUSES = ("", "ok", "error")
 _LENGTH = 4
 
 
@@ -107,7 +107,6 @@ def parsed_message(data: bytes, signal: str, name: str) -> Any:
 
 
 def _span(span: Any, resource: Attributes, scope: str) -> OtelSpan:
-    code = span.status.code
     return OtelSpan(
         normal_id(span.trace_id, TRACE_ID),
         normal_id(span.span_id, SPAN_ID),
@@ -117,7 +116,7 @@ def _span(span: Any, resource: Attributes, scope: str) -> OtelSpan:
         span.end_time_unix_nano,
         _attributes(span.attributes),
         [SpanEvent(one.name, _attributes(one.attributes), one.time_unix_nano) for one in span.events],
-        _STATUSES[code] if code in range(len(_STATUSES)) else "",  # type: ignore[arg-type]
+        STATUSES.get(span.status.code, ""),
         span.status.message,
         resource,
         scope,

@@ -16,7 +16,7 @@ from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, TurnResult
 from evaltui.core.model.problems import format_path
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line, both_ends, cells, characters, pad, with_role
-from evaltui.text.outcomes import CALL_MARKS
+from evaltui.text.outcomes import ROW_MARKS
 from evaltui.text.syntax import JSON, arguments_line
 from evaltui.text.values import show_change, show_value, type_names, visible
 from evaltui.tui.pages.writer import Folding, Page
@@ -31,14 +31,6 @@ _MAX_PATH = 28
 _MOST_EQUAL = 6
 # Enter shows all of it.
 _MAX_VALUE = 400
-# How a row differs, by its mark; `rule` is a difference that a rule allows, `made` a call of no expectation.
-_MARKS: Mapping[str, tuple[str, str]] = {
-    **{op: (mark, role) for op, (mark, role, _) in CALL_MARKS.items()},
-    "rule": ("≃", "muted"),
-    "within": ("~", "warning"),
-    "made": ("→", "tool"),
-    "": (" ", ""),
-}
 
 
 @dataclass(frozen=True)
@@ -46,7 +38,7 @@ class Row:
     """A line of two aligned sides."""
 
     op: str
-    """A key of `_MARKS`."""
+    """A key of `ROW_MARKS`."""
     expected: Line | None = None
     """None where this side has nothing."""
     actual: Line | None = None
@@ -87,7 +79,7 @@ def _drawn(width: int, make: Callable[[], Row], place: int) -> Line:
 def _beside(page: Page, row: Row, number: int) -> Line:
     """Line `number` of the page."""
     room = column_width(page)
-    mark, role = _MARKS[row.op]
+    mark, role = ROW_MARKS[row.op]
     left = _tinted(row.expected or [], [], room, "exp" if row.differs and row.expected else "")
     noted = row.actual if row.actual is not None else row.expected
     note: Line = [(row.note, _note_role(row))] if row.note and noted is not None else []
@@ -129,7 +121,7 @@ def _below(width: int, row: Row) -> Iterator[Line]:
             whole: Line = [(" " * MARGIN, ""), (mark, role), (" ", ""), *drawn]
             yield with_role(tint, whole) if row.differs else whole
         return
-    mark, role = _MARKS[row.op]
+    mark, role = ROW_MARKS[row.op]
     side = row.actual if row.actual is not None else row.expected or []
     drawn = _tinted(side, [(row.note, _note_role(row))] if row.note else [], room, "")
     whole = [(" " * MARGIN, ""), (mark, role), (" ", ""), *drawn]
