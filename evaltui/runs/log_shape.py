@@ -147,6 +147,10 @@ class CaseResult(BaseModel):
     expects: str = ""
     """Fingerprint of the case."""
     judges: dict[str, str] = {}
+    statuses: list[Status] = []
+    """Of its repeats, where they differ."""
+    times: list[float] = []
+    """Seconds of its repeats, where there were several."""
     events: list[int] = []
     """Where the events of the case begin and end in the log, in bytes."""
     repeats_at: list[int] = []

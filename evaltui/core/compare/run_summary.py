@@ -9,6 +9,7 @@ from typing import Any
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.text.figures import counted
 
 Json = dict[str, Any]
 
@@ -22,7 +23,8 @@ class CaseSummary:
     `scores` are those of the metrics that pass or fail it, `seconds` wall time, `tokens` those of all turns:
     each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint,
     `judges` the model and the prompt by which each metric was judged that was, `path` the case's file as in
-    `CaseId`.
+    `CaseId`. `statuses` are those of its runs where they differ, and `times` their seconds where there were
+    several: each empty where nobody knows.
     """
 
     eval_set_id: str
@@ -38,6 +40,8 @@ class CaseSummary:
     expects: str = ""
     judges: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
+    statuses: tuple[Status, ...] = ()
+    times: tuple[float, ...] = ()
 
     @property
     def id(self) -> CaseId:
@@ -47,6 +51,13 @@ class CaseSummary:
     def passes(self) -> bool:
         """Whether it counts as passed, a flaky case by its policy."""
         return self.verdict is Status.PASSED
+
+    @property
+    def outcomes(self) -> tuple[Status, ...]:
+        """The status of each of its runs; empty where only their number is known."""
+        if self.statuses or self.status is Status.FLAKY:
+            return self.statuses
+        return (self.status,) * self.runs
 
     @property
     def verdict(self) -> Status:
@@ -73,6 +84,8 @@ class CaseSummary:
             "tokens": self.tokens,
             "expects": self.expects,
             "judges": dict(self.judges),
+            "statuses": [status.value for status in self.statuses],
+            "times": list(self.times),
         }
         return data | {name: value for name, value in known.items() if value or value == 0.0}
 
@@ -98,7 +111,17 @@ class CaseSummary:
             expects=member(data, "expects", str, ""),
             judges=members_of(data, "judges", (str,)),
             path=member(data, "path", str, ""),
+            statuses=tuple(map(Status, _of_runs(data, "statuses", str, runs))),
+            times=_of_runs(data, "times", (int, float), runs),
         )
+
+
+def _of_runs(data: Mapping[str, Any], name: str, kind: Any, runs: int) -> tuple[Any, ...]:
+    """A list with an item for each run; empty where it is left out. Raises ValueError."""
+    items = member(data, name, list, [])
+    if items and len(items) != runs:
+        raise ValueError(f"{name} is of {counted(len(items), 'run')}, not {runs}")
+    return tuple(member({name: item}, name, kind) for item in items)
 
 
 def summarize(case: CaseResult) -> CaseSummary:
@@ -126,7 +149,19 @@ def summarize(case: CaseResult) -> CaseSummary:
             if metric.judge is not None
         },
         path=case.path,
+        statuses=tuple(repeat.status for repeat in case.repeats) if _differ(case) else (),
+        times=_times(case),
     )
+
+
+def _differ(case: CaseResult) -> bool:
+    return len({repeat.status for repeat in case.repeats}) > 1
+
+
+def _times(case: CaseResult) -> tuple[float, ...]:
+    """Of several runs, where the time of each is known."""
+    times = tuple(round(repeat.seconds, 3) for repeat in case.repeats if repeat.seconds)
+    return times if len(times) == len(case.repeats) > 1 else ()
 
 
 def _tokens(case: CaseResult) -> Iterator[float]:

@@ -1,0 +1,222 @@
+"""Several variants of an agent over the same cases: a table of outcomes, and what each variant comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, fsum
+from typing import Any, Literal, TypeGuard
+
+from evaltui.core.compare.run_comparison import CaseChange, compare
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import Status
+
+Direction = Literal["better", "worse", "same", ""]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A variant and the run of its cases."""
+
+    name: str
+    changes: Mapping[str, Any]
+    """What it changes, as the config has it; empty where it changes nothing."""
+    run: RunSummary
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A case in one variant."""
+
+    case: CaseSummary | None
+    """None where it has no result."""
+    is_open: bool = False
+    """Whether it was selected and has no result yet."""
+    direction: Direction = ""
+    """How often it passes compared with the base; "" in the base, and where the two cannot be compared."""
+    reasons: tuple[str, ...] = ()
+    """Why they cannot."""
+
+    @property
+    def rate(self) -> float | None:
+        """The share of its runs that passed; None without a result."""
+        return self.case.passed / self.case.runs if self.case else None
+
+    @property
+    def score(self) -> float | None:
+        """Mean of its scores; None without one."""
+        scores = list(self.case.scores.values()) if self.case else []
+        return fsum(scores) / len(scores) if scores else None
+
+
+@dataclass(frozen=True)
+class Row:
+    """A case in every variant, in the order of the columns."""
+
+    case: CaseId
+    eval_set_id: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether its results are not the same in all variants."""
+        return len({(cell.rate, cell.case and cell.case.verdict) for cell in self.cells}) > 1
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The cases that a variant and the base both have a comparable result of."""
+
+    better: int
+    """Cases that pass in the variant and not in the base."""
+    worse: int
+    """Cases that pass in the base and not in the variant."""
+    cases: int
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What a variant comes to."""
+
+    cases: int
+    """Cases with a result."""
+    passed_cases: int
+    """Cases that passed, flaky ones by their policy."""
+    open_cases: int
+    """Selected cases without a result."""
+    runs: int
+    """Executions of cases."""
+    passed: int
+    """Executions that passed."""
+    p50: float | None
+    """Median of the seconds of an execution; None where nobody knows."""
+    p95: float | None
+    tokens: float | None
+    """Of all executions; None where they are not known of every case."""
+
+    @property
+    def rate(self) -> float | None:
+        """The share of executions that passed; None where there is none."""
+        return self.passed / self.runs if self.runs else None
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Variants as columns, cases as rows, those of a set together."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    totals: tuple[Totals, ...]
+    """By column."""
+    paired: tuple[Paired | None, ...]
+    """By column; None for the base."""
+    base: int
+    """Place of the base column, from 0."""
+
+    @cached_property
+    def sets(self) -> Mapping[str, tuple[Row, ...]]:
+        """The rows by the path of their set."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(row.case.path, []).append(row)
+        return {path: tuple(rows) for path, rows in found.items()}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every selected case has a result in every variant."""
+        return not any(totals.open_cases for totals in self.totals)
+
+    def with_base(self, base: int) -> Matrix:
+        """The same matrix, compared with another column."""
+        return matrix_of(self.columns, base)
+
+
+def matrix_of(columns: Sequence[Column], base: int = 0) -> Matrix:
+    """Puts the runs of variants side by side; `base` is the place of the column that others are compared
+    with."""
+    columns = tuple(columns)
+    changes: list[dict[CaseId, CaseChange] | None] = [
+        None if place == base else {one.case: one for one in compare(columns[base].run, column.run).cases}
+        for place, column in enumerate(columns)
+    ]
+    rows = tuple(_row(case, columns, changes) for case in _cases(columns))
+    paired = tuple(None if of is None else _paired(of.values()) for of in changes)
+    return Matrix(columns, rows, tuple(_totals(column.run) for column in columns), paired, base)
+
+
+def _cases(columns: Sequence[Column]) -> list[CaseId]:
+    """Every case of any variant, those of a set together."""
+    runs = [column.run for column in columns]
+    done = [case for run in runs for case in run.cases]
+    found = dict.fromkeys([*done, *sorted(case for run in runs for case in run.unfinished)])
+    places = {path: place for place, path in enumerate(dict.fromkeys(case.path for case in found))}
+    return sorted(found, key=lambda case: places[case.path])
+
+
+def _row(
+    case: CaseId, columns: Sequence[Column], changes: Sequence[Mapping[CaseId, CaseChange] | None]
+) -> Row:
+    cells = tuple(
+        _cell(case, column.run, None if of is None else of.get(case))
+        for column, of in zip(columns, changes, strict=True)
+    )
+    label = next((cell.case.eval_set_id for cell in cells if cell.case), case.path)
+    return Row(case, label, cells)
+
+
+def _cell(case: CaseId, run: RunSummary, change: CaseChange | None) -> Cell:
+    direction, reasons = _direction(change) if change else ("", ())
+    return Cell(run.cases.get(case), case in run.unfinished, direction, reasons)
+
+
+def _direction(change: CaseChange) -> tuple[Direction, tuple[str, ...]]:
+    before, after = change.base, change.candidate
+    if change.reasons or not _is_judged(before) or not _is_judged(after):
+        return "", change.reasons
+    difference = after.passed / after.runs - before.passed / before.runs
+    return ("better" if difference > 0 else "worse" if difference < 0 else "same"), ()
+
+
+def _paired(changes: Iterable[CaseChange]) -> Paired:
+    pairs = [
+        (change.base.passes, change.candidate.passes)
+        for change in changes
+        if not change.reasons and _is_judged(change.base) and _is_judged(change.candidate)
+    ]
+    return Paired(pairs.count((False, True)), pairs.count((True, False)), len(pairs))
+
+
+def _is_judged(case: CaseSummary | None) -> TypeGuard[CaseSummary]:
+    return case is not None and case.verdict is not Status.NOT_EVALUATED
+
+
+def _totals(run: RunSummary) -> Totals:
+    cases = list(run.cases.values())
+    times = sorted(_times(cases))
+    tokens = [case.tokens * case.runs for case in cases if case.tokens is not None]
+    return Totals(
+        cases=len(cases),
+        passed_cases=sum(case.passes for case in cases),
+        open_cases=len(run.unfinished),
+        runs=sum(case.runs for case in cases),
+        passed=sum(case.passed for case in cases),
+        p50=_quantile(times, 0.5),
+        p95=_quantile(times, 0.95),
+        tokens=fsum(tokens) if tokens and len(tokens) == len(cases) else None,
+    )
+
+
+def _times(cases: Iterable[CaseSummary]) -> Iterator[float]:
+    """Of each execution; their mean where only that is known."""
+    for case in cases:
+        if case.times:
+            yield from case.times
+        elif case.seconds is not None:
+            yield from [case.seconds] * case.runs
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float | None:
+    """The least value that such a share of the values does not exceed; None without a value."""
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None
