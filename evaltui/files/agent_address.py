@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaltui.core.model.variants import Variant
 from evaltui.files.interpreters import OWN, Interpreter
 
 
@@ -26,6 +27,8 @@ class AgentAddress:
     headers: tuple[tuple[str, str], ...] = ()
     """Headers that are sent to `url`, each with the environment variable that holds its value."""
 
+    variant: Variant | None = None
+    """What is changed of it before it is run; None for nothing."""
     in_process: bool = False
     """Whether it is an object of this process, which runs it: no host can find it. Its folder is then the one
     that its eval sets are near."""

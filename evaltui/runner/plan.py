@@ -79,6 +79,8 @@ class RunPlan:
     """Conversations that were held elsewhere, by repeat, to be scored; None runs the agent."""
     held_by: str = ""
     """The agent that held them; "" where nobody knows."""
+    matrix: str = ""
+    """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
 
     @property
     def agent_dir(self) -> Path:

@@ -33,6 +33,8 @@ def summary_of(
             configs={info.known_as: info.effective for info in selected.sets},
             adk_verdicts=plan.adk_verdicts,
         ),
+        matrix=plan.matrix,
+        variant=plan.agent.variant,
     )
 
 

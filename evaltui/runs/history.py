@@ -160,6 +160,8 @@ def summary_of(run: logs.StoredRun) -> RunSummary:
         circumstances_of(header, logs.read_agent(run.path)),
         by_label=header.by_label,
         ambiguous=frozenset(CaseId(*ids) for ids in header.twins),
+        matrix=header.matrix,
+        variant=header.variant,
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from evaltui.core.model.outcome import Status, worst_status
+from evaltui.core.model.variants import Variant
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
@@ -52,6 +53,10 @@ class RunRow:
     """The agent's files, with fingerprints of what they held; empty where nobody knows."""
     changed: tuple[str, ...] | None = None
     """The agent's files that are not any more what they were; None where nobody knows."""
+    matrix: str = ""
+    """The id that all runs of its matrix have; "" where it is of none."""
+    variant: Variant | None = None
+    """The variant of the agent that was run; None where none was asked for."""
     problem: str = ""
     """Why it cannot be read; nothing else is known then."""
 
@@ -173,6 +178,8 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
         header.in_process,
         header.files,
         None if files is None or not header.files else changed_files(header.files, files),
+        header.matrix,
+        header.variant,
     )
 
 

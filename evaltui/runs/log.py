@@ -29,6 +29,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.modes import RecordMode, ToolMode
+from evaltui.core.model.variants import Variant
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
 from evaltui.files.folders import OWN_FOLDER
@@ -251,7 +252,7 @@ class RunHeader:
 
     Where it is `by_label`, the log is of an earlier version, which told cases by set id only. `twins` are the
     ids of set and case of those of which it cannot tell the file. `shards` are those of the selection that it
-    holds, None where it was not divided.
+    holds, None where it was not divided. `variant` is the one that was run, None where none was asked for.
     """
 
     started: datetime
@@ -261,6 +262,12 @@ class RunHeader:
     by_label: bool = False
     twins: frozenset[tuple[str, str]] = frozenset()
     shards: ShardsOfRun | None = None
+    variant: Variant | None = None
+
+    @property
+    def matrix(self) -> str:
+        """The id that all runs of its matrix have; "" where it is of none."""
+        return str(self.data.get("matrix") or "")
 
     @property
     def number(self) -> int | None:
@@ -313,12 +320,13 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
         found = tuple(_logged_set(one) for one in sets)
     started = datetime.fromisoformat(member(data, "started", str))
     shards = ShardsOfRun.from_json(member(data, "shards", dict)) if "shards" in data else None
-    return RunHeader(started, found, files, data, by_label, twins, shards)
+    variant = Variant.from_json(member(data, "variant", dict)) if "variant" in data else None
+    return RunHeader(started, found, files, data, by_label, twins, shards, variant)
 
 
 # What the run was begun with, as far as it was asked for.
 _KINDS = {"number": int, "runs": int} | dict.fromkeys(
-    ("agent_name", "module", "url", "config", "initial_session"), str
+    ("agent_name", "module", "url", "config", "initial_session", "matrix"), str
 )
 
 

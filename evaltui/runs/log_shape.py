@@ -36,6 +36,14 @@ class Shards(BaseModel):
     """By path: `cases`, `fingerprint`, `whole`."""
 
 
+class VariantOfRun(BaseModel):
+    """The variant of the agent that was run."""
+
+    name: str
+    changes: dict[str, Any] = {}
+    """By `model`, `model.AGENT`, `instruction`, `config.FIELD`, `env.NAME`, `git` or `agent`."""
+
+
 class Header(BaseModel):
     """The first line."""
 
@@ -79,6 +87,10 @@ class Header(BaseModel):
     """Id of the run that this one resumes."""
     shards: Shards | None = None
     """Absent where the cases were not divided."""
+    matrix: str = ""
+    """The id that all runs of a matrix have."""
+    variant: VariantOfRun | None = None
+    """Absent where the agent was run as it is, and no variant was named."""
     merged: list[str] = []
     """Ids of the runs that were merged."""
 

@@ -162,6 +162,8 @@ class _Merge:
         data["started"] = self._runs[0].header.started.isoformat()
         data["sets"] = [one.to_json() for one in self._sets]
         data["merged"] = [run.id for run in self._runs]
+        if any(run.header.matrix != self._runs[0].header.matrix for run in self._runs):
+            data.pop("matrix", None)
         return data | ({"shards": self._shards.to_json()} if self._shards else {})
 
     def write(self, into: RunLog) -> MergedRun:
@@ -293,6 +295,7 @@ _MODES = {
     "url": "URL",
     "agent_name": "agent",
     "module": "module",
+    "variant": "variant",
     "runs": "runs",
     "pass_if": "pass-if",
     "adk_verdicts": "ADK's verdicts",

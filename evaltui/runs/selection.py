@@ -52,6 +52,8 @@ class RunRequest:
     """How long a run of a case takes, as far as known: what shards are divided by."""
     traces: TracesToScore | None = None
     """Conversations that are scored instead of running the agent."""
+    matrix: str = ""
+    """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
     session: str = ""
     """The only one of them, by its id, that a listener received; it is stored apart from runs."""
     resumes: Resumption | None = None
@@ -83,7 +85,10 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
         cases=resumption.eval_ids,
         runs=data.get("runs"),
         pass_if=data.get("pass_if"),
-        agent=replace(request.agent, name=data.get("agent_name"), module=module),
+        agent=replace(
+            request.agent, name=data.get("agent_name"), module=module, variant=resumption.header.variant
+        ),
+        matrix=resumption.header.matrix,
         adk_verdicts=bool(data.get("adk_verdicts")),
         settings=replace(
             request.settings, record=data.get("record") or DEFAULT_MODE, tools=data.get("tools")
@@ -250,6 +255,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         # A session that is received comes once.
         record="off" if request.session else request.settings.record,
         tools=request.settings.tools,
+        matrix=request.matrix,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.variants import Variant
 from evaltui.text.figures import counted
 
 Json = dict[str, Any]
@@ -208,6 +209,10 @@ class RunSummary:
     circumstances: Circumstances = Circumstances()
     by_label: bool = False
     ambiguous: frozenset[CaseId] = frozenset()
+    matrix: str = ""
+    """The id that all runs of its matrix have; "" where it is of none."""
+    variant: Variant | None = None
+    """The variant of the agent that was run; None where none was asked for."""
 
     def lacks(self, case: CaseId) -> bool:
         """Whether there was no such case when the run began, as far as the run can tell."""

@@ -1,0 +1,53 @@
+"""Variants: the same agent with another model, prompt, environment or code, run on the same cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .json_values import member
+
+BASE = "base"
+"""The variant that is the agent as it is, unless the settings say otherwise."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that a variant changes, such as the model of an agent."""
+
+    key: str
+    """The kind, and after a dot what of it: `model`, `model.root_agent`, `config.temperature`, `env.NAME`,
+    `instruction`, `git`, `agent`."""
+    value: Any
+    """JSON: the new value; of `instruction` a file, of `git` a commit, of `agent` a folder."""
+
+    @property
+    def kind(self) -> str:
+        return self.key.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The agent, field or variable that it is of; "" for all agents."""
+        return self.key.partition(".")[2]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to run an agent, by the name of its column in a matrix."""
+
+    name: str
+    changes: tuple[Change, ...] = ()
+    """Nothing: the agent as it is."""
+
+    def of_kind(self, kind: str) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.kind == kind)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "changes": {change.key: change.value for change in self.changes}}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Variant:
+        """Raises ValueError for what is no variant."""
+        changes = member(data, "changes", dict, {})
+        return cls(member(data, "name", str), tuple(Change(key, value) for key, value in changes.items()))
