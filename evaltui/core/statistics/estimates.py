@@ -1,0 +1,113 @@
+"""Rates, means and quantiles, with the intervals in which the truth may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, fsum, sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+from .student import t_quantile
+
+CONFIDENCE = 0.95
+"""Of every interval that is shown."""
+
+
+class Interval(NamedTuple):
+    """From `low` to `high`."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A rate or a mean of cases that stand for others like them."""
+
+    mean: float
+    cases: int
+    """How many cases there are values of."""
+    standard_error: float | None
+    """None where one case cannot tell."""
+    interval: Interval | None
+    """None as above."""
+
+
+def wilson(passed: int, runs: int, confidence: float = CONFIDENCE) -> Interval:
+    """The interval of a rate of independent runs or cases.
+
+    Source: Wilson, Probable inference, JASA 22 (1927). Raises ValueError where there are no runs, or more
+    passed than there are.
+    """
+    if runs < 1 or not 0 <= passed <= runs:
+        raise ValueError(f"no rate of {passed} of {runs}")
+    return _wilson(passed / runs, runs, confidence)
+
+
+def _wilson(rate: float, number: float, confidence: float) -> Interval:
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    shrunk = 1 + z * z / number
+    centre = (rate + z * z / (2 * number)) / shrunk
+    half = z / shrunk * sqrt(rate * (1 - rate) / number + z * z / (4 * number * number))
+    # Rounding must not lead past what is possible.
+    return Interval(
+        max(0.0, centre - half) if rate > 0 else 0.0, min(1.0, centre + half) if rate < 1 else 1.0
+    )
+
+
+def clustered_mean(values_by_case: Sequence[Sequence[float]], confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of the cases' means, with the standard error that is clustered by case.
+
+    Each case counts the same, however often it was run. That is a mean with weights, and its cluster-robust
+    error with the small-sample factor G/(G-1) (CR1) comes to the standard deviation of the cases' means
+    divided by the root of their number G; the interval is of t with G-1 degrees of freedom. Cases without
+    values do not count. Source: Cameron and Miller, A practitioner's guide to cluster-robust inference,
+    Journal of Human Resources 50 (2015). Raises ValueError where there is no value.
+    """
+    means = [fsum(values) / len(values) for values in values_by_case if values]
+    if not means:
+        raise ValueError("no values")
+    cases = len(means)
+    mean = fsum(means) / cases
+    if cases == 1:
+        return Estimate(mean, cases, None, None)
+    error = sqrt(fsum((one - mean) ** 2 for one in means) / (cases - 1) / cases)
+    half = t_quantile((1 + confidence) / 2, cases - 1) * error
+    return Estimate(mean, cases, error, Interval(mean - half, mean + half))
+
+
+def clustered_rate(passed_of: Sequence[tuple[int, int]], confidence: float = CONFIDENCE) -> Estimate:
+    """The share of runs that pass, from `(passed, runs)` of each case; each case counts the same.
+
+    Runs of one case are alike: five of each of 16 cases tell less than 80 cases would. The interval is
+    Wilson's for the number of independent runs that would tell as much, which is at least the number of the
+    cases. Of one case it is that of its runs. Sources: Korn and Graubard, Survey Methodology 24 (1998); Dean
+    and Pagano, Journal of Survey Statistics and Methodology 3 (2015). Raises ValueError where nothing ran.
+    """
+    known = [(passed, runs) for passed, runs in passed_of if runs]
+    found = clustered_mean([[passed / runs] for passed, runs in known])
+    runs, rate, error = sum(runs for _, runs in known), found.mean, found.standard_error
+    if error is None:
+        return Estimate(rate, 1, None, _wilson(rate, runs, confidence))
+    worth = float(found.cases)
+    if 0 < rate < 1:
+        share = (1 + confidence) / 2
+        adjusted = (t_quantile(share, runs - 1) / t_quantile(share, found.cases - 1)) ** 2
+        alike = rate * (1 - rate) / error**2 * adjusted if error else float(runs)
+        worth = min(max(worth, alike), float(runs))
+    return Estimate(rate, found.cases, error, _wilson(rate, worth, confidence))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """What a share of the values is at most, as 0.95 for p95; between two values on the line between them.
+
+    Source: Hyndman and Fan, Sample quantiles, The American Statistician 50 (1996), definition 7. Raises
+    ValueError where there is no value.
+    """
+    if not values:
+        raise ValueError("no values")
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below, above = ordered[floor(place)], ordered[ceil(place)]
+    return below + (above - below) * (place - floor(place))

@@ -1,0 +1,50 @@
+"""Runs one after the other until it is known whether a case passes often enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, log
+from typing import Literal
+
+Decision = Literal["passes", "does not pass", "open"]
+
+
+@dataclass(frozen=True)
+class SequentialTest:
+    """Whether runs pass at a rate of at least `high`, or of at most `low`; in between, either will do.
+
+    Wald's sequential probability ratio test with the bounds 1/error and error. By Ville's inequality it is
+    wrong with a probability of at most `error` for every rate outside of the two, however long it goes on and
+    wherever it is cut off: there, a case is still open. Sources: Wald, Annals of Mathematical Statistics 16
+    (1945); Ville, Étude critique de la notion de collectif (1939).
+    """
+
+    low: float
+    high: float
+    error: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high < 1 or not 0 < self.error < 0.5:
+            raise ValueError(f"no test of {self.low} against {self.high} with an error of {self.error}")
+
+    @cached_property
+    def _weights(self) -> tuple[float, float, float]:
+        """What a run that passes and one that does not count, and how much is needed."""
+        return log(self.high / self.low), log((1 - self.low) / (1 - self.high)), log(1 / self.error)
+
+    def decide(self, passed: int, failed: int) -> Decision:
+        """What so many runs say; runs after the first decision are not to be looked at."""
+        up, down, needed = self._weights
+        found = passed * up - failed * down
+        if found >= needed:
+            return "passes"
+        return "does not pass" if found <= -needed else "open"
+
+    def least(self, passed: int, failed: int) -> int:
+        """How many more runs there are before any decision, at least: none of them is started in vain."""
+        if self.decide(passed, failed) != "open":
+            return 0
+        up, down, needed = self._weights
+        found = passed * up - failed * down
+        return min(ceil((needed - found) / up), ceil((needed + found) / down))
