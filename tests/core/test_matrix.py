@@ -1,7 +1,8 @@
-from evaltui.core.compare.matrix import Column, Matrix, Paired, matrix_of
+from evaltui.core.compare.matrix import Matrix, Paired, matrix_of
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
+from evaltui.core.model.variants import Variant
 
 P, F, E, N = Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED
 GLYPHS = {"p": P, "f": F, "e": E, "n": N}
@@ -25,9 +26,10 @@ def summary(eval_id: str, repeats: str, path: str = "lights.json", **fields) -> 
     )
 
 
-def column(name: str, *cases: CaseSummary, waits: tuple[str, ...] = (), **changes) -> Column:
+def column(name: str, *cases: CaseSummary, waits: tuple[str, ...] = ()) -> RunSummary:
     unfinished = frozenset(CaseId("lights.json", one) for one in waits)
-    return Column(name, changes, RunSummary(f"run of {name}", {one.id: one for one in cases}, unfinished))
+    known = {one.id: one for one in cases}
+    return RunSummary(f"run of {name}", known, unfinished, matrix="m", variant=Variant(name))
 
 
 def directions(matrix: Matrix, place: int) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, fsum
-from typing import Any, Literal, TypeGuard
+from typing import Literal, TypeGuard
 
 from evaltui.core.compare.run_comparison import CaseChange, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
@@ -14,16 +14,6 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 
 Direction = Literal["better", "worse", "same", ""]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A variant and the run of its cases."""
-
-    name: str
-    changes: Mapping[str, Any]
-    """What it changes, as the config has it; empty where it changes nothing."""
-    run: RunSummary
 
 
 @dataclass(frozen=True)
@@ -106,7 +96,8 @@ class Totals:
 class Matrix:
     """Variants as columns, cases as rows, those of a set together."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[RunSummary, ...]
+    """The run of each variant."""
     rows: tuple[Row, ...]
     totals: tuple[Totals, ...]
     """By column."""
@@ -128,27 +119,31 @@ class Matrix:
         """Whether every selected case has a result in every variant."""
         return not any(totals.open_cases for totals in self.totals)
 
+    def name(self, place: int) -> str:
+        """The name of a variant, else the id of its run."""
+        run = self.columns[place]
+        return run.variant.name if run.variant else run.id
+
     def with_base(self, base: int) -> Matrix:
         """The same matrix, compared with another column."""
         return matrix_of(self.columns, base)
 
 
-def matrix_of(columns: Sequence[Column], base: int = 0) -> Matrix:
+def matrix_of(columns: Sequence[RunSummary], base: int = 0) -> Matrix:
     """Puts the runs of variants side by side; `base` is the place of the column that others are compared
     with."""
     columns = tuple(columns)
     changes: list[dict[CaseId, CaseChange] | None] = [
-        None if place == base else {one.case: one for one in compare(columns[base].run, column.run).cases}
+        None if place == base else {one.case: one for one in compare(columns[base], column).cases}
         for place, column in enumerate(columns)
     ]
     rows = tuple(_row(case, columns, changes) for case in _cases(columns))
     paired = tuple(None if of is None else _paired(of.values()) for of in changes)
-    return Matrix(columns, rows, tuple(_totals(column.run) for column in columns), paired, base)
+    return Matrix(columns, rows, tuple(_totals(column) for column in columns), paired, base)
 
 
-def _cases(columns: Sequence[Column]) -> list[CaseId]:
+def _cases(runs: Sequence[RunSummary]) -> list[CaseId]:
     """Every case of any variant, those of a set together."""
-    runs = [column.run for column in columns]
     done = [case for run in runs for case in run.cases]
     found = dict.fromkeys([*done, *sorted(case for run in runs for case in run.unfinished)])
     places = {path: place for place, path in enumerate(dict.fromkeys(case.path for case in found))}
@@ -156,10 +151,10 @@ def _cases(columns: Sequence[Column]) -> list[CaseId]:
 
 
 def _row(
-    case: CaseId, columns: Sequence[Column], changes: Sequence[Mapping[CaseId, CaseChange] | None]
+    case: CaseId, columns: Sequence[RunSummary], changes: Sequence[Mapping[CaseId, CaseChange] | None]
 ) -> Row:
     cells = tuple(
-        _cell(case, column.run, None if of is None else of.get(case))
+        _cell(case, column, None if of is None else of.get(case))
         for column, of in zip(columns, changes, strict=True)
     )
     label = next((cell.case.eval_set_id for cell in cells if cell.case), case.path)

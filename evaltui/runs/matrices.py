@@ -1,0 +1,100 @@
+"""The matrices among the stored runs of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from evaltui.core.compare.matrix import Matrix, matrix_of
+from evaltui.core.compare.run_summary import RunSummary
+from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.log import RunHeader
+from evaltui.runs.log_reader import read_header
+from evaltui.runs.store import RunStore, is_being_written
+
+_IN_HEADER = b'"matrix":"'
+
+
+@dataclass(frozen=True)
+class VariantLog:
+    """The log of a variant."""
+
+    path: Path
+    header: RunHeader
+
+    @property
+    def name(self) -> str:
+        return self.header.variant.name if self.header.variant else self.path.stem
+
+
+@dataclass(frozen=True)
+class StoredMatrix:
+    """The runs of a matrix."""
+
+    id: str
+    logs: tuple[VariantLog, ...]
+    """One for each variant, in the order in which the variants were first run."""
+
+    @property
+    def started(self) -> datetime:
+        return min(log.header.started for log in self.logs)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return tuple(log.path for log in self.logs)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether one of its runs does. Raises OSError for a log that is gone."""
+        return any(map(is_being_written, self.paths))
+
+
+@dataclass(frozen=True)
+class OpenMatrix:
+    """A matrix that was read, with its runs in the order of its columns."""
+
+    stored: StoredMatrix
+    runs: tuple[KeptRun, ...]
+    matrix: Matrix
+
+
+def stored_matrices(store: RunStore) -> list[StoredMatrix]:
+    """The matrices, the newest first. Of a variant that was run again the last run counts.
+
+    A log that cannot be read is passed over.
+    """
+    found: dict[str, dict[str, VariantLog]] = {}
+    for path in store.logs():
+        log = _variant_log(path)
+        if log is not None:
+            found.setdefault(log.header.matrix, {})[log.name] = log
+    matrices = [StoredMatrix(key, tuple(logs.values())) for key, logs in found.items()]
+    return sorted(matrices, key=lambda one: one.started, reverse=True)
+
+
+def _variant_log(path: Path) -> VariantLog | None:
+    """None for the log of a run that belongs to no matrix."""
+    try:
+        with path.open("rb") as file:
+            # Most runs have none, and their headers need not be parsed.
+            if _IN_HEADER not in file.readline():
+                return None
+        header = read_header(path)
+    except (OSError, ValueError):
+        return None
+    return VariantLog(path, header) if header.matrix else None
+
+
+def open_matrix(stored: StoredMatrix) -> OpenMatrix:
+    """Reads the runs of a matrix. Raises OSError, and ValueError for a log that is damaged."""
+    runs = tuple(open_run(path) for path in stored.paths)
+    summaries = [run.summary for run in runs]
+    return OpenMatrix(stored, runs, matrix_of(summaries, _usual_base(summaries)))
+
+
+def _usual_base(runs: Sequence[RunSummary]) -> int:
+    """The first variant that changes nothing, else the first one."""
+    unchanged = (place for place, run in enumerate(runs) if run.variant and not run.variant.changes)
+    return next(unchanged, 0)

@@ -1,0 +1,112 @@
+"""A matrix among the stored runs of an agent: an eval set, and a log for each variant."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from example_runs import DEFAULTS
+from fake_runs import _events
+
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.run_summary import summarize
+from evaltui.core.metrics.scoring import Expected, failed_repeat, score_repeat
+from evaltui.core.model.case_id import CaseId, case_fingerprint
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.errors import ErrorInfo, ErrorKind
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.outcome import RepeatResult, Status, worst_status
+from evaltui.core.model.stored_results import repeat_to_json
+from evaltui.core.model.variants import Change, Variant
+from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.store import RunStore
+
+CONFIG = EvalConfig.model_validate(DEFAULTS)
+WARM = ("set_temperature", {"location": "Bedroom", "degrees": 19})
+WRONG = ("set_temperature", {"location": "Bedroom", "degrees": "19"})
+NOTIFIED = ("notify_user", {"message": "It was 17.5 °C in the bedroom"})
+
+
+def _turn(answer: str, *calls: tuple[str, dict]) -> dict:
+    return {
+        "user_content": {"role": "user", "parts": [{"text": "Warm the bedroom"}]},
+        "final_response": {"role": "model", "parts": [{"text": answer}]},
+        "intermediate_data": {"tool_uses": [{"name": name, "args": args} for name, args in calls]},
+    }
+
+
+_GOOD, _BAD = _turn("It is 19 °C now.", WARM), _turn("It is 19 °C now.", WRONG, NOTIFIED)
+
+
+async def _repeat(expected: Expected, letter: str, seconds: float) -> tuple[RepeatResult, list[Invocation]]:
+    """One run of a case: `p` does what is expected, `f` does not, `e` raises."""
+    if letter == "e":
+        error = ErrorInfo("TimeoutError", "no response within 30 s", kind=ErrorKind.TIMEOUT)
+        return failed_repeat(expected, error, [], seconds), []
+    actual = [Invocation.model_validate(_GOOD if letter == "p" else _BAD)]
+    found = await score_repeat(expected, actual, final_state=None, custom=None, seconds=seconds)
+    return found, actual
+
+
+def write_variant(
+    folder: Path, name: str, sets: Mapping[str, Mapping[str, str]], *changes: Change, seconds: float = 1.0
+) -> Path:
+    """The log of a variant: by set and case how each run of it came out, "" for a case without a result."""
+    for set_id, cases in sets.items():
+        data = [{"eval_id": eval_id, "conversation": [_GOOD]} for eval_id in cases]
+        file = folder / f"{set_id}.evalset.json"
+        file.write_text(json.dumps({"eval_set_id": set_id, "eval_cases": data}), encoding="utf-8")
+    config = CONFIG.model_dump(mode="json", exclude_defaults=True)
+    logged = [
+        LoggedSet(f"{one}.evalset.json", one, tuple(cases), config, whole=True).to_json()
+        for one, cases in sets.items()
+    ]
+    header = {"sets": logged, "matrix": "m1", "variant": Variant(name, changes).to_json()}
+    log = RunLog.create(RunStore(folder), header)
+    log.event(
+        {"kind": "agent", "name": "home", "model": next((c.value for c in changes), "gemini-2.5-flash")}
+    )
+    statuses = []
+    for set_id, cases in sets.items():
+        for eval_id, letters in cases.items():
+            if letters:
+                statuses.append(_write_case(log, set_id, eval_id, letters, seconds))
+    is_complete = all(letters for cases in sets.values() for letters in cases.values())
+    log.close({"status": worst_status(statuses), "seconds": 2.0} if is_complete else None)
+    return log.path
+
+
+def _write_case(log: RunLog, set_id: str, eval_id: str, letters: str, seconds: float) -> Status:
+    case = EvalCase.model_validate({"eval_id": eval_id, "conversation": [_GOOD]})
+    expected = Expected(set_id, case, CONFIG)
+    named = CaseId(f"{set_id}.evalset.json", eval_id)
+    repeats = []
+    for number, letter in enumerate(letters):
+        log.started(named, set_id, number)
+        result, actual = asyncio.run(_repeat(expected, letter, seconds + number / 10))
+        place = {"path": named.path, "set": set_id, "case": eval_id, "repeat": number}
+        for event in _events(actual):
+            log.event(event.to_json() | place)
+        repeats.append(RepeatResult(**(vars(result) | {"expects": case_fingerprint(case)})))
+        log.repeat(named, set_id, number, repeat_to_json(repeats[-1]))
+    done = case_over_repeats(set_id, eval_id, repeats, "all", named.path)
+    log.result(summarize(done))
+    return done.status
+
+
+BASE = {
+    "lights": {"hello": "ppppp", "movie_mode": "pfpfp", "kitchen": "ppppf"},
+    "thermostat": {"night": "ffpfp", "away": "ppppp"},
+}
+PRO = {
+    "lights": {"hello": "ppppp", "movie_mode": "ppppp", "kitchen": "ppppf"},
+    "thermostat": {"night": "ppppp", "away": "eeeee"},
+}
+
+
+def write_matrix(folder: Path) -> list[Path]:
+    """Two variants of five cases, run five times each."""
+    return [
+        write_variant(folder, "base", BASE),
+        write_variant(folder, "pro", PRO, Change("model", "gemini-2.5-pro"), seconds=3.0),
+    ]
