@@ -1,0 +1,97 @@
+"""How many model calls a run may make, and how many at once."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+KEYS = {"rpm": "requests per minute", "tpm": "tokens per minute", "concurrent": "calls at once"}
+WANTED_LIMIT = "MODEL:rpm=N,tpm=N,concurrent=N, e.g. gemini-*:rpm=600,tpm=1M"
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What all models whose names match may be asked together; None is no limit."""
+
+    model: str
+    """A pattern for the name of the model, such as `gemini-*`."""
+    rpm: float | None = None
+    """Requests per minute."""
+    tpm: float | None = None
+    """Tokens per minute, input and output."""
+    concurrent: int | None = None
+    """Calls at once."""
+
+    def matches(self, model: str) -> bool:
+        """Whether it holds for a model, by its whole name or by what follows the provider's."""
+        names = (model, model.rpartition("/")[2])
+        return any(fnmatchcase(name.lower(), self.model.lower()) for name in names)
+
+    def divided_by(self, count: int) -> Limit:
+        """The part of one of `count` runs that share the limit; at least one call at once."""
+        if count == 1:
+            return self
+        return replace(
+            self,
+            rpm=None if self.rpm is None else self.rpm / count,
+            tpm=None if self.tpm is None else self.tpm / count,
+            concurrent=None if self.concurrent is None else max(1, self.concurrent // count),
+        )
+
+    def to_json(self) -> dict[str, float]:
+        """The limits that there are, by their keys."""
+        return {key: value for key in KEYS if (value := getattr(self, key)) is not None}
+
+    def __str__(self) -> str:
+        """As `parse_limit` reads it."""
+        return f"{self.model}:{','.join(f'{key}={_shown(value)}' for key, value in self.to_json().items())}"
+
+
+def parse_limit(text: str) -> Limit:
+    """`gemini-*:rpm=600,tpm=1M,concurrent=8`. Raises ValueError that says what is wrong."""
+    model, colon, values = text.rpartition(":")
+    pairs = [pair.partition("=") for pair in values.split(",")]
+    if not (colon and model.strip() and all(equals for _, equals, _ in pairs)):
+        raise ValueError(f"it is not {WANTED_LIMIT}")
+    keys = [key.strip() for key, _, _ in pairs]
+    if twice := next((key for key in keys if keys.count(key) > 1), ""):
+        raise ValueError(f"{twice} is given twice")
+    return limit_of(
+        model.strip(), {key: _number(value) for key, (_, _, value) in zip(keys, pairs, strict=True)}
+    )
+
+
+def limit_of(model: str, values: Mapping[str, Any]) -> Limit:
+    """The limit that a table gives. Raises ValueError that says what is wrong."""
+    if wrong := next((key for key in values if key not in KEYS), None):
+        raise ValueError(f"{wrong} is unknown. Known: {', '.join(KEYS)}")
+    if not values:
+        raise ValueError(f"no limit is given: {', '.join(KEYS)}")
+    for key, value in values.items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if not is_number or value <= 0 or (key == "concurrent" and value != int(value)):
+            wanted = "a whole number" if key == "concurrent" else "a number"
+            raise ValueError(f"{key} ({KEYS[key]}) is not {wanted} above 0")
+    numbers = {key: int(value) if key == "concurrent" else float(value) for key, value in values.items()}
+    return Limit(model, **numbers)  # type: ignore[arg-type]
+
+
+def of_model(limits: Iterable[Limit], model: str) -> tuple[Limit, ...]:
+    """The limits that hold for a model."""
+    return tuple(limit for limit in limits if limit.matches(model))
+
+
+def _number(text: str) -> float:
+    """`600`, `1.5M`, `250k`; NaN for what is none."""
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?|\d{1,3}e\d{1,2})([km]?)", text.strip().lower())
+    return float(found[1]) * _UNITS[found[2]] if found else math.nan
+
+
+def _shown(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:g}"

@@ -1,0 +1,1 @@
+"""When model calls of a run may begin."""

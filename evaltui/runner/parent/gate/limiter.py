@@ -1,0 +1,166 @@
+"""Which model calls may begin now: a queue by model, within limits. Its clock is passed in."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from evaltui.core.model.limits import Limit
+from evaltui.runner.parent.gate.pace import Pace
+from evaltui.runner.parent.gate.windows import Share, SlidingWindow
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """A call that waits or is under way. Moments are those of the limiter's clock."""
+
+    number: int
+    model: str
+    tokens: float
+    """Estimated."""
+    asked: float
+    began: float | None = None
+    """None while it waits."""
+    shares: list[tuple[SlidingWindow, Share]] = field(default_factory=list)
+    """What it has of windows of tokens."""
+
+
+class _Limited:
+    """A limit at work."""
+
+    def __init__(self, limit: Limit) -> None:
+        self._requests = None if limit.rpm is None else _requests(limit.rpm)
+        self._tokens = None if limit.tpm is None else SlidingWindow(limit.tpm)
+        self._most = math.inf if limit.concurrent is None else limit.concurrent
+        self._under_way = 0
+
+    def free_at(self, now: float, tokens: float) -> float:
+        """When a call may begin; infinity where another one has to end first."""
+        if self._under_way >= self._most:
+            return math.inf
+        at = now
+        if self._requests is not None:
+            at = max(at, self._requests.free_at(now, 1))
+        if self._tokens is not None:
+            at = max(at, self._tokens.free_at(now, tokens))
+        return at
+
+    def begin(self, now: float, call: Call) -> None:
+        self._under_way += 1
+        if self._requests is not None:
+            self._requests.begin(now, 1)
+        if self._tokens is not None:
+            call.shares.append((self._tokens, self._tokens.begin(now, call.tokens)))
+
+    def end(self) -> None:
+        self._under_way -= 1
+
+
+def _requests(rpm: float) -> SlidingWindow:
+    # Less than one a minute, as a part of a shared limit may be, is one in a longer time.
+    return SlidingWindow(rpm) if rpm >= 1 else SlidingWindow(1, SlidingWindow(1).length / rpm)
+
+
+@dataclass(eq=False)
+class _Model:
+    limits: Sequence[_Limited]
+    pace: Pace = field(default_factory=Pace)
+    waiting: deque[Call] = field(default_factory=deque)
+    under_way: int = 0
+
+    def free_at(self, now: float, tokens: float) -> float:
+        if self.under_way and self.under_way + 1 > self.pace.at_once:
+            return math.inf
+        return max(now, self.pace.waits_until, *(one.free_at(now, tokens) for one in self.limits))
+
+
+class Limiter:
+    """Calls of a model begin in the order in which they were asked for, and so do those of a limit."""
+
+    def __init__(self, limits: Sequence[Limit], clock: Callable[[], float]) -> None:
+        self._limits = [(limit, _Limited(limit)) for limit in limits]
+        self._clock = clock
+        self._models: dict[str, _Model] = {}
+        self._numbers = itertools.count()
+        self.next_look: float | None = None
+        """When a call may begin though none ends before; None where none may. Known after `let_go`."""
+
+    def ask(self, model: str, tokens: float) -> Call:
+        """A call that waits from now on; `tokens` is an estimate."""
+        call = Call(next(self._numbers), model, tokens, self._clock())
+        self._of(model).waiting.append(call)
+        return call
+
+    def let_go(self) -> list[Call]:
+        """The calls that begin now."""
+        now = self._clock()
+        self.next_look = None
+        begun: list[Call] = []
+        heads = [(one.waiting[0].number, one) for one in self._models.values() if one.waiting]
+        heapq.heapify(heads)
+        closed: set[_Limited] = set()
+        while heads:
+            _, model = heads[0]
+            call = model.waiting[0]
+            at = model.free_at(now, call.tokens)
+            if at > now or not closed.isdisjoint(model.limits):
+                # Later ones do not overtake it: many small calls would keep a large one waiting for ever.
+                closed.update(model.limits)
+                if now < at < math.inf:
+                    self.next_look = min(at, self.next_look or at)
+                heapq.heappop(heads)
+                continue
+            self._begin(model.waiting.popleft(), model, now)
+            begun.append(call)
+            if model.waiting:
+                heapq.heapreplace(heads, (model.waiting[0].number, model))
+            else:
+                heapq.heappop(heads)
+        return begun
+
+    def _begin(self, call: Call, model: _Model, now: float) -> None:
+        call.began = now
+        model.under_way += 1
+        for limit in model.limits:
+            limit.begin(now, call)
+
+    def end(self, call: Call, tokens: float | None = None) -> None:
+        """A call that began is over, and cost so many tokens, None where nobody knows."""
+        assert call.began is not None
+        self._left(call, tokens).pace.answered(call.began)
+
+    def refused(self, call: Call, retry_after: float | None) -> None:
+        """A call that began was refused because of too many; in so many seconds the model may be asked again,
+        None where it does not say."""
+        assert call.began is not None
+        under_way = self._of(call.model).under_way
+        # A refused call has made no tokens.
+        self._left(call, 0).pace.refused(call.began, self._clock(), under_way, retry_after)
+
+    def withdraw(self, call: Call) -> None:
+        """Nobody wants the call any more, whether it began or not."""
+        if call.began is None:
+            self._of(call.model).waiting.remove(call)
+        else:
+            self._left(call, None)
+
+    def _left(self, call: Call, tokens: float | None) -> _Model:
+        model = self._of(call.model)
+        model.under_way -= 1
+        for limit in model.limits:
+            limit.end()
+        if tokens is not None:
+            for window, share in call.shares:
+                window.settle(share, tokens)
+        return model
+
+    def _of(self, name: str) -> _Model:
+        model = self._models.get(name)
+        if model is None:
+            limits = [limited for limit, limited in self._limits if limit.matches(name)]
+            model = self._models[name] = _Model(limits)
+        return model
