@@ -1,14 +1,7 @@
 """Metrics as judges leave them, for the tests of what shows them."""
 
-from evaltui.core.model.outcome import (
-    InvocationScore,
-    JudgedBy,
-    Judgement,
-    MetricResult,
-    Status,
-    Vote,
-    worst_status,
-)
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status, worst_status
 
 RUBRICS = "rubric_based_final_response_quality_v1"
 ANSWERS = "final_response_match_v2"

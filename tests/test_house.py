@@ -41,7 +41,7 @@ DISTRIBUTIONS = {
     "markupsafe": "MarkupSafe",
     "opentelemetry": "opentelemetry-api",
 }
-OF_EXTRAS = {"a2a-sdk", "google-adk", "opentelemetry-api", "protobuf", "Jinja2", "MarkupSafe"}
+OF_EXTRAS = {"a2a-sdk", "google-adk", "opentelemetry-api", "protobuf", "Jinja2", "MarkupSafe", "genai-prices"}
 # Agents bring them: they are never installed for evaltui.
 FRAMEWORKS = {"langchain-core", "langgraph", "langsmith", "openai", "openai-agents", "pydantic-ai"}
 
@@ -166,7 +166,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     always, of_extras = declared(project["dependencies"]), OF_EXTRAS
-    assert of_extras == declared([*extras["adk"], *extras["a2a"], *extras["report"]])
+    assert of_extras == declared([*extras["adk"], *extras["a2a"], *extras["prices"], *extras["report"]])
     used = {one for _, tree in modules().values() for one in outside(tree)} - FRAMEWORKS
     assert not FRAMEWORKS & declared(
         [one for extra in (project["dependencies"], *extras.values()) for one in extra]
@@ -178,6 +178,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
 
 # What is read and written with an extra.
 WITH_AN_EXTRA = {
+    "evaltui.core.cost.prices",
     "evaltui.adk.results_manager",
     "evaltui.reports.html.page",
     "evaltui.traces.formats.protobuf",

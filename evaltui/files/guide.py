@@ -18,6 +18,7 @@ TOPICS = (
     "cases",
     "results",
     "criteria",
+    "cost",
     "judges",
     "chat",
     "recordings",

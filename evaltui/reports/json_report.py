@@ -10,13 +10,13 @@ from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, T
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.eval_set import dump
+from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import (
     Call,
     CallDiff,
     CaseResult,
     ErrorInfo,
     InvocationScore,
-    Judgement,
     MetricResult,
     RepeatResult,
     Status,

@@ -9,7 +9,7 @@ import sys
 import sysconfig
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -262,6 +262,9 @@ class AgentBrokenError(_HostError):
 
 class RequestFailedError(_HostError):
     """The agent raised while it worked on a request."""
+
+    usages: Sequence[Json] = ()
+    """Tokens of the attempts to ask a model, as `Reply.usages`."""
 
 
 class HostLostError(_HostError):

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from evaltui.core.cost.prices import Prices
 from evaltui.core.metrics.config_validation import outside_of_range
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import EvalConfig, PassIf
+from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
@@ -81,6 +82,8 @@ class RunPlan:
     """The agent that held them; "" where nobody knows."""
     matrix: str = ""
     """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
+    prices: Mapping[str, OwnPrice] = field(default_factory=dict)
+    """What models cost, by name, where the config of a set does not say."""
 
     @property
     def agent_dir(self) -> Path:
@@ -90,6 +93,10 @@ class RunPlan:
     @property
     def case_count(self) -> int:
         return sum(len(one.cases) for one in self.sets)
+
+    def prices_of(self, one: SetPlan) -> Prices:
+        """What models cost in the cases of a set."""
+        return Prices({**self.prices, **one.config.evaltui.prices})
 
     def path_of(self, one: SetPlan) -> str:
         """The path of `CaseId` of a set's cases."""

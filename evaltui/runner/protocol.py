@@ -6,8 +6,8 @@ turn, content}, `end` {id, chat}, `import` {id, path, agent_folder}, `metric` {i
 metric, scores_turns, actual, expected, scenario, without}, `ask` {id, judge, prompt, config, agent_folder},
 `cancel` {id}, `close`.
 Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `event` {id, event}, `recorded` {id,
-line}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text} or nothing, `failed` {id,
-error}, `brought_in` {steps} when it is closed, `fatal` {error}.
+line}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text, cut_off, usages} or
+nothing, `failed` {id, error, usages?}, `brought_in` {steps} when it is closed, `fatal` {error}.
 
 `preload` may come before `load`, and imports what an earlier host told in `brought_in`: the names of
 libraries' modules in order, and what the agent changed in the environment in between.
@@ -19,6 +19,7 @@ is; null for one that the process imports as any other.
 the socket too, and what it writes is no message.
 `event` is a line of its own form, `E<id> <event as JSON>`: the parent reads it once, and writes it to the log
 as it came.
+`usages` are tokens as genai's usage metadata, by attempt: an attempt that failed may have spent some.
 `id` is the number of a request, and of what answers it. `run` is a whole conversation; `chat` opens one that
 begins at the end of `past` (steps) and stays open until `end`. Each `say` is a turn of the one whose `chat`
 request had the number `chat`; cancelling it ends that turn alone. Runs and chats may go on side by side.
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.conversation.waiting import CallPlace
@@ -44,6 +45,8 @@ class Reply(NamedTuple):
     text: str
     cut_off: str = ""
     """Why the text says no more, such as `MAX_TOKENS`; "" where it came to its end."""
+    usages: Sequence[Message] = ()
+    """Tokens as genai's usage metadata, of each attempt that told them; the last one is that of the text."""
 
 
 def places_to_json(places: Mapping[str, CallPlace]) -> Message:

@@ -19,12 +19,12 @@ from evaltui.core.compare.judged import subject_of
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.model.eval_set import Invocation, full_text, scored_text, unscored_texts
 from evaltui.core.model.json_values import spelt
+from evaltui.core.model.judgement import Judgement
 from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,
     Expectation,
     InvocationScore,
-    Judgement,
     MetricResult,
     RepeatResult,
     Status,

@@ -8,14 +8,8 @@ from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_comparison import KINDS, compare, config_of, what_changed
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import (
-    CaseResult,
-    InvocationScore,
-    JudgedBy,
-    MetricResult,
-    RepeatResult,
-    Status,
-)
+from evaltui.core.model.judgement import JudgedBy
+from evaltui.core.model.outcome import CaseResult, InvocationScore, MetricResult, RepeatResult, Status
 
 P, F, E, FLAKY = Status.PASSED, Status.FAILED, Status.ERROR, Status.FLAKY
 

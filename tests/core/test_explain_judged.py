@@ -19,16 +19,14 @@ from judged_metrics import (
 )
 
 from evaltui.core.compare.explain import sentence, summary
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import (
     CaseResult,
     ErrorInfo,
     InvocationScore,
-    JudgedBy,
-    Judgement,
     MetricResult,
     Status,
     TurnResult,
-    Vote,
     worst_status,
 )
 from evaltui.core.model.text_diff import ResponseDiff

@@ -25,7 +25,8 @@ from evaltui.core.compare.judged import (
     judged_in,
     was_judged,
 )
-from evaltui.core.model.outcome import JudgedBy, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.outcome import MetricResult, Status
 
 
 def only(judgement, name=RUBRICS, threshold=0.8):

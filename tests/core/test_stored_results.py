@@ -8,20 +8,18 @@ from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.model.eval_set import Invocation
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import (
     Call,
     CallDiff,
     ErrorInfo,
     Expectation,
     InvocationScore,
-    JudgedBy,
-    Judgement,
     MetricResult,
     RepeatResult,
     StateDiff,
     Status,
     TurnResult,
-    Vote,
 )
 from evaltui.core.model.stored_results import repeat_from_json, repeat_to_json
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff

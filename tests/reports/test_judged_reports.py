@@ -29,17 +29,8 @@ from judged_metrics import (
 )
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.model.outcome import (
-    Call,
-    ErrorInfo,
-    JudgedBy,
-    Judgement,
-    MetricResult,
-    Status,
-    TurnResult,
-    Vote,
-    worst_status,
-)
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.outcome import Call, ErrorInfo, MetricResult, Status, TurnResult, worst_status
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.csv_report import csv_report
 from evaltui.reports.details import case_details

@@ -8,7 +8,8 @@ import pytest
 from example_runs import case, crashed, failed, flaky, mixed, passed, report, unevaluated
 from jsonschema import Draft7Validator
 
-from evaltui.core.model.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.reports.json_report import VERSION, json_report
 from evaltui.reports.report_shape import report_schema
 from tests.closed_schemas import closed

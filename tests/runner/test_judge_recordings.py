@@ -12,6 +12,7 @@ from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo
+from evaltui.core.model.spending import Tokens
 from evaltui.runner.errors import HostLostError, RequestFailedError
 from evaltui.runner.parent.judges import Judges
 from evaltui.runner.parent.recordings import SetRecordings
@@ -273,3 +274,30 @@ async def test_of_one_metric_so_many_are_under_way_as_it_allows_over_all_cases(t
     assert host.most == 3
     order = [prompt for _, prompt, _ in host.asked if prompt != "other"]
     assert order == ["0", "1", "2"] * 3
+
+
+async def test_what_judges_spend_is_metered_and_recorded(study):
+    usage = {"prompt_token_count": 9, "candidates_token_count": 4}
+    for mode, host in (("record", Host(Answer("a", usages=(usage, usage)))), ("replay", Host())):
+        recordings = SetRecordings(study.path, "x", modes_of(mode, None, {}), study.notes.append)
+        await recordings.open()
+        judges = Judges(host, host, study.path.parent)
+        judge = judges.judge_for(recordings.judging("one", 0, judges.secrets))
+        await judge(question(judge_model="m"))
+        recordings.end("one", 0, complete=True, judged=judge.finished)
+        await recordings.save()
+        [call] = judge.calls
+        attempts = 1 if mode == "replay" else 2
+        assert (call.payer, call.model, call.is_replayed) == ("judge", "m", mode == "replay")
+        assert call.tokens == (Tokens(9, None, None, 4),) * attempts
+
+
+async def test_a_question_without_answer_costs_what_its_attempts_tell(study):
+    lost = RequestFailedError(ErrorInfo("ModelError", "no text", kind=None))
+    lost.usages = [{"prompt_token_count": 9}]
+    host = Host(lost, SERVICE)
+    judge = Judges(host, host, study.path.parent).judge_for(None)
+    for _ in range(2):
+        with pytest.raises(JudgeFailedError):
+            await judge(question())
+    assert [call.tokens for call in judge.calls] == [(Tokens(9, None, None, 0),), ()]

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from gemini_server import KEY, Answer, chunk, drops, fails, malformed, says
+from gemini_server import KEY, Answer, Drop, chunk, drops, fails, malformed, says
 
 from evaltui.core.metrics.judges.judge import RATING
 from evaltui.runner.child.model_client import ask
@@ -108,8 +108,8 @@ async def test_an_answer_that_is_no_text_says_why(gemini, tmp_path):
 @pytest.mark.parametrize("reason", ["MAX_TOKENS", "SAFETY", "RECITATION", "OTHER"])
 async def test_an_answer_that_was_cut_off_is_marked(gemini, tmp_path, reason):
     gemini.script(Answer([chunk({"text": "va"}), chunk({"text": "lid"}, finishReason=reason)]), says("valid"))
-    assert await ask("judge-1", "?", None, tmp_path) == ("valid", reason)
-    assert await ask("judge-1", "?", None, tmp_path) == ("valid", "")
+    assert (await ask("judge-1", "?", None, tmp_path))[:2] == ("valid", reason)
+    assert (await ask("judge-1", "?", None, tmp_path))[:2] == ("valid", "")
 
 
 async def test_the_key_is_that_of_the_agents_own_environment_file(gemini, tmp_path, monkeypatch):
@@ -201,3 +201,16 @@ async def test_a_function_that_hangs_holds_up_no_other(write_agent, monkeypatch)
     finally:
         release.set()
     assert [one.text for one in await asyncio.gather(*slow)] == ["x"] * 40
+
+
+async def test_the_tokens_of_each_attempt_are_told(gemini, tmp_path, monkeypatch):
+    monkeypatch.setattr(models, "FIRST_WAIT", 0.001)
+    spent = {"promptTokenCount": 9, "candidatesTokenCount": 4}
+    broken = Answer([chunk({"text": "va"}, usageMetadata=spent), Drop()])
+    gemini.script(broken, says("valid"))
+    reply = await ask("judge-1", "?", None, tmp_path)
+    assert [usage["prompt_token_count"] for usage in reply.usages] == [9, 9]
+    gemini.script(Answer([chunk({"text": "hm", "thought": True}, usageMetadata=spent)]))
+    with pytest.raises(ModelError) as failed:
+        await ask("judge-1", "?", None, tmp_path)
+    assert [usage["candidates_token_count"] for usage in failed.value.usages] == [4]

@@ -29,7 +29,8 @@ from judged_metrics import (
 )
 
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.outcome import CaseResult, Judgement, MetricResult, RepeatResult, Status
+from evaltui.core.model.judgement import Judgement
+from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
 from evaltui.runs.adk_reader import run_from_adk
 from evaltui.runs.sets import SetInfo
 

@@ -1,6 +1,7 @@
 import pytest
 
-from evaltui.core.model.outcome import Call, Judgement, Status
+from evaltui.core.model.judgement import Judgement
+from evaltui.core.model.outcome import Call, Status
 from evaltui.runs.adk_reader import run_from_adk
 
 

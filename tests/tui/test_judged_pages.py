@@ -29,16 +29,15 @@ from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import (
     Call,
     ErrorInfo,
     InvocationScore,
-    Judgement,
     MetricResult,
     RepeatResult,
     Status,
     TurnResult,
-    Vote,
     worst_status,
 )
 from evaltui.core.model.stored_cases import StoredCase

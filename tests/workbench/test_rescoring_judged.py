@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from evaltui import CaseResult, EvalCase, EvalConfig, Invocation, Status
-from evaltui.core.model.outcome import InvocationScore, JudgedBy, MetricResult, RepeatResult
+from evaltui.core.model.judgement import JudgedBy
+from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.workbench.rescoring import score_again

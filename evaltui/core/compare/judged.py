@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from evaltui.core.model.outcome import InvocationScore, JudgedBy, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.text.figures import counted, show_number, show_scores
 from evaltui.text.lines import Line, Span, cells
 from evaltui.text.outcomes import glyph

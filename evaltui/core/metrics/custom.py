@@ -29,7 +29,8 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation, Rubric, RubricScore
-from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status
+from evaltui.core.model.judgement import Judgement
+from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.model.problems import JsonPath, format_path
 from evaltui.text.figures import counted
 

@@ -235,6 +235,30 @@ class Repeats(_Strict):
     """When a case whose runs differ counts as passed: all pass, most do, or such a share."""
 
 
+def _no_text(value: Any) -> Any:
+    if isinstance(value, bool | str):
+        raise PydanticCustomError("float_type", "is not a number")
+    return value
+
+
+Rate = Annotated[
+    float,
+    BeforeValidator(_no_text, json_schema_input_type=StrictFloat),
+    Field(ge=0, allow_inf_nan=False),
+]
+
+
+class OwnPrice(_Strict):
+    """What a model costs, in US dollars per million tokens."""
+
+    input_mtok: Rate
+    """Of input."""
+    output_mtok: Rate
+    """Of output, thoughts included."""
+    cached_input_mtok: Rate | None = None
+    """Of input that the provider had in its cache; None: as other input."""
+
+
 class EvaltuiBlock(_Strict):
     """What ADK has no place for. Keys of later versions are refused rather than silently ignored."""
 
@@ -254,6 +278,8 @@ class EvaltuiBlock(_Strict):
     """Whether thoughts are part of the answer that is scored."""
     tools: dict[StrictStr, ToolMode] = Field(default_factory=dict)
     """Which tools are called, recorded or stubbed, by name."""
+    prices: dict[StrictStr, OwnPrice] = Field(default_factory=dict)
+    """What models cost, by name; of others the list price holds."""
 
 
 class EvalConfig(_Camel):

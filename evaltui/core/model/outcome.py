@@ -13,6 +13,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.in_words import against, metric_in_words
+from evaltui.core.model.judgement import JudgedBy, Judgement
+from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
 from evaltui.text.figures import some_of
 
@@ -36,59 +38,6 @@ def worst_status(statuses: Iterable[Status]) -> Status:
     """The worst of the verdicts; informational ones say nothing, and nothing is NOT_EVALUATED."""
     present = set(statuses)
     return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
-
-
-@dataclass(frozen=True)
-class Vote:
-    """A judge's answer on one subject."""
-
-    score: float | None
-    """None where the answer gives no verdict."""
-    rationale: str = ""
-    label: str = ""
-    """The verdict in the judge's word, such as `valid`."""
-    problem: str = ""
-    """Why it does not count; "" where it does."""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """What a judge found of one subject: an answer, a rubric, a sentence."""
-
-    id: str
-    """The rubric's or the sentence's; "" for an answer."""
-    subject: str
-    """The text that was judged."""
-    score: float | None
-    """None where it was not judged."""
-    rationale: str = ""
-    evidence: tuple[tuple[str, str], ...] = ()
-    """`(what it does, text)`, such as `("contradicting", "It rained.")`."""
-    votes: tuple[Vote, ...] = ()
-    """The answers that it was decided by."""
-
-
-@dataclass(frozen=True)
-class JudgedBy:
-    """Who judged by which prompt, and how many questions came to what."""
-
-    model: str
-    """The judge."""
-    prompt: str
-    """Its name and version, `final_response_match/1`."""
-    asked: int = 0
-    """Questions."""
-    answered: int = 0
-    """Questions that were answered."""
-    replayed: int = 0
-    """Answers that came from a recording."""
-    unasked: int = 0
-    """Questions put to nobody: a replay had no answer to them."""
-
-    @property
-    def live(self) -> int:
-        """How many questions a judge was asked, those included that it failed to answer."""
-        return self.asked - self.replayed - self.unasked
 
 
 @dataclass(frozen=True)
@@ -241,6 +190,8 @@ class RepeatResult:
     """As `session_id`."""
     stopped: str = ""
     """What ended the conversation of a simulated user; "" for other cases, and where it came to no end."""
+    spent: Spending | None = None
+    """What its model calls cost; None where nobody knows."""
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
@@ -289,6 +240,11 @@ class CaseResult:
         return tuple(dict.fromkeys(kind for repeat in self.repeats for kind in repeat.error_kinds))
 
     @property
+    def spent(self) -> Spending | None:
+        """What all its repeats cost; None where nobody knows."""
+        return total(repeat.spent for repeat in self.repeats)
+
+    @property
     def id(self) -> CaseId:
         return CaseId(self.path or self.eval_set_id, self.eval_id)
 
@@ -327,6 +283,11 @@ class RunResult:
     """Whether the agent was an object, run in the process that evaluated it."""
     log: Path | None = None
     """The file that the run is stored in; None where it is not."""
+
+    @property
+    def spent(self) -> Spending | None:
+        """What all its cases cost; None where nobody knows."""
+        return total(case.spent for case in self.cases)
 
     @property
     def passed(self) -> bool:

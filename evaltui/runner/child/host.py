@@ -207,7 +207,9 @@ class _Host:
             if self._is_disturbed(number, error):
                 _end_disturbed(self._channel)
             # Cancelled means: the parent asked, and wants to know where the agent was.
-            self._channel.send({"op": "failed", "id": number, "error": describe_error(error)})
+            usages = list(getattr(error, "usages", ()))
+            told = {"usages": usages} if usages else {}
+            self._channel.send({"op": "failed", "id": number, "error": describe_error(error), **told})
         finally:
             self._unwanted.discard(number)
 

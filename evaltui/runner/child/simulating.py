@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +87,7 @@ class Simulation:
         request_id = self.reporter.event("model_request", agent=SIMULATED_USER, data=data)
         began = time.monotonic()
         try:
-            message = await _answer(
+            reply = await _answer(
                 exchange, lambda: ask(user.model, prompt, options or None, self.agent_folder)
             )
         except NotRecordedError:
@@ -97,6 +97,7 @@ class Simulation:
                 "error",
                 agent=SIMULATED_USER,
                 data={"type": type(error).__name__, "message": message_of(error), **mark},
+                usage=self._last_usage(getattr(error, "usages", ()), request_id),
                 duration=time.monotonic() - began,
                 parent=request_id,
             )
@@ -105,31 +106,40 @@ class Simulation:
             ) from error
         self.reporter.event(
             "model_response",
-            _content("model", message),
+            _content("model", reply.text),
             agent=SIMULATED_USER,
             data=mark,
+            usage=self._last_usage(reply.usages, request_id),
             duration=time.monotonic() - began,
             parent=request_id,
         )
-        return message
+        return reply.text
+
+    def _last_usage(self, usages: Sequence[Json], request_id: str) -> Json | None:
+        """The tokens of the last attempt; those of the attempts before are told of."""
+        for usage in usages[:-1]:
+            data = {"type": "FailedAttempt", "message": "no whole response; retrying", "retrying": True}
+            self.reporter.event("error", agent=SIMULATED_USER, data=data, usage=usage, parent=request_id)
+        return usages[-1] if usages else None
 
 
-async def _answer(exchange: ModelExchange | None, ask_model: Callable[[], Awaitable[Reply]]) -> str:
+async def _answer(exchange: ModelExchange | None, ask_model: Callable[[], Awaitable[Reply]]) -> Reply:
     """The recorded answer, or that of the model. Raises NotRecordedError, and what a model raised."""
     if exchange is None:
-        return (await ask_model()).text
+        return await ask_model()
     exchange.check()
     if exchange.is_replayed:
         exchange.end()
-        text: str = exchange.responses[0]["parts"][0]["text"]
-        return text
+        recorded = exchange.responses[0]
+        return Reply(recorded["parts"][0]["text"], usages=[recorded["usage"]] if "usage" in recorded else [])
     try:
-        message = (await ask_model()).text
+        reply = await ask_model()
     except Exception as error:
         exchange.keep([], error)
         raise
-    exchange.keep([_content("model", message)], None)
-    return message
+    usage = {"usage": reply.usages[-1]} if reply.usages else {}
+    exchange.keep([_content("model", reply.text) | usage], None)
+    return reply
 
 
 def _content(role: str, text: str) -> Json:

@@ -13,6 +13,7 @@ from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.conversation.replay import expected_places
 from evaltui.core.conversation.waiting import responses_in
+from evaltui.core.cost.metering import spent_in
 from evaltui.core.metrics.preflight import SCENARIO, withheld
 from evaltui.core.metrics.scoring import (
     Expected,
@@ -334,7 +335,8 @@ class _Run:
                 judged = judge.finished if judge else ()
                 recordings.end(item.case.eval_id, item.repeat, complete=ran.error is None, judged=judged)
         await self._saving.save_if_due()
-        verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events))
+        spent = await spent_in(ran.events, judge.calls if judge else (), self._plan.prices_of(item.set))
+        verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events), spent=spent)
         self._on_update(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
+from evaltui.core.cost.metering import MeteredCall, tokens_of
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
@@ -57,6 +60,8 @@ class CaseJudge:
         self._judges = judges
         self._call_recorder = recorder
         self._unanswered: Counter[str] = Counter()
+        self.calls: list[MeteredCall] = []
+        """What was asked, replayed answers included."""
 
     @property
     def finished(self) -> set[str]:
@@ -65,9 +70,19 @@ class CaseJudge:
 
     async def __call__(self, question: Question) -> Answer:
         self._unanswered[question.metric] += 1
-        answer = await self._answer(question, self._exchange(question))
+        try:
+            answer = await self._answer(question, self._exchange(question))
+        except JudgeFailedError as failed:
+            if failed.was_asked:
+                self._meter(question, failed.usages)
+            raise
+        self._meter(question, answer.usages or (None,), is_replayed=answer.is_replayed)
         self._unanswered[question.metric] -= 1
         return answer
+
+    def _meter(self, question: Question, usages: Sequence[Json | None], *, is_replayed: bool = False) -> None:
+        model, tokens = question.options.judge_model, tuple(map(tokens_of, usages))
+        self.calls.append(MeteredCall("judge", model, tokens, is_replayed, datetime.now(UTC)))
 
     def _exchange(self, question: Question) -> ModelExchange | None:
         if self._call_recorder is None:
@@ -88,10 +103,12 @@ class CaseJudge:
         except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
             if exchange is not None and isinstance(failed, RequestFailedError):
                 _keep_failure(exchange, failed.error)
-            raise JudgeFailedError(of_judge(failed.error)) from failed
+            told = failed.usages if isinstance(failed, RequestFailedError) else ()
+            raise JudgeFailedError(of_judge(failed.error), usages=told) from failed
         if exchange is not None:
             cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
-            exchange.keep([{"parts": [{"text": answer.text}], **cut_off}], None)
+            usage = {"usage": answer.usages[-1]} if answer.usages else {}
+            exchange.keep([{"parts": [{"text": answer.text}], **cut_off, **usage}], None)
         return answer
 
 
@@ -105,7 +122,8 @@ def _replayed(exchange: ModelExchange) -> Answer:
     cut_off = next(
         (response["finish_reason"] for response in exchange.responses if "finish_reason" in response), ""
     )
-    return Answer("".join(part["text"] for part in parts), is_replayed=True, cut_off=cut_off)
+    usages = tuple(response["usage"] for response in exchange.responses if "usage" in response)
+    return Answer("".join(part["text"] for part in parts), is_replayed=True, cut_off=cut_off, usages=usages)
 
 
 def _keep_failure(exchange: ModelExchange, error: ErrorInfo) -> None:

@@ -87,7 +87,7 @@ class MetricHost:
             "agent_folder": self._agent_folder,
         }
         reply = await self._answer(request)
-        return Answer(reply["text"], cut_off=reply["cut_off"])
+        return Answer(reply["text"], cut_off=reply["cut_off"], usages=tuple(reply["usages"]))
 
     def _request(self, given: MetricInput) -> Json:
         metric, scenario = given.metric, given.scenario

@@ -341,7 +341,9 @@ class Host:
             case {"op": "done", "id": number}:
                 self._answer(number, message, None)
             case {"op": "failed", "id": number, "error": error}:
-                self._answer(number, message, RequestFailedError(ErrorInfo.from_json(error)))
+                failed = RequestFailedError(ErrorInfo.from_json(error))
+                failed.usages = message.get("usages", ())
+                self._answer(number, message, failed)
             case {"op": "loaded", "info": info, "files": files} if not self.loaded.done():
                 self.files = frozenset(map(Path, files))
                 self.loaded.set_result(info)

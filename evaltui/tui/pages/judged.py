@@ -17,7 +17,8 @@ from evaltui.core.compare.judged import (
     shown,
     was_judged,
 )
-from evaltui.core.model.outcome import CaseResult, MetricResult, Status, Vote
+from evaltui.core.model.judgement import Vote
+from evaltui.core.model.outcome import CaseResult, MetricResult, Status
 from evaltui.text.figures import show_scores
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import ROLES, glyph

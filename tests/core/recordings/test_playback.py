@@ -7,8 +7,9 @@ import pytest
 
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
+from evaltui.core.model.judgement import JudgedBy
 from evaltui.core.model.modes import Modes, modes_of
-from evaltui.core.model.outcome import JudgedBy, MetricResult, RepeatResult, Status
+from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.core.recordings.entry import (
     JsonRequest,
     ModelCall,

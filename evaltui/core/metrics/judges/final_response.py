@@ -42,7 +42,8 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.eval_set import THOUGHT, Invocation, scored_text, unscored_texts
-from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Vote
+from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult
 from evaltui.core.prompts import fenced, prompt
 from evaltui.text.values import cut
 

@@ -54,7 +54,8 @@ from evaltui.core.metrics.metric import (
 )
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
-from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt, fenced, prompt
 from evaltui.text.figures import some_of
 from evaltui.text.values import cut, visible

@@ -15,7 +15,9 @@ from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_e
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.outcome import ErrorInfo, JudgedBy, Judgement, MetricResult, Vote
+from evaltui.core.model.events import Json
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.outcome import ErrorInfo, MetricResult
 from evaltui.core.prompts import Prompt
 from evaltui.text.figures import counted
 
@@ -37,21 +39,26 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a judge said. `cut_off` is why it says no more, such as `MAX_TOKENS`; "" where it is whole."""
+    """What a judge said."""
 
     text: str
     is_replayed: bool = False
     cut_off: str = ""
+    """Why it says no more, such as `MAX_TOKENS`; "" where it is whole."""
+    usages: tuple[Json, ...] = ()
+    """Tokens as genai's usage metadata, of each attempt that told them; the last one is that of the text."""
 
 
 class JudgeFailedError(Exception):
     """A question that got no answer, after all the attempts that made sense.
 
-    `was_asked` is false where nobody was asked: a replay has no answer, or has that there was none.
+    `was_asked` is false where nobody was asked: a replay has no answer, or has that there was none. `usages`
+    are the tokens of the attempts, as those of an answer.
     """
 
-    def __init__(self, error: ErrorInfo, *, was_asked: bool = True) -> None:
+    def __init__(self, error: ErrorInfo, *, was_asked: bool = True, usages: Sequence[Json] = ()) -> None:
         super().__init__(str(error))
+        self.usages = usages
         self.error = error
         self.was_asked = was_asked
 

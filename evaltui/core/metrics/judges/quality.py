@@ -44,7 +44,8 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.eval_set import Invocation, scored_text, tool_calls
-from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt, fenced, prompt
 from evaltui.text.values import show_value
 

@@ -42,7 +42,8 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
-from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.prompts import fenced, prompt
 from evaltui.text.figures import counted
 

@@ -38,7 +38,8 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, UserPersona, full_text, scored_text
-from evaltui.core.model.outcome import InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.model.placeholders import filled
 from evaltui.core.played_users import STOP_SIGNAL
 from evaltui.core.prompts import fenced, prompt

@@ -31,7 +31,8 @@ from evaltui.core.metrics.metric import (
 )
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.outcome import ErrorInfo, InvocationScore, Judgement, MetricResult, Status, Vote
+from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt
 from evaltui.text.values import cut, visible
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ....core.model.events import Json
 from ...protocol import Reply
 from ..own_modules import load_env_file
 from .gemini_errors import ModelError
-from .models import GeminiModel, ModelRequest, ModelResponse
+from .models import FailedAttempt, GeminiModel, ModelRequest, ModelResponse, usages_of
 
 _TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
@@ -24,8 +25,13 @@ async def ask_gemini(name: str, prompt: str, config: Json | None, agent_folder: 
     content = types.Content(role="user", parts=[types.Part(text=prompt)])
     # Another event loop may ask next in a process that is somebody else's.
     model = GeminiModel(name) if agent_folder is None else _model(name, agent_folder)
+    request = ModelRequest("", [content], (), options)
+    failed: list[FailedAttempt] = []
     try:
-        return _reply(name, await model.generate(ModelRequest("", [content], (), options), lambda _: None))
+        return _reply(name, await model.generate(request, lambda _: None, failed.append), failed)
+    except ModelError as error:
+        error.usages = _spent(failed) + error.usages
+        raise
     finally:
         if agent_folder is None:
             await model.close()
@@ -38,13 +44,20 @@ def _model(name: str, agent_folder: Path) -> GeminiModel:
     return GeminiModel(name)
 
 
-def _reply(name: str, response: ModelResponse) -> Reply:
+def _spent(failed: Sequence[FailedAttempt]) -> tuple[Json, ...]:
+    return usages_of(attempt.usage for attempt in failed)
+
+
+def _reply(name: str, response: ModelResponse, failed: Sequence[FailedAttempt]) -> Reply:
     text = "".join(part.text for part in response.parts if part.text and not part.thought)
     if text:
         reason = response.finish_reason or ""
-        return Reply(text, "" if reason in _TO_ITS_END else reason)
+        cut_off = "" if reason in _TO_ITS_END else reason
+        return Reply(text, cut_off, (*_spent(failed), *usages_of([response.usage])))
     said = ": ".join(filter(None, (response.finish_reason, response.finish_message)))
-    raise ModelError(
+    error = ModelError(
         f"model {name!r} responded without text ({said or 'no reason given'}). If it was cut off, "
         "raise max_output_tokens or lower the thinking budget; if it was refused, use another model"
     )
+    error.usages = usages_of([response.usage])
+    raise error

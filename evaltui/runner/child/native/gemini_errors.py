@@ -25,6 +25,9 @@ _MOST_OF_A_RESPONSE = 200
 class ModelError(RuntimeError):
     """A model that cannot be asked, or gave no answer; the message says what to do."""
 
+    usages: tuple[Json, ...] = ()
+    """Tokens as genai's usage metadata, of each attempt that told them."""
+
 
 class NoKeyError(ValueError):
     """A model that cannot be asked for want of a key or a project; the message says what to set."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -19,6 +19,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from ....core.model.events import Json
 from ....text.figures import counted, show_duration
 from .gemini_errors import (
     KNOWN_ERRORS,
@@ -156,9 +157,11 @@ class GeminiModel:
         except KNOWN_ERRORS as error:
             tried = f" (tried {counted(attempt.number, 'time')})" if attempt.number > 1 else ""
             what_to_do = advice(error, vertexai="_client" in vars(self) and self._client.vertexai)
-            raise ModelError(
+            failed = ModelError(
                 f"model {self.name!r} gave no response{tried}: {describe(error)}. {what_to_do}"
-            ) from error
+            )
+            failed.usages = usages_of([_usage(attempt.chunks)])
+            raise failed from error
 
     async def _stream(self, request: ModelRequest) -> AsyncIterator[types.GenerateContentResponse]:
         return await self._client.aio.models.generate_content_stream(
@@ -254,6 +257,11 @@ def _usage(
     usages = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
     known = {name: count for usage in usages for name, count in usage if count is not None}
     return usages[-1].model_copy(update=known) if usages else None
+
+
+def usages_of(told: Iterable[types.GenerateContentResponseUsageMetadata | None]) -> tuple[Json, ...]:
+    """Those that were told, as JSON data."""
+    return tuple(one.model_dump(mode="json", exclude_none=True) for one in told if one is not None)
 
 
 def _last(values: Sequence[Value | None]) -> Value | None:

@@ -4,7 +4,8 @@ import pytest
 from judge_cases import FAILURE, MATCH, ScriptedJudge, failed, given, judged, said, turn, valid
 
 from evaltui.core.metrics.metric import MetricInput
-from evaltui.core.model.outcome import JudgedBy, Status
+from evaltui.core.model.judgement import JudgedBy
+from evaltui.core.model.outcome import Status
 
 YES, NO = valid(), valid("invalid", "It names\nanother town.")
 

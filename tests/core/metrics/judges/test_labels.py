@@ -7,7 +7,7 @@ from judge_cases import lines, valid, verdicts
 
 from evaltui.core.metrics.judges.rubrics import HeldRubric
 from evaltui.core.metrics.judges.verdicts import FULFILMENT, read_fulfilment, read_validity
-from evaltui.core.model.outcome import Vote
+from evaltui.core.model.judgement import Vote
 
 SHORT = HeldRubric("short", "The answer is short.", "the case")
 POLITE = HeldRubric("polite", "The answer is polite.", "the case")

@@ -30,7 +30,8 @@ from evaltui.core.metrics.judges.quality import (
     safety_v1,
 )
 from evaltui.core.metrics.metric import CriterionError
-from evaltui.core.model.outcome import Status, Vote
+from evaltui.core.model.judgement import Vote
+from evaltui.core.model.outcome import Status
 
 QUALITY, SAFETY = "response_evaluation_score", "safety_v1"
 MULTI_TURN = {

@@ -12,7 +12,8 @@ from evaltui.core.metrics.judges.judge import (
     judged_by,
 )
 from evaltui.core.model.criteria import JudgeModelOptions
-from evaltui.core.model.outcome import ErrorInfo, JudgedBy
+from evaltui.core.model.judgement import JudgedBy
+from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.prompts import Prompt
 
 OPTIONS = JudgeModelOptions(num_samples=2)

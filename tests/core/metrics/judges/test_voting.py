@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.judges.judge import deciding, votes_counted
-from evaltui.core.model.outcome import Vote
+from evaltui.core.model.judgement import Vote
 
 votes = st.lists(st.builds(Vote, st.sampled_from([1.0, 0.0, None]), st.text(max_size=3)), max_size=7)
 

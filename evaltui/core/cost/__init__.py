@@ -1,0 +1,1 @@
+"""What model calls cost: who asked which model, with how many tokens, at what price."""

@@ -1,0 +1,200 @@
+"""Model calls among the events of a repeat, and what judges asked: their tokens, and what they cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from evaltui.core.cost.prices import Prices, load_table
+from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, Event, Json
+from evaltui.core.model.spending import ModelSpending, Payer, Spending, Tokens
+
+
+@dataclass(frozen=True)
+class MeteredCall:
+    """One call of a model."""
+
+    payer: Payer
+    model: str
+    """As it was asked for; "" where nobody knows."""
+    tokens: tuple[Tokens | None, ...] = (None,)
+    """Of each attempt that may have cost something, None where nobody knows."""
+    is_replayed: bool = False
+    at: datetime | None = None
+    """When it was made; None where nobody knows."""
+
+
+def tokens_of(usage: Mapping[str, Any] | None) -> Tokens | None:
+    """The tokens of a response by genai's usage metadata; None where it tells none.
+
+    A model leaves out the kinds that it did not spend: without a count of output there was none.
+    """
+    told = usage or {}
+    prompt, tool_use, candidates, thoughts, whole = (_count(told.get(name)) for name in _COUNTS)
+    into = None if prompt is None and tool_use is None else (prompt or 0) + (tool_use or 0)
+    out = None if candidates is None and thoughts is None else (candidates or 0) + (thoughts or 0)
+    if into is None and out is None:
+        return None
+    if out is None and into is not None:
+        out = max((whole or 0) - into, 0)
+    return Tokens(into, _count(told.get("cached_content_token_count")), thoughts, out)
+
+
+_COUNTS = (
+    "prompt_token_count",
+    "tool_use_prompt_token_count",
+    "candidates_token_count",
+    "thoughts_token_count",
+    "total_token_count",
+)
+
+
+def _count(value: Any) -> int | None:
+    """A count of tokens; None for what is none."""
+    is_count = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
+    return int(value) if is_count and value == int(value) else None
+
+
+# More is an error of whoever counted.
+_MOST = 10**15
+
+
+def spent_on(calls: Iterable[MeteredCall], prices: Prices) -> Spending:
+    """What calls cost."""
+    return sum((Spending((_spent_on(call, prices),)) for call in calls), Spending())
+
+
+def _spent_on(call: MeteredCall, prices: Prices) -> ModelSpending:
+    at = call.at or datetime.now(UTC)
+    costs = [prices.price_of(call.model, tokens, at) for tokens in call.tokens]
+    known = [usd for usd in costs if usd is not None]
+    tokens = sum((one for one in call.tokens if one is not None), Tokens())
+    usd = sum(known) if known else None
+    source = prices.source_of(call.model) if known else ""
+    if call.is_replayed:
+        return ModelSpending(
+            call.payer, call.model, replayed=1, saved_tokens=tokens, saved_usd=usd, prices=source
+        )
+    return ModelSpending(
+        call.payer,
+        call.model,
+        calls=1,
+        unmetered=int(None in call.tokens),
+        tokens=tokens,
+        usd=usd,
+        unpriced=int(None in costs),
+        prices=source,
+    )
+
+
+def calls_in(events: Iterable[Event]) -> tuple[list[MeteredCall], bool]:
+    """The model calls of a repeat, and whether the agent may have made others that nobody saw."""
+    meter = _Meter()
+    for event in events:
+        meter.add(event)
+    return meter.calls(), meter.is_unseen
+
+
+async def spent_in(events: Iterable[Event], judged: Iterable[MeteredCall], prices: Prices) -> Spending:
+    """What a repeat cost, by what happened in it and what judges were asked about it."""
+    calls, is_unseen = calls_in(events)
+    calls += judged
+    if prices.need_table(call.model for call in calls):
+        # Importing it takes its time, in which other cases go on.
+        await asyncio.to_thread(load_table)
+    return spent_on(calls, prices) + Spending(unseen=int(is_unseen))
+
+
+@dataclass
+class _Request:
+    """A request to a model, and what has been told of it so far."""
+
+    payer: Payer
+    model: str
+    at: datetime | None
+    is_replayed: bool
+    usage: Json = field(default_factory=dict)
+    """What is known last of each count: each piece of a response has the counts so far."""
+    failed: list[Tokens] = field(default_factory=list)
+    """Of attempts that were followed by another one."""
+    has_failed: bool = False
+
+    def call(self) -> MeteredCall:
+        last = tokens_of(self.usage)
+        # A request that was refused costs nothing, as far as nobody tells of tokens.
+        attempts = [] if self.has_failed and last is None else [last]
+        return MeteredCall(self.payer, self.model, (*self.failed, *attempts), self.is_replayed, self.at)
+
+
+class _Meter:
+    def __init__(self) -> None:
+        self._requests: dict[str, _Request] = {}
+        self._told: list[tuple[int | None, MeteredCall]] = []
+        self._at: datetime | None = None
+        self._seen_turns: set[int | None] = set()
+        self._hidden_turns: set[int | None] = set()
+
+    def add(self, event: Event) -> None:
+        self._at = _moment(event.data.get("timestamp")) or self._at
+        if MODEL_CALLS in event.data.get("untold", ()):
+            self._hidden_turns.add(event.turn)
+        if event.kind == "model_request":
+            self._begin(event)
+        elif request := self._requests.get(event.parent):
+            self._continue(request, event)
+        elif "step" in event.data or event.kind == "model_response":
+            self._hear(event)
+
+    def _begin(self, event: Event) -> None:
+        if event.data.get("missed"):
+            return
+        is_agents = event.agent != SIMULATED_USER
+        if is_agents:
+            self._seen_turns.add(event.turn)
+        payer: Payer = "agent" if is_agents else "simulated user"
+        model, is_replayed = str(event.data.get("model") or ""), bool(event.data.get("replayed"))
+        self._requests[event.id] = _Request(payer, model, self._at, is_replayed)
+
+    def _continue(self, request: _Request, event: Event) -> None:
+        request.is_replayed |= bool(event.data.get("replayed"))
+        if event.kind == "model_response":
+            request.usage |= event.usage or {}
+            request.has_failed = False
+        elif event.kind == "error" and event.data.get("retrying"):
+            if (spent := tokens_of(event.usage)) is not None:
+                request.failed.append(spent)
+        elif event.kind == "error":
+            request.usage |= event.usage or {}
+            request.has_failed = True
+
+    def _hear(self, event: Event) -> None:
+        """A step of an agent whose model calls are seen in its steps alone."""
+        model = event.data.get("model_version")
+        if event.usage is not None or model is not None:
+            tokens = tokens_of(event.usage)
+            is_replayed = bool(event.data.get("replayed"))
+            call = MeteredCall("agent", str(model or ""), (tokens,), is_replayed, self._at)
+            self._told.append((event.turn, call))
+
+    def calls(self) -> list[MeteredCall]:
+        told = [call for turn, call in self._told if turn not in self._seen_turns]
+        return [*(request.call() for request in self._requests.values()), *told]
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether there is a turn of which nobody saw the model calls."""
+        told = {turn for turn, _ in self._told}
+        return bool(self._hidden_turns - self._seen_turns - told)
+
+
+def _moment(timestamp: Any) -> datetime | None:
+    """A time in seconds since 1970, where it is one."""
+    if not isinstance(timestamp, int | float) or isinstance(timestamp, bool) or timestamp <= 0:
+        return None
+    try:
+        return datetime.fromtimestamp(timestamp, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,58 @@
+"""What judges found, and who they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Vote:
+    """A judge's answer on one subject."""
+
+    score: float | None
+    """None where the answer gives no verdict."""
+    rationale: str = ""
+    label: str = ""
+    """The verdict in the judge's word, such as `valid`."""
+    problem: str = ""
+    """Why it does not count; "" where it does."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a judge found of one subject: an answer, a rubric, a sentence."""
+
+    id: str
+    """The rubric's or the sentence's; "" for an answer."""
+    subject: str
+    """The text that was judged."""
+    score: float | None
+    """None where it was not judged."""
+    rationale: str = ""
+    evidence: tuple[tuple[str, str], ...] = ()
+    """`(what it does, text)`, such as `("contradicting", "It rained.")`."""
+    votes: tuple[Vote, ...] = ()
+    """The answers that it was decided by."""
+
+
+@dataclass(frozen=True)
+class JudgedBy:
+    """Who judged by which prompt, and how many questions came to what."""
+
+    model: str
+    """The judge."""
+    prompt: str
+    """Its name and version, `final_response_match/1`."""
+    asked: int = 0
+    """Questions."""
+    answered: int = 0
+    """Questions that were answered."""
+    replayed: int = 0
+    """Answers that came from a recording."""
+    unasked: int = 0
+    """Questions put to nobody: a replay had no answer to them."""
+
+    @property
+    def live(self) -> int:
+        """How many questions a judge was asked, those included that it failed to answer."""
+        return self.asked - self.replayed - self.unasked

@@ -1,0 +1,170 @@
+"""What model calls cost: tokens by kind and US dollars, by who asked and by model, and how they add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from functools import reduce
+from typing import Literal, TypeVar
+
+Payer = Literal["agent", "judge", "simulated user"]
+"""Who asked a model."""
+
+Number = TypeVar("Number", int, float)
+
+
+def _sum_of_known(values: Iterable[Number | None]) -> Number | None:
+    known = [value for value in values if value is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens by kind; None is not known."""
+
+    input: int | None = None
+    """With the cached ones."""
+    cached: int | None = None
+    """Those of the input that came from the provider's cache."""
+    thoughts: int | None = None
+    """Those of the output that are thoughts."""
+    output: int | None = None
+    """With the thoughts."""
+
+    @property
+    def total(self) -> int | None:
+        """Input and output, as far as they are known."""
+        return _sum_of_known((self.input, self.output))
+
+    def __add__(self, other: Tokens) -> Tokens:
+        """The sums of what is known."""
+        names = (one.name for one in fields(self))
+        return Tokens(*(_sum_of_known((getattr(self, name), getattr(other, name))) for name in names))
+
+
+@dataclass(frozen=True)
+class ModelSpending:
+    """What one model cost one payer."""
+
+    payer: Payer
+    model: str
+    """As it was asked for; "" where nobody knows."""
+    calls: int = 0
+    """Calls to the model, those included that failed."""
+    replayed: int = 0
+    """Calls that a recording answered."""
+    unmetered: int = 0
+    """Calls of which nobody knows the tokens."""
+    tokens: Tokens = Tokens()
+    """Of the calls."""
+    saved_tokens: Tokens = Tokens()
+    """Of the replayed calls."""
+    usd: float | None = None
+    """Of the calls with a known price; None where there are none."""
+    saved_usd: float | None = None
+    """What the replayed calls would have cost, as `usd`."""
+    unpriced: int = 0
+    """Calls that cost an unknown amount."""
+    prices: str = ""
+    """Where the prices are from, such as `genai-prices 0.2.3`; "" where there are none."""
+
+    def __add__(self, other: ModelSpending) -> ModelSpending:
+        """Of the same payer and model, and prices of the same source."""
+        return ModelSpending(
+            self.payer,
+            self.model,
+            self.calls + other.calls,
+            self.replayed + other.replayed,
+            self.unmetered + other.unmetered,
+            self.tokens + other.tokens,
+            self.saved_tokens + other.saved_tokens,
+            _sum_of_known((self.usd, other.usd)),
+            _sum_of_known((self.saved_usd, other.saved_usd)),
+            self.unpriced + other.unpriced,
+            self.prices or other.prices,
+        )
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What a repeat, a case or a run cost. Empty, it asked no model, which costs nothing."""
+
+    models: tuple[ModelSpending, ...] = field(default=())
+    """By payer and model, in the order in which they were first asked."""
+    unseen: int = 0
+    """Repeats in which the agent may have asked models that nobody saw."""
+
+    @property
+    def usd(self) -> float | None:
+        """Of all calls with a known price; 0 where none cost anything, None where no price is known."""
+        if not self.models and not self.unseen:
+            return 0.0
+        return _sum_of_known(one.usd if one.usd is not None or one.unpriced else 0.0 for one in self.models)
+
+    @property
+    def saved_usd(self) -> float | None:
+        """What replayed calls would have cost; None where there are none, or their price is not known."""
+        return _sum_of_known(one.saved_usd for one in self.models)
+
+    @property
+    def unpriced(self) -> int:
+        """Calls that cost an unknown amount."""
+        return sum(one.unpriced for one in self.models)
+
+    @property
+    def unmetered(self) -> int:
+        """Calls of which nobody knows the tokens."""
+        return sum(one.unmetered for one in self.models)
+
+    @property
+    def calls(self) -> int:
+        return sum(one.calls for one in self.models)
+
+    @property
+    def replayed(self) -> int:
+        return sum(one.replayed for one in self.models)
+
+    @property
+    def tokens(self) -> Tokens:
+        return reduce(Tokens.__add__, (one.tokens for one in self.models), Tokens())
+
+    @property
+    def saved_tokens(self) -> Tokens:
+        return reduce(Tokens.__add__, (one.saved_tokens for one in self.models), Tokens())
+
+    @property
+    def prices(self) -> tuple[str, ...]:
+        """Where the prices are from."""
+        return tuple(dict.fromkeys(one.prices for one in self.models if one.prices))
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every call has a known price."""
+        return not self.unpriced and not self.unseen
+
+    def of(self, payer: Payer) -> Spending:
+        """That of one payer alone."""
+        unseen = self.unseen if payer == "agent" else 0
+        return Spending(tuple(one for one in self.models if one.payer == payer), unseen)
+
+    def by(self, key: Callable[[ModelSpending], str]) -> dict[str, Spending]:
+        """Divided by payer, model or prices; what nobody saw is left out."""
+        found: dict[str, tuple[ModelSpending, ...]] = {}
+        for one in self.models:
+            found[key(one)] = (*found.get(key(one), ()), one)
+        return {name: Spending(models) for name, models in found.items()}
+
+    def __add__(self, other: Spending) -> Spending:
+        found: dict[tuple[str, str, str], ModelSpending] = {}
+        for one in (*self.models, *other.models):
+            key = one.payer, one.model, one.prices
+            found[key] = found[key] + one if key in found else one
+        return Spending(tuple(found.values()), self.unseen + other.unseen)
+
+
+def total(spent: Iterable[Spending | None]) -> Spending | None:
+    """The sum; None where nothing of it is known. What is not known counts as unseen."""
+    parts = list(spent)
+    if all(part is None for part in parts):
+        return None
+    return sum((Spending(unseen=1) if part is None else part for part in parts), Spending())
