@@ -115,6 +115,20 @@ def add_verdicts(parser: Parser) -> None:
     """Options about parts of the cases, reports and verdicts."""
     add = parser.add_argument
     add(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="Only cases with this tag; repeatable: with all of these",
+    )
+    add(
+        "--not-tag",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="Only cases without this tag; repeatable: with none of these",
+    )
+    add(
         "--shard",
         type=shard,
         metavar="I/N",

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
@@ -26,7 +27,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import SelectionError, open_workspace, select
+from evaltui.files.workspace import SelectionError
 from evaltui.reports.model import RunReport, no_events, verdict
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
@@ -106,6 +107,8 @@ _BEGUN_WITH = {
     "pass_if": "--pass-if",
     "agent": "--agent",
     "failed": "--failed",
+    "tag": "--tag",
+    "not_tag": "--not-tag",
     "shard": "--shard",
     "durations": "--durations",
     "adk_verdicts": "--adk-verdicts",
@@ -147,7 +150,7 @@ def prepare(
 
 def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
     sets = FileSets(options.agent_dir, options.config, options.initial_session)
-    chosen = select(open_workspace(options.agent_dir), options.selectors)
+    chosen = chosen_cases(options)
     request = replace(
         asked,
         cases={eval_set.path: eval_ids for eval_set, eval_ids in chosen},

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
+from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.output import UsageError, agent_of, settings_of, width, write_lines, write_stderr
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.files.interpreters import look_for_interpreter
-from evaltui.files.workspace import open_workspace, select
 from evaltui.reports.console import case_lines, counts
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.text.figures import counted, plural, show_duration
@@ -50,10 +50,10 @@ async def watch(options: argparse.Namespace) -> int:
     for name, default in _NOT_WHILE_WATCHING.items():
         if getattr(options, name) != default:
             raise UsageError(f"--{name.replace('_', '-')} cannot be used together with --watch")
-    chosen = select(open_workspace(options.agent_dir), options.selectors)
-    given = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
     if options.config is not None and not options.config.is_file():
         raise UsageError(f"{options.config} does not exist")
+    chosen = chosen_cases(options)
+    given = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
     # Wrong ones are told of before anything begins.
     settings_of(options)
     agent = agent_of(options)

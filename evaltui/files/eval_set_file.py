@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.model.stored_cases import CaseList, StoredCase
+from evaltui.core.model.tags import Tags
 from evaltui.files.eval_sets import SetData, read_set_data, set_name
 from evaltui.files.folders import case_path
 from evaltui.files.json_text import duplicate_keys, locate
@@ -50,6 +51,8 @@ class EvalSetFile:
     """Of the file before it was read; None where there is none, or it has been edited since."""
     fingerprint: Fingerprint | None = None
     """Of the text that was read; None where there is no `document`, or it has been edited since."""
+    tags: Tags | None = field(default_factory=dict)
+    """Those that its config gives to its cases; None where the config cannot be read."""
     is_validated: bool = False
     eval_set: EvalSet | None = None
     """What the file says of the set as a whole; None before it is validated, and where there are errors."""

@@ -136,7 +136,7 @@ def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
 
 def _lint_config(file: Path) -> list[Problem]:
     config, problems = read_config(file)
-    refers = config is not None and (config.evaltui.turns or config.evaltui.rules)
+    refers = config is not None and (config.evaltui.turns or config.evaltui.rules or config.evaltui.tags)
     text = read_text(file) if refers else ""
     if not isinstance(text, str) or not text:
         return problems

@@ -5,15 +5,17 @@ Works on parsed JSON and loads no models, so that a thousand cases can be listed
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
 from evaltui.core.model.problems import Problem
-from evaltui.files.configs import config_above, config_file, configs_near
+from evaltui.core.model.tags import TagChoice, Tags, tags_in
+from evaltui.files.configs import config_above, config_file, config_files, configs_near, find_config
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (
@@ -58,6 +60,8 @@ class Workspace:
     folder: Path
     sets: tuple[EvalSetFile, ...]
     skipped: tuple[Skipped, ...] = ()
+    config: Path | None = None
+    """The one config for all sets; None where each has its own."""
 
     @cached_property
     def by_case_path(self) -> Mapping[str, EvalSetFile]:
@@ -94,14 +98,17 @@ class Workspace:
 
 
 def open_workspace(
-    agent_dir: Path, given: Sequence[str | Path] = (), before: Workspace | None = None
+    agent_dir: Path,
+    given: Sequence[str | Path] = (),
+    before: Workspace | None = None,
+    config: Path | None = None,
 ) -> Workspace:
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
     Looked through are the agent's folder itself, its folders `eval*` and `test*`, the folders `eval*` and
     `tests` beside it and in the folders above up to the root of its project, unless they are agents or
     projects themselves, and what is given: files of any name, and folders. Cases that
-    are as they were in `before` are the same objects.
+    are as they were in `before` are the same objects. `config` is one for all sets instead of their own.
     """
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, given) if path.is_file()]
@@ -120,9 +127,34 @@ def open_workspace(
     missing = [Skipped(path, "no such file or folder") for path in map(Path, given) if not path.exists()]
     return Workspace(
         folder,
-        tuple(sorted(sets.values(), key=lambda eval_set: eval_set.path)),
+        tuple(sorted(with_tags(sets.values(), config), key=lambda eval_set: eval_set.path)),
         tuple(sorted([*skipped.values(), *missing], key=lambda one: one.path)),
+        config,
     )
+
+
+def with_tags(sets: Collection[EvalSetFile], config: Path | None = None) -> Iterator[EvalSetFile]:
+    """The sets with the tags that their configs give, or the one config for all of them."""
+    config_of = config_files((one.path for one in sets), config)
+    data = {path: _config_data(path) for path in dict.fromkeys(config_of.values())}
+    for one in sets:
+        yield replace(one, tags=tags_of(data[config_of[one.path]], one.eval_set_id))
+
+
+def tags_of(config: Any, set_id: str) -> Tags | None:
+    """The tags of the cases of a set, from what is in its config; None where that is no JSON."""
+    return None if isinstance(config, Problem) else tags_in(config, set_id)
+
+
+def _config_data(config: Path) -> Any:
+    """What is in a config, or why it cannot be read; None where there is none."""
+    try:
+        text = read_text(config)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Problem.error((), f"cannot be read: {error.strerror}")
+    return parse(text) if isinstance(text, str) else text
 
 
 def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
@@ -200,13 +232,51 @@ def _why_skipped(file: Path) -> str | None:
     return f"looks like an eval set, but its name ends in neither {' nor '.join(SUFFIXES)}"
 
 
-def select(workspace: Workspace, selectors: Sequence[str] = ()) -> list[Selection]:
-    """The sets that selectors name, and of each the cases that are meant, None for all.
+def select(
+    workspace: Workspace, selectors: Sequence[str] = (), tags: TagChoice | None = None
+) -> list[Selection]:
+    """The sets that selectors name, and of each the cases that are meant, None for all; with `tags` those of
+    them with these tags.
 
     A selector is `SET` or `SET:CASE,CASE...`, where SET is a file, the id of a set, or a folder; none at all
     means everything. Files and folders need not belong to the workspace. Ids may contain colons and commas:
-    an id that exists is preferred to two that do not. Raises SelectionError.
+    an id that exists is preferred to two that do not. Raises SelectionError, and EvalSetError where a config
+    with errors may be why no case has a tag.
     """
+    chosen = _named_by(workspace, selectors)
+    return _tagged(chosen, tags, workspace.config) if tags else chosen
+
+
+def _tagged(selections: Sequence[Selection], choice: TagChoice, config: Path | None) -> list[Selection]:
+    """Sets that cannot be read stay: loading them says why."""
+    sets = list(with_tags([eval_set for eval_set, _ in selections], config))
+    picked = [(one, _picked(one, eval_ids)) for one, (_, eval_ids) in zip(sets, selections, strict=True)]
+    known = {tag for one, ids in picked for eval_id in ids for tag in (one.tags or {}).get(eval_id, ())}
+    unread = any(one.tags is None or one.format is None for one in sets)
+    unknown = next((tag for tag in (*choice.tagged, *choice.not_tagged) if tag not in known), None)
+    found: list[Selection] = []
+    for (one, ids), (_, eval_ids) in zip(picked, selections, strict=True):
+        tags = one.tags
+        if tags is None or one.format is None:
+            found.append((one, eval_ids))
+        elif kept := tuple(eval_id for eval_id in ids if choice.keeps(tags.get(eval_id, ()))):
+            found.append((one, eval_ids if len(kept) == len(ids) else kept))
+    if (unknown is None or unread) and found:
+        return found
+    for one in sets:
+        find_config(one.path, config)
+    if unknown is not None:
+        hint = did_you_mean(unknown, known) or _list_of(sorted(known))
+        option = "--tag" if unknown in choice.tagged else "--not-tag"
+        raise SelectionError(f"{option}: no selected case has the tag {unknown!r}{hint}")
+    raise SelectionError(f"{choice}: no selected case; nothing to run")
+
+
+def _picked(eval_set: EvalSetFile, eval_ids: Sequence[str] | None) -> Sequence[str]:
+    return [case.eval_id for case in eval_set.cases] if eval_ids is None else eval_ids
+
+
+def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]:
     if not selectors:
         if not workspace.sets:
             skipped = [f"; {one.path} was skipped: {one.reason}" for one in workspace.skipped[:1]]

@@ -13,6 +13,7 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
+from evaltui.reports.tag_totals import tag_lines
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
@@ -42,6 +43,8 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     if report.comparison is not None:
         yield from comparison_lines(report.comparison, width)
         yield []
+    if tags := list(tag_lines(report, width)):
+        yield from [*tags, []]
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     yield from _sum(report, width)

@@ -45,6 +45,7 @@ COLUMNS = (
     "judged",
     "path",
     "error_kind",
+    "tags",
 )
 
 _Row = dict[str, str | float | None]
@@ -67,7 +68,9 @@ def csv_report(report: RunReport) -> str:
     writer.writeheader()
     for info, cases in report.by_set():
         for case in cases:
+            tags = " ".join(info.tags.get(case.eval_id, ()))
             for row in _case_rows(case, info.expected(case.eval_id)):
+                row["tags"] = tags
                 writer.writerow({column: _cell(value) for column, value in row.items()})
     return file.getvalue()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.reports.model import RunReport, count
+from evaltui.reports.tag_totals import tag_totals
 from evaltui.runs.sets import SetInfo
 from evaltui.text.values import valid_json
 
@@ -41,14 +43,8 @@ def json_report(report: RunReport) -> Json:
             "agent": report.agent,
             "started": _utc(report.started),
             "seconds": None if report.seconds is None else round(report.seconds, 3),
-            "totals": {
-                "cases": len(cases),
-                "passed": count(cases, Status.PASSED),
-                "failed": count(cases, Status.FAILED),
-                "error": count(cases, Status.ERROR),
-                "not_evaluated": count(cases, Status.NOT_EVALUATED),
-                "flaky": count(cases, Status.FLAKY),
-            },
+            "totals": _totals(cases),
+            "tags": {one.tag: _totals(one.cases) for one in tag_totals(report)},
             "record": report.record,
             "model_calls": {"live": report.calls.live, "replayed": report.calls.replayed},
             "judge_calls": {"live": report.calls.judge_live, "replayed": report.calls.judge_replayed},
@@ -60,16 +56,32 @@ def json_report(report: RunReport) -> Json:
         }
     )
     compared = comparison_json(report.comparison) if report.comparison else None
-    return document | {"comparison": compared, "cases": [case_result_json(case) for case in cases]}
+    tags = {info.known_as: info.tags for info in report.sets}
+    return document | {
+        "comparison": compared,
+        "cases": [case_result_json(case, tags[case.id.path].get(case.eval_id, ())) for case in cases],
+    }
 
 
-def case_result_json(case: CaseResult) -> Json:
-    """One case as it stands in the report."""
+def _totals(cases: Sequence[CaseResult]) -> Json:
+    return {
+        "cases": len(cases),
+        "passed": count(cases, Status.PASSED),
+        "failed": count(cases, Status.FAILED),
+        "error": count(cases, Status.ERROR),
+        "not_evaluated": count(cases, Status.NOT_EVALUATED),
+        "flaky": count(cases, Status.FLAKY),
+    }
+
+
+def case_result_json(case: CaseResult, tags: Sequence[str] | None = None) -> Json:
+    """One case as it stands in the report; without `tags` where nobody knows them."""
     document: Json = valid_json(
         {
             "eval_set_id": case.eval_set_id,
             "path": case.path,
             "eval_id": case.eval_id,
+            **({} if tags is None else {"tags": list(tags)}),
             "status": case.status.value,
             "policy": {"pass_if": case.policy, "met": case.policy_met},
             **_over_repeats(case),

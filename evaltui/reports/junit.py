@@ -50,7 +50,7 @@ def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.
     for name, value in known.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))
     for case in cases:
-        suite.append(_testcase(case, report.name_of(info)))
+        suite.append(_testcase(case, report.name_of(info), info.tags.get(case.eval_id, ())))
     return suite
 
 
@@ -72,13 +72,17 @@ def _tag(case: CaseResult) -> str:
     return {Status.PASSED: "", Status.FAILED: "failure"}.get(verdict(case), "error")
 
 
-def _testcase(case: CaseResult, classname: str) -> ET.Element:
+def _testcase(case: CaseResult, classname: str, tags: Sequence[str]) -> ET.Element:
     element = ET.Element(
         "testcase",
         name=visible(case.eval_id),
         classname=visible(classname),
         time=f"{_seconds(case):.3f}",
     )
+    if tags:
+        properties = ET.SubElement(element, "properties")
+        for name in tags:
+            ET.SubElement(properties, "property", name="tag", value=visible(name))
     if tag := _tag(case):
         kind = _kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))

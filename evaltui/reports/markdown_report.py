@@ -15,7 +15,8 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.console import counts
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport, verdict
-from evaltui.text.figures import counted, show_duration
+from evaltui.reports.tag_totals import MOST_TAGS, TagTotal, tag_totals
+from evaltui.text.figures import counted, show_duration, show_rate
 from evaltui.text.lines import Line, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
@@ -38,6 +39,8 @@ def markdown_report(report: RunReport) -> str:
     page.add(_head(report, len(cases)))
     rows = [_row(name, case) for name, case in cases]
     shown = page.add_rows(rows)
+    if tags := tag_totals(report):
+        page.add(_tags(tags))
     if report.comparison is not None:
         page.add_block("Comparison", list(comparison_lines(report.comparison, MAX_WIDTH)), is_open=True)
     detailed = 0
@@ -117,6 +120,15 @@ def _head(report: RunReport, not_passed: int) -> str:
 def _row(name: str, case: CaseResult) -> str:
     took = show_duration(sum(repeat.seconds for repeat in case.repeats) if case.repeats else None)
     return f"| {_mark(case)} | {_code(name)} | {_code(cut(summary(case), _MOST_WHY))} | {took} |\n"
+
+
+def _tags(totals: Sequence[TagTotal]) -> str:
+    rows = (
+        f"| {_code(f'#{one.tag}')} | {one.passed} of {len(one.cases)} | {show_rate(one.rate)} |\n"
+        for one in totals[:MOST_TAGS]
+    )
+    more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
+    return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"
 
 
 def _mark(case: CaseResult) -> str:

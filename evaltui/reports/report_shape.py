@@ -186,6 +186,8 @@ class Case(BaseModel):
     path: str
     """Its file, relative to the folder of the agent."""
     eval_id: str
+    tags: list[str] = []
+    """As its config gave them when it was run."""
     status: Outcome
     policy: Policy
     pass_rates: list[PassRate]
@@ -312,6 +314,8 @@ class Report(BaseModel):
     seconds: float | None
     """Wall time; null for a stored run that was interrupted."""
     totals: Totals
+    tags: dict[str, Totals] = {}
+    """The cases with each tag."""
     record: str
     model_calls: Calls
     judge_calls: Calls

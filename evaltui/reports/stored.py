@@ -70,7 +70,9 @@ def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[Set
         config = one.config or {"criteria": {}}
         path = file_of(agent_dir, one.path)
         shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-        yield SetInfo(one.eval_set_id, shown, None, config, case_path=one.path, knows_file=False)
+        yield SetInfo(
+            one.eval_set_id, shown, None, config, case_path=one.path, knows_file=False, tags=one.tags
+        )
     known = {one.path for one in logged}
     for case_path, label in dict.fromkeys((case.id.path, case.eval_set_id) for case in cases):
         if case_path not in known:

@@ -37,7 +37,7 @@ from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.log import LoggedSet, RunLog
 from evaltui.runs.merging import Repeat, copy_repeats
 from evaltui.runs.selection import RunRequest, SelectedRun, select
-from evaltui.runs.sets import SetSource
+from evaltui.runs.sets import SetSource, tags_of_cases
 from evaltui.runs.store import RunStore
 
 Json = dict[str, Any]
@@ -129,13 +129,15 @@ class LoggedRun:
 
 
 def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
+    eval_ids = tuple(eval_id for eval_id, _ in ids_and_turns(one.cases))
     return LoggedSet(
         plan.path_of(one),
         one.eval_set_id,
-        tuple(eval_id for eval_id, _ in ids_and_turns(one.cases)),
-        one.config.model_dump(mode="json", exclude_defaults=True),
+        eval_ids,
+        one.config.scoring(),
         one.whole,
         one.places,
+        tags_of_cases(one.config, one.eval_set_id, eval_ids),
     )
 
 

@@ -17,7 +17,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
@@ -29,6 +29,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.modes import RecordMode, ToolMode
+from evaltui.core.model.tags import Tags
 from evaltui.core.model.variants import Variant
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
@@ -43,7 +44,7 @@ VERSION = 3
 # Events come by the thousand: they are written together, at most this many seconds late.
 _FLUSH_EVERY = 0.2
 _IDS = ("kind", "path", "set", "case", "eval_set_id", "eval_id", "shards")
-_SET_IDS = ("path", "eval_set_id", "eval_ids")
+_SET_IDS = ("path", "eval_set_id", "eval_ids", "tags")
 
 
 class RunLog:
@@ -206,7 +207,7 @@ def _with_ids(masked: Json, line: Json) -> Json:
     ids = {name: line[name] for name in _IDS if name in line}
     if line.get("kind") == "header":
         sets = zip(masked.get("sets", ()), line.get("sets", ()), strict=True)
-        ids["sets"] = [new | {name: old[name] for name in _SET_IDS} for new, old in sets]
+        ids["sets"] = [new | {name: old[name] for name in _SET_IDS if name in old} for new, old in sets]
     return masked | ids
 
 
@@ -227,7 +228,8 @@ class LoggedSet:
     """An eval set of a run, and which of its cases were selected.
 
     `path` is that of `CaseId`, `config` what scored it, None where nobody knows; `whole` where all of its
-    cases were selected. `places` are theirs in the set, from 0, None where nobody knows.
+    cases were selected. `places` are theirs in the set, from 0, None where nobody knows. `tags` are those of
+    the selected cases, by their ids.
     """
 
     path: str
@@ -236,9 +238,12 @@ class LoggedSet:
     config: Json | None = None
     whole: bool = False
     places: tuple[int, ...] | None = None
+    tags: Tags = field(default_factory=dict)
 
     def to_json(self) -> Json:
         data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
+        if self.tags:
+            data["tags"] = {eval_id: list(tags) for eval_id, tags in self.tags.items()}
         if self.config is not None:
             data["config"] = self.config
         if self.places is not None and not self.whole:
@@ -350,7 +355,8 @@ def _logged_set(data: Any) -> LoggedSet:
     path, eval_set_id = member(data, "path", str), member(data, "eval_set_id", str)
     eval_ids, whole = _texts(data, "eval_ids"), bool(data.get("whole"))
     places = tuple(range(len(eval_ids))) if whole else _places(data, len(eval_ids))
-    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places)
+    tags = {eval_id: _texts(data["tags"], eval_id) for eval_id in member(data, "tags", dict, {})}
+    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places, tags)
 
 
 def _places(data: Json, count: int) -> tuple[int, ...] | None:

@@ -22,6 +22,8 @@ class SetOfRun(BaseModel):
     """Whether all cases of the set were selected."""
     places: list[int] | None = None
     """Where the selected cases are in the set, from 0; absent where all were selected."""
+    tags: dict[str, list[str]] = {}
+    """Of the selected cases, by id; absent where none has a tag."""
 
 
 class Shards(BaseModel):

@@ -279,6 +279,7 @@ def _merged_sets(runs: Sequence[StoredRun]) -> Iterator[LoggedSet]:
             eval_ids=tuple(eval_ids),
             whole=divided is not None and divided.whole and divided.cases == len(eval_ids),
             places=tuple(known[one] for one in eval_ids) if len(known) == len(places) else None,
+            tags={eval_id: tags for one in parts for eval_id, tags in one.tags.items()},
         )
 
 

@@ -77,7 +77,7 @@ def _info(plan: RunPlan, one: SetPlan) -> SetInfo:
         # Of a set that is in no file, the folder that it is run in.
         path=one.path or plan.agent_dir,
         config_path=one.config_path,
-        effective=one.config.model_dump(mode="json", exclude_defaults=True),
+        effective=one.config.scoring(),
         cases=CasesById(one.cases),
         case_path=plan.path_of(one),
     )

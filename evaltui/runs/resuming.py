@@ -144,7 +144,7 @@ def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
         raise ResumeError(f"{name} no longer has {some_of(gone, _MOST_NAMES)}", differs=True)
     # As the log has it.
-    config = found.config.config.model_dump(mode="json", exclude_defaults=True)
+    config = found.config.config.scoring()
     now = secrets_of(agent_dir).masked(config)
     if changes := list(config_changes(began.config, now)):
         raise ResumeError(f"the scoring of {name} changed: {'; '.join(changes)}", differs=True)

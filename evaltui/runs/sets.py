@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from evaltui.core.model.config import DEFAULT_CRITERIA
+from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
+from evaltui.core.model.tags import Tags
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.folders import file_of
@@ -120,6 +121,8 @@ class SetInfo:
     passed_over: Path | None = None
     problems: tuple[Problem, ...] = ()
     knows_file: bool = True
+    tags: Tags = field(default_factory=dict)
+    """Of the cases that were run, by id."""
 
     @classmethod
     def of(cls, found: SetToRun, plan: SetPlan, case_path: str) -> SetInfo:
@@ -129,12 +132,13 @@ class SetInfo:
             eval_set_id=found.eval_set_id,
             path=found.path,
             config_path=config.path,
-            effective=config.config.model_dump(mode="json", exclude_defaults=True),
+            effective=config.config.scoring(),
             defaulted=tuple(DEFAULT_CRITERIA) if config.defaulted else (),
             cases=CasesById(plan.cases),
             case_path=case_path,
             passed_over=config.passed_over,
             problems=config.problems,
+            tags=tags_of_cases(plan.config, plan.eval_set_id, CasesById(plan.cases)),
         )
 
     @property
@@ -145,6 +149,12 @@ class SetInfo:
         """What each turn of a case expects; nothing where a user is simulated."""
         case = self.cases.get(eval_id)
         return (case.conversation or []) if case else []
+
+
+def tags_of_cases(config: EvalConfig, eval_set_id: str, eval_ids: Iterable[str]) -> Tags:
+    """The tags of some cases of a set."""
+    tags = config.tags(eval_set_id) if config.evaltui.tags else {}
+    return {eval_id: tags[eval_id] for eval_id in eval_ids if eval_id in tags}
 
 
 class CasesById(Mapping[str, EvalCase]):

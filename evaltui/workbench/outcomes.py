@@ -324,4 +324,4 @@ class Outcomes:
 def _scored_by(scored: CaseOutcome, stored: StoredCase, config: EvalConfig) -> bool:
     """Whether this is what a result was scored by, although it may have been read again since then."""
     same_case = stored is scored.stored or stored.says_the_same(scored.stored)
-    return same_case and (config is scored.config or config == scored.config)
+    return same_case and (config is scored.config or config.scores_as(scored.config))

@@ -250,7 +250,7 @@ class _Reading:
         began_with = next((one for one in sets if one.path == logged.id.path), None)
         if began_with is None or began_with.config is None:
             return
-        now = config.model_dump(mode="json", exclude_defaults=True)
+        now = config.scoring()
         ids = logged.summary.eval_set_id, logged.id.eval_id
         if began_with.config != now and config_of(began_with.config, *ids) != config_of(now, *ids):
             yield "config"

@@ -75,6 +75,7 @@ async def test_a_row_per_turn_and_metric_with_both_sides():
         "judged": "",
         "path": "",
         "error_kind": "",
+        "tags": "",
     }
     assert second["reason"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
@@ -17,26 +17,29 @@ from evaltui.text.values import did_you_mean
 BLOCK: JsonPath = ("evaltui",)
 TURNS: JsonPath = ("evaltui", "turns")
 RULES: JsonPath = ("evaltui", "rules")
+TAGS: JsonPath = ("evaltui", "tags")
 
 # Set id, then eval id.
 CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
 Renumbering = Callable[[int], int | None]
 Entry = Mapping[str, Any]
-BlockList = Literal["turns", "rules"]
+BlockList = Literal["turns", "rules", "tags"]
+_LISTS: tuple[BlockList, ...] = ("turns", "rules", "tags")
 
 
 @dataclass(frozen=True)
 class CopiedReferences:
-    """The marks and the rules that copies of cases need."""
+    """The marks, rules and tags that copies of cases need."""
 
-    turns: list[Entry]
-    rules: list[Entry]
+    turns: list[Entry] = field(default_factory=list)
+    rules: list[Entry] = field(default_factory=list)
+    tags: list[Entry] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class References:
-    """The marks and rules of a config, and the edits that keep them true."""
+    """The marks, rules and tags of a config, and the edits that keep them true."""
 
     config: Any
     """The parsed JSON of the config, None where there is no file."""
@@ -91,6 +94,36 @@ class References:
             and (turn is None or (mark.get("turn") == turn and not isinstance(mark.get("turn"), bool)))
         ]
 
+    # Tags
+
+    def change_tags(
+        self, cases: Sequence[CaseRef], added: Sequence[str], removed: Collection[str]
+    ) -> list[Edit]:
+        """Give these cases some tags and take others from them."""
+        of_case: dict[tuple[Any, Any], list[tuple[int, Entry]]] = {}
+        for index, entry in self.entries("tags"):
+            of_case.setdefault((entry.get("set"), entry.get("case")), []).append((index, entry))
+        edits: list[Edit] = []
+        new: list[Entry] = []
+        gone: list[int] = []
+        for case in cases:
+            entries = of_case.get(case, [])
+            given = [tag for _, entry in entries for tag in list_at(entry, ("tags",)) if isinstance(tag, str)]
+            wanted = [tag for tag in dict.fromkeys([*given, *added]) if tag not in removed]
+            if wanted == given:
+                continue
+            if entries and wanted:
+                edits.append(Put((*TAGS, entries[0][0], "tags"), wanted))
+            elif wanted:
+                new.append({"set": case[0], "case": case[1], "tags": wanted})
+            gone += [index for index, _ in entries[bool(wanted) :]]
+        appended = self.append_entries("tags", new)
+        return [*edits, *appended, *(_without(TAGS, gone) if new else self.remove_entries("tags", gone))]
+
+    def _tags_of(self, case: CaseRef) -> list[tuple[int, dict[str, Any]]]:
+        entries = self.entries("tags")
+        return [one for one in entries if (one[1].get("set"), one[1].get("case")) == case]
+
     # Cases and sets that are renamed, moved, copied or deleted
 
     def rename_set(self, old: str, new: str) -> list[Edit]:
@@ -121,7 +154,7 @@ class References:
 
     def remove_cases(self, set_id: str, eval_ids: Collection[str]) -> list[Edit]:
         """Take out what names these cases of the set."""
-        gone: dict[BlockList, list[int]] = {"turns": [], "rules": []}
+        gone: dict[BlockList, list[int]] = {name: [] for name in _LISTS}
         for name, index, entry in self._every_entry():
             if entry.get("set") == set_id and entry.get("case") in eval_ids:
                 gone[name].append(index)
@@ -130,12 +163,12 @@ class References:
     def copied(
         self, pairs: Sequence[tuple[CaseRef, CaseRef]], *, elsewhere: bool = False
     ) -> CopiedReferences:
-        """The marks and the rules that copies of cases need, from the `(case, its copy)` pairs.
+        """The marks, rules and tags that copies of cases need, from the `(case, its copy)` pairs.
 
         With `elsewhere` the copies have another config: a rule without a set has to be brought along then,
         while in the same config it holds for a copy of the same name as it is.
         """
-        copies = CopiedReferences([], [])
+        copies = CopiedReferences()
         for old, new in pairs:
             renamed = {"set": new[0], "case": new[1]}
             rules = self._rules_of(*old)
@@ -143,18 +176,18 @@ class References:
                 rules += self._rules_of_any_set(old)
             copies.turns.extend({**mark, **renamed} for _, mark in self._marks_of(old))
             copies.rules.extend({**rule, **renamed} for rule in rules)
+            copies.tags.extend({**entry, **renamed} for _, entry in self._tags_of(old))
         return copies
 
     def add_copied(self, copies: CopiedReferences) -> list[Edit]:
-        """Add marks and rules at the end of their lists, all of which are made where they are missing."""
+        """Add marks, rules and tags at the end of their lists, which are made where they are missing."""
         block = {name: list(found) for name, found in vars(copies).items() if found}
         if block and not isinstance(value_at(self.config, BLOCK), dict):
             return [Put(BLOCK, block)]
-        return [*self.append_entries("turns", copies.turns), *self.append_entries("rules", copies.rules)]
+        return [edit for name in _LISTS for edit in self.append_entries(name, getattr(copies, name))]
 
     def _every_entry(self) -> list[tuple[BlockList, int, dict[str, Any]]]:
-        names: tuple[BlockList, ...] = ("turns", "rules")
-        return [(name, index, entry) for name in names for index, entry in self.entries(name)]
+        return [(name, index, entry) for name in _LISTS for index, entry in self.entries(name)]
 
     def _rules_of(self, set_id: str | None, eval_id: str) -> list[dict[str, Any]]:
         names = set_id, eval_id
@@ -193,14 +226,14 @@ def _without(path: JsonPath, indices: Sequence[int]) -> list[Edit]:
 
 
 def dangling(config: Any, sets: Mapping[str, Mapping[str, int | None]]) -> Iterator[Problem]:
-    """Warnings for marks and rules that name what is not there.
+    """Warnings for marks, rules and tags that name what is not there.
 
     `sets` are those that the config is for: their cases by id, each with its number of turns, None where
     a user is simulated.
     """
-    for name in ("turns", "rules"):
-        for index, entry in dicts(list_at(config, ("evaltui", name))):
-            yield from _dangling(entry, ("evaltui", name, index), sets)
+    for name in _LISTS:
+        for index, entry in dicts(list_at(config, (*BLOCK, name))):
+            yield from _dangling(entry, (*BLOCK, name, index), sets)
 
 
 def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) -> Iterator[Problem]:

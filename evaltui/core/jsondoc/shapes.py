@@ -88,6 +88,12 @@ def _mark_name(mark: Any) -> str:
     return f"{mark.get('set')}/{mark.get('case')} turn {mark.get('turn')}"
 
 
+def _tag_names(entries: Sequence[Any]) -> list[str]:
+    return _numbered(
+        [f"{one.get('set')}/{one.get('case')}" if isinstance(one, dict) else repr(one) for one in entries]
+    )
+
+
 def _numbered(names: Sequence[str]) -> list[str]:
     """Of entries of one name the last one counts, so that one has the name as it is."""
     left = Counter(names)
@@ -116,6 +122,7 @@ CONFIG = FileShape(
                     "tools": ByMember(),
                     "rules": ByEntry(_rule_names),
                     "turns": ByEntry(_mark_names),
+                    "tags": ByEntry(_tag_names),
                 }
             ),
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,6 +21,7 @@ from pydantic_core import PydanticCustomError
 from .arg_rule import ArgRule
 from .modes import ToolMode, TurnMode
 from .placeholders import placeholders
+from .tags import TAG_PATTERN, tag_problem, tags_by_case
 
 _REQUIRED = ("stop_signal", "conversation_plan", "conversation_history")
 _SPEAKS = (
@@ -223,6 +225,26 @@ class TurnMark(_Strict):
     """`context`: run, not scored. `skip`: calls are not checked."""
 
 
+def _is_tag(value: str) -> str:
+    if problem := tag_problem(value):
+        raise ValueError(problem)
+    return value
+
+
+Tag = Annotated[StrictStr, AfterValidator(_is_tag), Field(json_schema_extra={"pattern": TAG_PATTERN})]
+
+
+class TaggedCase(_Strict):
+    """The tags of a case."""
+
+    set: StrictStr
+    """The id of its set."""
+    case: StrictStr
+    """The id of the case."""
+    tags: list[Tag]
+    """What it can be selected by, and is counted by in reports."""
+
+
 PassIf = Literal["all", "majority"] | Annotated[float, Field(gt=0, le=1)]
 
 
@@ -272,6 +294,8 @@ class EvaltuiBlock(_Strict):
     """Which arguments may differ, and how far."""
     turns: list[TurnMark] = Field(default_factory=list)
     """Marks on turns; of several for one turn the last holds."""
+    tags: list[TaggedCase] = Field(default_factory=list)
+    """Tags of cases; they have no part in scoring."""
     repeats: Repeats = Field(default_factory=Repeats)
     """How often cases are run."""
     thoughts: Literal["ignore", "score"] = "ignore"
@@ -324,6 +348,24 @@ class EvalConfig(_Camel):
             if (mark.set, mark.case, mark.turn) == (eval_set_id, eval_id, turn):
                 return mark.mode
         return None
+
+    def tags(self, eval_set_id: str) -> dict[str, tuple[str, ...]]:
+        """The tags of the cases of a set."""
+        entries = ((one.set, one.case, one.tags) for one in self.evaltui.tags)
+        return tags_by_case(entries, eval_set_id)
+
+    def scores_as(self, other: EvalConfig) -> bool:
+        """Whether both score alike, whatever tags they give."""
+        return self == other or self._untagged() == other._untagged()
+
+    def scoring(self) -> dict[str, Any]:
+        """What cases are scored by, as JSON without defaults."""
+        return self._untagged().model_dump(mode="json", exclude_defaults=True)
+
+    def _untagged(self) -> EvalConfig:
+        if not self.evaltui.tags:
+            return self
+        return self.model_copy(update={"evaltui": self.evaltui.model_copy(update={"tags": []})})
 
 
 def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetricConfig]) -> EvalMetric:

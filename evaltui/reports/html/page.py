@@ -27,8 +27,9 @@ from evaltui.reports.html.case_view import (
     status_line,
 )
 from evaltui.reports.model import RunReport, verdict
+from evaltui.reports.tag_totals import tag_totals
 from evaltui.runs.sets import SetInfo
-from evaltui.text.figures import counted, show_duration
+from evaltui.text.figures import counted, show_duration, show_rate
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import COUNTED
 from evaltui.text.syntax import colored
@@ -65,6 +66,7 @@ class CaseRow:
     """How it differs from the baseline, `broken`; "" where it does not."""
     is_regression: bool
     needs_attention: bool
+    tags: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def html_report(report: RunReport) -> str:
         counts=_counts(counts),
         changes=_changes(report),
         comparison=_comparison(report),
+        tags=tag_totals(report),
         sets=sets,
         bodies=bodies.html,
         places=bodies.places,
@@ -173,7 +176,7 @@ def _sets(report: RunReport) -> tuple[SetRows, ...]:
             config=_config(info),
             path=str(info.path),
             counts=_counts(Counter(case.status for case in cases)),
-            rows=tuple(_row(case, report.name_of(info), changes, taken) for case in cases),
+            rows=tuple(_row(case, info, report.name_of(info), changes, taken) for case in cases),
         )
         for info, cases in report.by_set()
     )
@@ -183,7 +186,13 @@ def _cases(report: RunReport) -> list[list[CaseResult]]:
     return [cases for _, cases in report.by_set()]
 
 
-def _row(case: CaseResult, set_name: str, changes: Mapping[CaseId, CaseChange], taken: set[str]) -> CaseRow:
+def _row(
+    case: CaseResult,
+    info: SetInfo,
+    set_name: str,
+    changes: Mapping[CaseId, CaseChange],
+    taken: set[str],
+) -> CaseRow:
     change = changes.get(case.id)
     return CaseRow(
         anchor=_anchor(f"{set_name}:{case.eval_id}", taken),
@@ -197,6 +206,7 @@ def _row(case: CaseResult, set_name: str, changes: Mapping[CaseId, CaseChange], 
         change=change.kind if change and change.kind != "unchanged" else "",
         is_regression=bool(change and change.is_regression),
         needs_attention=_needs_attention(case),
+        tags=info.tags.get(case.eval_id, ()),
     )
 
 
@@ -304,4 +314,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["colored"] = colored
+    environment.filters["rate"] = show_rate
     return environment

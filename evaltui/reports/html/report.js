@@ -36,10 +36,12 @@
 
   // Filter
   const chosen = () => all(".chips button[aria-pressed=true]");
-  const matches = (item, words, statuses, changes) => {
+  const matches = (item, words, statuses, changes, tags) => {
     if (statuses.length && !statuses.includes(item.dataset.status)) return false;
     const isChanged = (name) => (name === "regression" ? "regression" in item.dataset : item.dataset.change === name);
     if (changes.length && !changes.some(isChanged)) return false;
+    const own = (item.dataset.tags || "").split(" ");
+    if (!tags.every((tag) => own.includes(tag))) return false;
     if (!words.length) return true;
     if (!textOf.has(item)) {
       const set = item.closest(".set").querySelector("h2").firstChild.textContent;
@@ -51,13 +53,14 @@
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const statuses = chosen().map((button) => button.dataset.status).filter(Boolean);
     const changes = chosen().map((button) => button.dataset.change).filter(Boolean);
+    const tags = chosen().map((button) => button.dataset.tag).filter(Boolean);
     let shown = 0;
     for (const item of cases) {
-      item.hidden = !matches(item, words, statuses, changes);
+      item.hidden = !matches(item, words, statuses, changes, tags);
       if (!item.hidden) shown += 1;
     }
     for (const set of all(".set")) set.hidden = all("details.case:not([hidden])", set).length === 0;
-    const isFiltered = words.length + statuses.length + changes.length > 0;
+    const isFiltered = words.length + statuses.length + changes.length + tags.length > 0;
     one("shown").textContent = isFiltered ? `${shown.toLocaleString("en")} of ${cases.length.toLocaleString("en")}` : "";
     one("none").hidden = shown > 0 || !isFiltered;
   };

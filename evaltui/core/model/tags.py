@@ -1,0 +1,74 @@
+"""Tags of cases: what may be one, and which ones the cases of a set have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .json_values import dicts, list_at
+
+TAG_PATTERN = r"^[^\s,\"#*?-][^\s,\"#*?]*$"
+"""So that a tag can be typed in filters and on command lines as it is."""
+
+Tags = Mapping[str, tuple[str, ...]]
+"""The tags of the cases of a set, by eval id, in the order in which they are written."""
+
+
+def tag_problem(tag: str) -> str | None:
+    """Why a text cannot be a tag, as a sentence."""
+    if re.fullmatch(TAG_PATTERN, tag):
+        return None
+    if not tag:
+        return "must not be empty"
+    return 'must have no space, comma, ", #, * or ?, and must not begin with -'
+
+
+def tags_in(config: Any, set_id: str) -> dict[str, tuple[str, ...]]:
+    """The tags of the cases of a set in the parsed JSON of its config; what is none is passed over."""
+    found = (
+        (entry.get("set"), entry.get("case"), entry.get("tags"))
+        for _, entry in dicts(list_at(config, ("evaltui", "tags")))
+    )
+    return tags_by_case(
+        (
+            (owner, case, [tag for tag in tags if isinstance(tag, str)])
+            for owner, case, tags in found
+            if isinstance(owner, str) and isinstance(case, str) and isinstance(tags, list)
+        ),
+        set_id,
+    )
+
+
+def tags_by_case(
+    entries: Iterable[tuple[str, str, Iterable[str]]], set_id: str
+) -> dict[str, tuple[str, ...]]:
+    """The tags of the cases of a set, from `(set, case, tags)`; a case may have several entries."""
+    found: dict[str, dict[str, None]] = {}
+    for owner, case, tags in entries:
+        if owner == set_id:
+            found.setdefault(case, {}).update(dict.fromkeys(tags))
+    return {case: tuple(tags) for case, tags in found.items() if tags}
+
+
+@dataclass(frozen=True)
+class TagChoice:
+    """Which cases are meant, by their tags."""
+
+    tagged: tuple[str, ...] = ()
+    """Those that have all of these."""
+    not_tagged: tuple[str, ...] = ()
+    """And none of these."""
+
+    def __bool__(self) -> bool:
+        return bool(self.tagged or self.not_tagged)
+
+    def __str__(self) -> str:
+        """As on the command line."""
+        words = [f"--tag {tag}" for tag in self.tagged] + [f"--not-tag {tag}" for tag in self.not_tagged]
+        return " ".join(words)
+
+    def keeps(self, tags: Collection[str]) -> bool:
+        """Whether a case with these tags is meant."""
+        return all(tag in tags for tag in self.tagged) and not any(tag in tags for tag in self.not_tagged)

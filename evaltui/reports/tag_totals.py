@@ -1,0 +1,66 @@
+"""What the cases of a run come to by their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.reports.model import RunReport, verdict
+from evaltui.text.figures import counted, show_rate
+from evaltui.text.lines import Line, cells, cut
+from evaltui.text.outcomes import ROLES
+from evaltui.text.plots import bar
+from evaltui.text.values import visible
+
+# Tags may be as many as tickets.
+MOST_TAGS = 40
+_BAR = 10
+
+
+@dataclass(frozen=True)
+class TagTotal:
+    """The cases with a tag."""
+
+    tag: str
+    cases: tuple[CaseResult, ...]
+
+    @property
+    def passed(self) -> int:
+        """How many passed, flaky ones as their policy decides."""
+        return sum(verdict(case) is Status.PASSED for case in self.cases)
+
+    @property
+    def rate(self) -> float:
+        return self.passed / len(self.cases)
+
+
+def tag_totals(report: RunReport) -> list[TagTotal]:
+    """The tags of the cases, sorted; none where no case has one."""
+    found: dict[str, list[CaseResult]] = {}
+    for info, cases in report.by_set():
+        for case in cases:
+            for tag in info.tags.get(case.eval_id, ()):
+                found.setdefault(tag, []).append(case)
+    return [TagTotal(tag, tuple(found[tag])) for tag in sorted(found)]
+
+
+def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
+    """A line for each tag: how many of its cases passed."""
+    totals = tag_totals(report)
+    names = [visible(f"#{one.tag}") for one in totals[:MOST_TAGS]]
+    widest = min(max((cells([(name, "")]) for name in names), default=0), width // 3)
+    figures = [f"{one.passed} of {len(one.cases)} passed" for one in totals[:MOST_TAGS]]
+    column = max(map(len, figures), default=0)
+    for one, name, figure in zip(totals, names, figures, strict=False):
+        role = ROLES[Status.PASSED if one.passed == len(one.cases) else Status.FAILED]
+        short = cut([(name, "")], widest)
+        yield [
+            ("tag  ", "muted"),
+            *short,
+            (" " * (widest - cells(short)), ""),
+            (f"  {figure:>{column}}  {show_rate(one.rate):>4}  ", ""),
+            *bar(one.rate, _BAR, role),
+        ]
+    if len(totals) > MOST_TAGS:
+        yield [(f"     and {counted(len(totals) - MOST_TAGS, 'more tag')}", "muted")]

@@ -1,0 +1,133 @@
+"""Tags of cases in configs: read, changed, kept true, merged."""
+
+import json
+
+import pytest
+
+from evaltui.core.editing.references import References
+from evaltui.core.editing.set import SetEditor
+from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edits import apply_to_data
+from evaltui.core.jsondoc.merge import Conflict, merge
+from evaltui.core.jsondoc.shapes import CONFIG
+from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.tags import TagChoice, tags_in
+
+
+def entry(case, *tags, of="orders"):
+    return {"set": of, "case": case, "tags": list(tags)}
+
+
+def config(*entries):
+    return {"criteria": {"response_match_score": 0.5}, "evaltui": {"tags": list(entries)}}
+
+
+def tags_after(before, edits, of="orders"):
+    return tags_in(apply_to_data(before, edits), of)
+
+
+def test_a_case_has_the_tags_of_all_its_entries_each_once():
+    data = config(
+        entry("late", "smoke", "slow"), entry("late", "slow", "new"), entry("late", "x", of="other")
+    )
+    assert tags_in(data, "orders") == {"late": ("smoke", "slow", "new")}
+    model, problems = validate_config(data)
+    assert model is not None
+    assert problems == []
+    assert model.tags("orders") == tags_in(data, "orders")
+
+
+@pytest.mark.parametrize("tag", ["", "two words", "a,b", "#a", "-a", "a*", "a?", 'a"b', "a\n", 5, None])
+def test_what_cannot_be_typed_is_no_tag(tag):
+    model, problems = validate_config(config({"set": "s", "case": "c", "tags": ["fine", tag]}))
+    assert model is None
+    assert [problem.path for problem in problems] == [("evaltui", "tags", 0, "tags", 1)]
+
+
+@pytest.mark.parametrize("found", [None, 1, [], {}, {"evaltui": 3}, {"evaltui": {"tags": {}}}])
+def test_what_has_no_tags(found):
+    assert tags_in(found, "orders") == {}
+
+
+def test_wrong_entries_are_passed_over():
+    wrong = [1, {"set": "orders"}, {"set": "orders", "case": "a", "tags": "smoke"}, entry("a", "b")]
+    wrong.append({"set": "orders", "case": "a", "tags": [1, None, "c"]})
+    assert tags_in({"evaltui": {"tags": wrong}}, "orders") == {"a": ("b", "c")}
+
+
+def test_tags_have_no_part_in_scoring():
+    tagged, plain = EvalConfig.model_validate(config(entry("a", "b"))), EvalConfig.model_validate(config())
+    assert tagged.scoring() == plain.scoring() == {"criteria": {"response_match_score": 0.5}}
+    assert tagged.scores_as(plain)
+    assert not tagged.scores_as(EvalConfig.default())
+
+
+def test_tags_are_given_and_taken():
+    before = config(entry("late", "smoke", "slow"), entry("early", "slow"), entry("late", "new"))
+    cases = [("orders", "late"), ("orders", "early"), ("orders", "third")]
+    edits = References(before).change_tags(cases, ["train"], {"slow"})
+    assert tags_after(before, edits) == {
+        "late": ("smoke", "new", "train"),
+        "early": ("train",),
+        "third": ("train",),
+    }
+    assert References(before).change_tags(cases[:2], ["slow"], ()) == []
+    gone = References(before).change_tags(cases, (), {"smoke", "slow", "new"})
+    assert "tags" not in apply_to_data(before, gone)["evaltui"]
+
+
+@pytest.mark.parametrize("before", [{}, {"evaltui": {}}, {"evaltui": {"tags": None}}, {"evaltui": 1}])
+def test_lists_are_made_where_they_are_missing(before):
+    assert tags_after(before, References(before).change_tags([("orders", "a")], ["x"], ())) == {"a": ("x",)}
+
+
+def eval_set(*ids, name="orders"):
+    turn = {"user_content": {"parts": [{"text": "hi"}]}}
+    cases = [{"eval_id": eval_id, "conversation": [turn]} for eval_id in ids]
+    return {"eval_set_id": name, "eval_cases": cases}
+
+
+def test_tags_follow_their_cases():
+    shared = config(entry("late", "smoke"), entry("early", "slow"), entry("late", "x", of="other"))
+    here = SetEditor(eval_set("late", "early"), shared)
+    assert tags_after(shared, here.rename_case(0, "later").of_config) == {
+        "later": ("smoke",),
+        "early": ("slow",),
+    }
+    assert tags_after(shared, here.rename("sent").of_config, "sent") == {
+        "late": ("smoke",),
+        "early": ("slow",),
+    }
+    assert tags_after(shared, here.delete_cases([0]).of_config) == {"early": ("slow",)}
+    copied = here.copy_to(here, [0, 1])
+    assert tags_after(shared, copied.source.of_config)["late_2"] == ("smoke",)
+    elsewhere = SetEditor(eval_set("late", name="far"), config())
+    moved = here.move_to(elsewhere, [0])
+    assert tags_after(shared, moved.source.of_config) == {"early": ("slow",)}
+    assert tags_after(config(), moved.target.of_config, "far") == {"late_2": ("smoke",)}
+
+
+def document(*entries):
+    return JsonDocument(json.dumps(config(*entries), indent=1))
+
+
+def test_tags_that_both_sides_give_are_merged_by_case():
+    base = document(entry("late", "smoke"))
+    mine = document(entry("late", "smoke", "mine"), entry("early", "mine"))
+    theirs = document(entry("late", "smoke"), entry("third", "theirs"))
+    merged = merge(base, mine, theirs, CONFIG)
+    assert not isinstance(merged, Conflict)
+    found = tags_in(merged.document.value, "orders")
+    assert found == {"late": ("smoke", "mine"), "early": ("mine",), "third": ("theirs",)}
+    clash = merge(base, mine, document(entry("late", "theirs")), CONFIG)
+    assert isinstance(clash, Conflict)
+    assert [one.name for one in clash.members] == ["evaltui.tags: orders/late"]
+
+
+def test_a_choice_by_tags():
+    choice = TagChoice(("smoke", "fast"), ("broken",))
+    kept = [("smoke", "fast"), ("smoke",), ("smoke", "fast", "broken"), ()]
+    assert [choice.keeps(tags) for tags in kept] == [True, False, False, False]
+    assert str(choice) == "--tag smoke --tag fast --not-tag broken"
+    assert not TagChoice()
