@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.commands.recorded import some_conversations
 from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, require_free
 from evaltui.core.conversation.drafting import TurnDraft, draft_case, propose_eval_id, without_secrets
 from evaltui.core.model.eval_set import EvalCase
@@ -19,10 +20,9 @@ from evaltui.files.settings import secrets_of
 from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, did_you_mean, visible
-from evaltui.traces.conversations import Conversations, RecordedConversation, conversations_in
+from evaltui.traces.conversations import RecordedConversation
 from evaltui.traces.drafting import chosen_turns, gaps, turn_events, unusable
-from evaltui.traces.reading import read_files
-from evaltui.traces.span import UnreadableTraceError
+from evaltui.traces.found import FoundConversation, FoundConversations
 
 _LONGEST_USER = 60
 
@@ -32,7 +32,7 @@ class _Imported:
     """A case that is made of a conversation."""
 
     case: Json
-    conversation: RecordedConversation
+    conversation: FoundConversation
     turns: Sequence[int]
     """Places of its turns in the conversation."""
     notes: Sequence[str]
@@ -42,9 +42,9 @@ class _Imported:
 def import_traces(options: argparse.Namespace) -> int:
     """Add the cases and print what they are; 2 where nothing is added."""
     try:
-        read = read_conversations(options.traces)
         path = find_set(options.agent_dir, options.into)
-        imported = _cases(options, _chosen(options, read), path)
+        with some_conversations(options.traces) as read:
+            imported = _cases(options, _chosen(options, read), path)
         if path.exists():
             require_free(path, [one.case["eval_id"] for one in imported])
         if not options.dry_run:
@@ -60,19 +60,7 @@ def import_traces(options: argparse.Namespace) -> int:
     return 0
 
 
-def read_conversations(paths: Sequence[Path]) -> Conversations:
-    """Raises UsageError for what cannot be read, and where nothing in it is a conversation."""
-    try:
-        read = conversations_in(read_files(paths))
-    except (OSError, UnreadableTraceError) as error:
-        raise UsageError(str(error)) from error
-    if not read.found:
-        named = some_of([str(path) for path in paths])
-        raise UsageError("\n".join((f"no conversation of an agent in {named}", *read.warnings)))
-    return read
-
-
-def _chosen(options: argparse.Namespace, read: Conversations) -> Sequence[RecordedConversation]:
+def _chosen(options: argparse.Namespace, read: FoundConversations) -> Sequence[FoundConversation]:
     known = {one.id: one for one in read.found}
     for wanted in options.conversation:
         if wanted not in known:
@@ -87,23 +75,22 @@ def _chosen(options: argparse.Namespace, read: Conversations) -> Sequence[Record
     return found
 
 
-def _cases(
-    options: argparse.Namespace, chosen: Sequence[RecordedConversation], path: Path
-) -> list[_Imported]:
+def _cases(options: argparse.Namespace, chosen: Sequence[FoundConversation], path: Path) -> list[_Imported]:
     secrets = secrets_of(options.agent_dir)
     taken: list[str] = []
     if path.exists():
         taken += [case.eval_id for case in read_eval_set_file(path, "given", path.parent).cases]
     imported: list[_Imported] = []
-    for conversation in chosen:
+    for one in chosen:
+        conversation = one.read()
         turns, notes = _turns(conversation, options.turns)
         first = conversation.turns[turns[0]].user
         eval_id = options.case or conversation.named_case or propose_eval_id(first, taken)
-        if any(one.case["eval_id"] == eval_id for one in imported):
+        if any(other.case["eval_id"] == eval_id for other in imported):
             # The same case was held several times.
             eval_id = propose_eval_id(eval_id, taken)
         taken.append(eval_id)
-        imported.append(_Imported(_case(conversation, turns, eval_id, secrets), conversation, turns, notes))
+        imported.append(_Imported(_case(conversation, turns, eval_id, secrets), one, turns, notes))
     return imported
 
 
@@ -145,7 +132,7 @@ def _lines(path: Path, imported: Sequence[_Imported], *, written: bool) -> Itera
         about = f"  {counted(len(one.turns), 'turn')} of conversation {visible(one.conversation.id)}"
         yield [("  ", ""), (visible(one.case["eval_id"]), "bold"), (about, "muted")]
         for number, turn in zip(one.turns, one.case["conversation"], strict=True):
-            user = visible(cut(" ".join(one.conversation.turns[number].user.split()), _LONGEST_USER))
+            user = visible(cut(" ".join(one.conversation.messages[number].split()), _LONGEST_USER))
             yield [(f"    {number + 1}  ", "muted"), (user, ""), *_calls(turn)]
         yield from ([("    note  ", "warning"), (visible(note), "")] for note in one.notes)
 

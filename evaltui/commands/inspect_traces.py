@@ -5,71 +5,69 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from evaltui.commands.output import UsageError, complain, write_lines, write_stdout
+from evaltui.commands.recorded import conversations_of
 from evaltui.core.model.events import Event, Json
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, visible
-from evaltui.traces.conversations import (
-    Conversations,
-    RecordedConversation,
-    RecordedTurn,
-    conversations_in,
-)
+from evaltui.traces.conversations import RecordedConversation, RecordedTurn
+from evaltui.traces.found import FoundConversations
 from evaltui.traces.reading import files_in, read_file
-from evaltui.traces.span import Recorded, UnreadableTraceError
+from evaltui.traces.span import Recorded
 
 VERSION = 1
 
 _LONGEST_TEXT = 70
 
 
-@dataclass(frozen=True)
+@dataclass
 class _File:
     """What was found in one file."""
 
     path: Path
-    formats: tuple[str, ...]
-    spans: int
-    logs: int
+    formats: dict[str, None] = field(default_factory=dict)
+    spans: int = 0
+    logs: int = 0
 
 
 def inspect_traces(options: argparse.Namespace) -> int:
     """Print what is in the files."""
+    files: list[_File] = []
     try:
-        files, read = _read(options.traces)
+        with conversations_of(_recorded(options.traces, files)) as read:
+            if options.format == "json":
+                write_stdout(json.dumps(_document(files, read), indent=2, ensure_ascii=False) + "\n")
+            else:
+                write_lines(_lines(files, read))
     except UsageError as error:
         return complain("inspect", error)
-    if options.format == "json":
-        document = {
-            "version": VERSION,
-            "files": [_file_json(one) for one in files],
-            "conversations": [_conversation_json(one) for one in read.found],
-            "warnings": list(read.warnings),
-        }
-        write_stdout(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    else:
-        write_lines(_lines(files, read))
     return 0
 
 
-def _read(paths: Sequence[Path]) -> tuple[list[_File], Conversations]:
-    files: list[_File] = []
+def _document(files: Sequence[_File], read: FoundConversations) -> Json:
+    return {
+        "version": VERSION,
+        "files": [_file_json(one) for one in files],
+        "conversations": [_conversation_json(one.read()) for one in read.found],
+        "warnings": list(read.warnings),
+    }
 
-    def each() -> Iterator[Recorded]:
-        for path in files_in(paths):
-            found = read_file(path)
-            files.append(_File(path, tuple(found.formats), len(found.spans), len(found.logs)))
-            yield found
 
-    try:
-        return files, conversations_in(each())
-    except (OSError, UnreadableTraceError) as error:
-        raise UsageError(str(error)) from error
+def _recorded(paths: Sequence[Path], files: list[_File]) -> Iterator[Recorded]:
+    """What is in the files, of which each is added to `files`."""
+    for path in files_in(paths):
+        file = _File(path)
+        files.append(file)
+        for one in read_file(path):
+            file.formats |= one.formats
+            file.spans += len(one.spans)
+            file.logs += len(one.logs)
+            yield one
 
 
 def _file_json(file: _File) -> Json:
@@ -120,7 +118,7 @@ def _response(events: Sequence[Event]) -> str | None:
     return "\n".join(texts) if texts else None
 
 
-def _lines(files: Sequence[_File], read: Conversations) -> Iterator[Line]:
+def _lines(files: Sequence[_File], read: FoundConversations) -> Iterator[Line]:
     for file in files:
         held = [counted(file.spans, "span"), *([counted(file.logs, "log record")] if file.logs else [])]
         facts = "   ".join([", ".join(file.formats) or "empty", *held])
@@ -131,7 +129,7 @@ def _lines(files: Sequence[_File], read: Conversations) -> Iterator[Line]:
         yield [("No conversation of an agent", "warning")]
     for one in read.found:
         yield []
-        yield from _conversation(one)
+        yield from _conversation(one.read())
 
 
 def _conversation(one: RecordedConversation) -> Iterator[Line]:

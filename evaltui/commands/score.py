@@ -6,7 +6,6 @@ import argparse
 import gc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evaltui.commands.output import (
     ReportTarget,
@@ -20,9 +19,6 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.files.folders import is_agent, project_root
 from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
-
-if TYPE_CHECKING:
-    from evaltui.runs.scoring import TracesToScore
 
 
 def score(options: argparse.Namespace) -> int:
@@ -41,10 +37,14 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
     gc.disable()
     from evaltui.commands.job import prepare
+    from evaltui.commands.recorded import some_conversations
+    from evaltui.runs.scoring import TracesToScore
 
-    traces = _read(options)
-    job = prepare(options, targets, agent_of(options), settings_of(options), traces)
-    return await job.run(None)
+    named, case_from = tuple(map(str, options.traces)), options.case_from or ""
+    with some_conversations(options.traces, (case_from,) if case_from else ()) as read:
+        traces = TracesToScore(read.found, named, case_from, options.only_paired, read.warnings)
+        job = prepare(options, targets, agent_of(options), settings_of(options), traces)
+        return await job.run(None)
 
 
 def _home(selectors: Sequence[str]) -> Path:
@@ -65,21 +65,3 @@ def _around(file: Path) -> Iterator[Path]:
     while above != root and above.parent != above:
         above = above.parent
         yield above
-
-
-def _read(options: argparse.Namespace) -> TracesToScore:
-    """Raises UsageError for what cannot be read, and where there is nothing to be scored."""
-    from evaltui.runs.scoring import TracesToScore
-    from evaltui.traces.conversations import conversations_in
-    from evaltui.traces.reading import read_files
-    from evaltui.traces.span import UnreadableTraceError
-
-    attributes = (options.case_from,) if options.case_from else ()
-    try:
-        read = conversations_in(read_files(options.traces), attributes)
-    except (OSError, UnreadableTraceError) as error:
-        raise UsageError(str(error)) from error
-    named = tuple(map(str, options.traces))
-    if not read.found:
-        raise UsageError("\n".join((f"no conversation of an agent in {', '.join(named)}", *read.warnings)))
-    return TracesToScore(read.found, named, options.case_from or "", options.only_paired, read.warnings)

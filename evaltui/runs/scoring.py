@@ -14,7 +14,7 @@ from evaltui.runner.plan import HeldConversation, SetPlan
 from evaltui.runs.sets import only
 from evaltui.text.figures import counted, plural
 from evaltui.text.values import cut, visible
-from evaltui.traces.conversations import RecordedConversation
+from evaltui.traces.found import FoundConversation
 from evaltui.traces.pairing import CaseToPair, Pairing, Unpaired, aligned_events, pair
 
 HeldConversations = Mapping[CaseId, Sequence[Callable[[], HeldConversation]]]
@@ -27,7 +27,7 @@ _MOST_NAMED = 20
 class TracesToScore:
     """Conversations to be scored, and how they are paired with cases."""
 
-    conversations: tuple[RecordedConversation, ...]
+    conversations: tuple[FoundConversation, ...]
     files: tuple[str, ...]
     """Where they are from, as the user named it."""
     case_from: str = ""
@@ -89,9 +89,8 @@ def messages_of(case: EvalCase) -> tuple[str, ...]:
     return tuple(full_text(turn.user_content) for turn in case.conversation)
 
 
-def _held(
-    messages: Sequence[str], is_simulated: bool, conversation: RecordedConversation
-) -> HeldConversation:
+def _held(messages: Sequence[str], is_simulated: bool, found: FoundConversation) -> HeldConversation:
+    conversation = found.read()
     places: Sequence[int | None]
     if is_simulated:
         events, places = conversation.events, range(len(conversation.turns))
@@ -110,8 +109,7 @@ def _held(
 
 def agent_name(traces: TracesToScore) -> str:
     """The agent that speaks first in most conversations; "" where none is named."""
-    first = (next((event.agent for event in one.events if event.agent), "") for one in traces.conversations)
-    named = Counter(name for name in first if name)
+    named = Counter(one.agent for one in traces.conversations if one.agent)
     return named.most_common(1)[0][0] if named else ""
 
 
@@ -139,8 +137,8 @@ def _notes(traces: TracesToScore, found: Pairing, selected: Collection[CaseId]) 
 
 
 def _described(one: Unpaired) -> str:
-    turns = one.conversation.turns
-    said = visible(cut(turns[0].user, _LONGEST_MESSAGE)) if turns else ""
+    messages = one.conversation.messages
+    said = visible(cut(messages[0], _LONGEST_MESSAGE)) if messages else ""
     nearest = f"nearest case: {one.nearest.eval_id}" if one.nearest else "no case is like it"
     parts = (
         visible(cut(one.conversation.id, _LONGEST_MESSAGE)),

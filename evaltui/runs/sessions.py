@@ -24,6 +24,7 @@ from evaltui.runs.sets import FileSets
 from evaltui.text.figures import counted
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
+from evaltui.traces.found import FoundConversation
 from evaltui.traces.pairing import CaseToPair, pair
 from evaltui.traces.receiver.sessions import CompletedSession
 
@@ -111,7 +112,8 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
         return ScoredSession(session.id, (), 0, problem=session.problem, remarks=session.warnings)
     conversation = session.conversation
     known = await asyncio.to_thread(_cases_of, request)
-    pairing = pair(known.to_pair, [conversation])
+    in_memory = FoundConversation.in_memory(conversation)
+    pairing = pair(known.to_pair, [in_memory])
     case = next(iter(pairing.pairs), None)
     unpaired = next(iter(pairing.unpaired), None)
     found = ScoredSession(
@@ -132,7 +134,7 @@ async def scored_session(session: CompletedSession, request: RunRequest) -> Scor
     asked = replace(
         request,
         cases={known.files[found.case.path]: (found.case.eval_id,)},
-        traces=TracesToScore((conversation,), ("evaltui listen",)),
+        traces=TracesToScore((in_memory,), ("evaltui listen",)),
         session=session.id,
     )
     return await _scored(found, asked, known.sets)

@@ -1,6 +1,6 @@
 """Spans to conversations: which turns belong together, in which order, and what they do not hold.
 
-    found = conversations_in([read_file(path)])
+    found = conversations_in(read_file(path))
 
 A conversation is all turns that share a session, and the traces in which they are may come from several
 files: a span that several of them have is one.
@@ -64,11 +64,34 @@ class RecordedConversation:
     @property
     def named_case(self) -> str:
         """The case that it says it is of; "" for none."""
-        return next((str(self.attributes[one]) for one in CASE_ATTRIBUTES if self.attributes.get(one)), "")
+        return named_case(self.attributes)
 
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(event for turn in self.turns for event in turn.events)
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """How much of what was read is in no conversation."""
+
+    twins: int = 0
+    """Spans beside others with the same id."""
+    logs: int = 0
+    """Log records with messages whose span is not there."""
+    traces: int = 0
+    """Traces of no agent."""
+
+    def __add__(self, other: PassedOver) -> PassedOver:
+        return PassedOver(self.twins + other.twins, self.logs + other.logs, self.traces + other.traces)
+
+    def in_words(self) -> Iterator[str]:
+        if self.twins:
+            yield f"{counted(self.twins, 'span')} left out: another span of the trace has the same id"
+        if self.logs:
+            yield f"{counted(self.logs, 'log record')} with messages left out: of no span that is here"
+        if self.traces:
+            yield f"{counted(self.traces, 'trace')} of no agent left out"
 
 
 @dataclass(frozen=True)
@@ -77,14 +100,25 @@ class Conversations:
 
     found: tuple[RecordedConversation, ...]
     """In the order in which they began."""
-    warnings: tuple[str, ...] = ()
-    """What was passed over, a sentence each."""
+    read_warnings: tuple[str, ...] = ()
+    """What was passed over while they were read, a sentence each."""
+    passed_over: PassedOver = PassedOver()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All that was passed over, a sentence each."""
+        return (*self.read_warnings, *self.passed_over.in_words())
+
+
+def named_case(attributes: Mapping[str, Any]) -> str:
+    """The case that the attributes of a conversation name; "" for none."""
+    return next((str(attributes[one]) for one in CASE_ATTRIBUTES if attributes.get(one)), "")
 
 
 def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = ()) -> Conversations:
     """The conversations in what was read. Of `attributes`, values are kept with each."""
-    spans, logs, warnings = _merged(recorded)
-    warnings += with_logs(spans, logs)
+    spans, logs, warnings, twins = _merged(recorded)
+    lost = with_logs(spans, logs)
     traces: dict[str, list[OtelSpan]] = {}
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
@@ -102,14 +136,15 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
             key = session or _conversation(turn) or trace_id
             groups.setdefault(key, []).append((trace_id, turn))
             _keep(said.setdefault(key, {}), kept, turn.spans)
-    if empty:
-        warnings.append(f"{counted(empty, 'trace')} of no agent left out")
     found = [_conversation_of(key, turns, said[key]) for key, turns in groups.items()]
-    return Conversations(tuple(sorted(found, key=lambda one: (one.began, one.id))), tuple(warnings))
+    passed_over = PassedOver(twins, lost, empty)
+    return Conversations(
+        tuple(sorted(found, key=lambda one: (one.began, one.id))), tuple(warnings), passed_over
+    )
 
 
-def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecord], list[str]]:
-    """Every span once: of twins, the one that says more."""
+def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecord], list[str], int]:
+    """Every span once: of twins, the one that says more. Also what was warned of, and the count of twins."""
     spans: dict[tuple[str, str], OtelSpan] = {}
     logs: dict[tuple[str, str, str, int], LogRecord] = {}
     warnings: list[str] = []
@@ -127,9 +162,7 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
             event = log.event
             at = event.time or number
             logs.setdefault((log.trace_id, log.span_id, event.name, at), log)
-    if twins:
-        warnings.append(f"{counted(twins, 'span')} left out: another span of the trace has the same id")
-    return list(spans.values()), list(logs.values()), warnings
+    return list(spans.values()), list(logs.values()), warnings, twins
 
 
 def _session(spans: Sequence[OtelSpan]) -> str:

@@ -10,6 +10,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event
 from evaltui.text.figures import counted
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
+from evaltui.traces.found import FoundConversation
 
 # Two messages that share this much are one, said in other words.
 _ALIKE = 0.6
@@ -31,7 +32,7 @@ class CaseToPair:
 class Unpaired:
     """A conversation that no case is for."""
 
-    conversation: RecordedConversation
+    conversation: FoundConversation
     nearest: CaseId | None
     """The case whose user says something most like it; None where none is."""
     reason: str = ""
@@ -42,12 +43,12 @@ class Unpaired:
 class Pairing:
     """Conversations by case; several of one case are its repeats, in the order in which they began."""
 
-    pairs: dict[CaseId, list[RecordedConversation]] = field(default_factory=dict)
+    pairs: dict[CaseId, list[FoundConversation]] = field(default_factory=dict)
     unpaired: list[Unpaired] = field(default_factory=list)
 
 
 def pair(
-    cases: Sequence[CaseToPair], conversations: Iterable[RecordedConversation], attribute: str = ""
+    cases: Sequence[CaseToPair], conversations: Iterable[FoundConversation], attribute: str = ""
 ) -> Pairing:
     """Pair conversations with cases: by what names the case, `attribute` first, by their ids, then by text.
 
@@ -78,21 +79,21 @@ class _Index:
             if case.messages and (text := _plain(case.messages[0])):
                 self._by_text.setdefault(text, []).append(case)
 
-    def find(self, conversation: RecordedConversation, named: str) -> tuple[list[CaseToPair], str]:
+    def find(self, conversation: FoundConversation, named: str) -> tuple[list[CaseToPair], str]:
         """The cases that it may be of, and why these are not exactly one."""
         if named:
             hits = self._by_name.get(named, [])
             return _decided(hits, conversation), "" if len(hits) == 1 else _why(hits, f"case {named}")
         if hits := self._by_name.get(conversation.id, []):
             return _decided(hits, conversation), _why(hits, f"case {conversation.id}")
-        first = _plain(conversation.turns[0].user) if conversation.turns else ""
+        first = _plain(conversation.messages[0]) if conversation.messages else ""
         hits = _decided(self._by_text.get(first, []), conversation) if first else []
         if not first:
             return [], "the user's message is not in the trace"
         return hits, f"{counted(len(hits), 'case')} begin like it" if len(hits) > 1 else ""
 
-    def nearest(self, conversation: RecordedConversation) -> CaseId | None:
-        said = _plain(conversation.turns[0].user)[:_COMPARED] if conversation.turns else ""
+    def nearest(self, conversation: FoundConversation) -> CaseId | None:
+        said = _plain(conversation.messages[0])[:_COMPARED] if conversation.messages else ""
         best, likeness = None, 0.0
         matcher = SequenceMatcher(b=said, autojunk=False)
         for case in self._cases if said else ():
@@ -108,11 +109,11 @@ def _why(hits: Sequence[CaseToPair], named: str) -> str:
     return f"several sets have a {named}" if hits else f"no set has a {named}"
 
 
-def _decided(hits: list[CaseToPair], conversation: RecordedConversation) -> list[CaseToPair]:
+def _decided(hits: list[CaseToPair], conversation: FoundConversation) -> list[CaseToPair]:
     """Those of several cases that are most like the conversation."""
     if len(hits) < 2:
         return hits
-    said = [_plain(turn.user) for turn in conversation.turns]
+    said = [_plain(one) for one in conversation.messages]
     same = [case for case in hits if [_plain(one) for one in case.messages] == said]
     if not same:
         same = [case for case in hits if len(case.messages) == len(said)]

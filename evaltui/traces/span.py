@@ -127,8 +127,8 @@ def nanoseconds(value: Any) -> int:
         return 0
 
 
-def with_logs(spans: Iterable[OtelSpan], logs: Iterable[LogRecord]) -> list[str]:
-    """Put log records at the end of the events of their spans; returns what could not be placed.
+def with_logs(spans: Iterable[OtelSpan], logs: Iterable[LogRecord]) -> int:
+    """Put log records at the end of the events of their spans; returns how many with messages have none.
 
     A record that names no span belongs to the only model call of its trace, as some producers write them.
     """
@@ -149,4 +149,4 @@ def with_logs(spans: Iterable[OtelSpan], logs: Iterable[LogRecord]) -> list[str]
             place.events.append(log.event)
         elif log.event.name.startswith("gen_ai."):
             lost += 1
-    return [f"{lost} log records with messages belong to no span that is here"] if lost else []
+    return lost

@@ -22,7 +22,15 @@ def told():
     return run("tools", ["Find a lamp", "What does it cost?"], SPANS)
 
 
-def told_by(recorded, **rounding):
+def read(path):
+    """All of a file."""
+    found = Recorded()
+    for one in read_file(path):
+        found.add(one)
+    return found
+
+
+def told_by(recorded):
     """What a conversation says, without what a format does not keep."""
     (one,) = conversations_in([recorded]).found
     assert one.id == "s1"
@@ -40,21 +48,21 @@ def test_formats_are_told_by_their_content(told, tmp_path):
         # A name that says something else.
         for name, written in (("trace.xml", data), ("trace.txt", gzip.compress(data))):
             (tmp_path / name).write_bytes(written)
-            assert told_by(read_file(tmp_path / name)) == expected, write.__name__
+            assert told_by(read(tmp_path / name)) == expected, write.__name__
         assert told_by(read_bytes(data)) == expected, write.__name__
     written_traces.sqlite(told, tmp_path / "spans.json")
-    assert told_by(read_file(tmp_path / "spans.json")) == expected
+    assert told_by(read(tmp_path / "spans.json")) == expected
 
 
 def test_a_torn_last_line_is_left_out_and_said(told, tmp_path):
     path = tmp_path / "collector.json"
     path.write_bytes(written_traces.collector_lines(told))
-    (warning,) = read_file(path).warnings
+    (warning,) = read(path).warnings
     assert warning.startswith(f"{path}: line ")
     assert "cut off" in warning
     path.write_bytes(path.read_bytes() + b'\n{"resourceSpans": []}')
     with pytest.raises(UnreadableTraceError, match=r"line 12 is not JSON: .* at column 27"):
-        read_file(path)
+        read(path)
 
 
 def test_a_torn_stream_of_printed_spans_is_left_out_and_said(told):
@@ -91,10 +99,10 @@ def test_what_holds_no_spans_says_so(tmp_path, data, why):
     path = tmp_path / "trace.json"
     path.write_bytes(data)
     if not data:
-        assert not read_file(path).spans
+        assert not read(path).spans
         return
     with pytest.raises(UnreadableTraceError, match=why) as refused:
-        read_file(path)
+        read(path)
     assert str(refused.value).startswith(str(path))
 
 
@@ -103,7 +111,7 @@ def test_a_cut_off_gzip_stream_says_so(told, tmp_path):
     packed = gzip.compress(written_traces.otlp_json(told))
     path.write_bytes(packed[: len(packed) // 2])
     with pytest.raises(UnreadableTraceError, match="gzip stream is cut off"):
-        read_file(path)
+        read(path)
 
 
 def test_wrong_types_anywhere_never_raise_anything_else(told):

@@ -6,7 +6,7 @@ The dev server restores content that was not captured. Source: google-adk 2.13, 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ Json = Mapping[str, Any]
 SQLITE = b"SQLite format 3\0"
 """How a file of SQLite begins."""
 
+# Rows in memory.
+_AT_ONCE = 100
 _SCOPE = "gcp.vertex.agent"
 _COLUMNS = (
     "span_id",
@@ -64,15 +66,16 @@ def read_served_span(item: Json) -> OtelSpan:
     )
 
 
-def read_sqlite(path: Path) -> Recorded:
+def read_sqlite(path: Path) -> Iterator[Recorded]:
     """The spans in a file of google-adk's `SqliteSpanExporter`; it keeps neither events nor states.
 
     Raises UnreadableTraceError for any other database.
     """
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            rows = database.execute(f"SELECT {', '.join(_COLUMNS)} FROM spans ORDER BY start_time_unix_nano")
-            return Recorded([_span(dict(zip(_COLUMNS, row, strict=True))) for row in rows])
+            found = database.execute(f"SELECT {', '.join(_COLUMNS)} FROM spans")
+            while rows := found.fetchmany(_AT_ONCE):
+                yield Recorded([_span(dict(zip(_COLUMNS, row, strict=True))) for row in rows])
     except sqlite3.Error as error:
         raise UnreadableTraceError(f"not a file of google-adk's spans: {error}") from error
 

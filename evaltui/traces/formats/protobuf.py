@@ -21,7 +21,9 @@ from evaltui.traces.span import (
 )
 
 _INSTALL = "OTLP as protobuf needs the extra traces: pip install 'evaltui[traces]'"
-_LENGTH = 4
+LENGTH = 4
+"""Bytes of the length before each of several messages."""
+NO_MESSAGE = "neither JSON nor a message of OTLP as protobuf"
 
 
 def read_spans_message(data: bytes) -> Recorded:
@@ -70,9 +72,9 @@ def _spans_or_logs(data: bytes) -> Recorded:
 def _behind_lengths(data: bytes) -> list[bytes] | None:
     messages: list[bytes] = []
     at = 0
-    while at + _LENGTH <= len(data):
-        size = int.from_bytes(data[at : at + _LENGTH], "big")
-        at += _LENGTH
+    while at + LENGTH <= len(data):
+        size = int.from_bytes(data[at : at + LENGTH], "big")
+        at += LENGTH
         if size == 0 or at + size > len(data):
             return None
         messages.append(data[at : at + size])
@@ -102,7 +104,7 @@ def parsed_message(data: bytes, signal: str, name: str) -> Any:
     try:
         request.ParseFromString(data)
     except DecodeError as error:
-        raise UnreadableTraceError("neither JSON nor a message of OTLP as protobuf") from error
+        raise UnreadableTraceError(NO_MESSAGE) from error
     return request
 
 

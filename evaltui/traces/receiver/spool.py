@@ -199,18 +199,23 @@ _FINISHED = (
 )
 
 
-def read_spool(path: Path) -> Recorded | None:
-    """All that a spool holds, also while a listener has it; None for another database.
+def is_spool(path: Path) -> bool:
+    """Whether a database is one. Raises sqlite3.Error."""
+    with _to_read(path) as database:
+        return bool(database.execute("pragma application_id").fetchone() == (_APPLICATION,))
 
-    Raises sqlite3.Error.
-    """
+
+def read_spool(path: Path) -> Iterator[Recorded]:
+    """All that a spool holds, part by part, also while a listener has it. Raises sqlite3.Error."""
+    with _to_read(path) as database:
+        for row in database.execute("select signal, encoding, data from part order by id"):
+            yield read_part(*row)
+
+
+@contextmanager
+def _to_read(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
-        if database.execute("pragma application_id").fetchone() != (_APPLICATION,):
-            return None
-        found = Recorded()
-        for signal, encoding, data in database.execute("select signal, encoding, data from part order by id"):
-            found.add(read_part(signal, encoding, data))
-        return found
+        yield database
 
 
 @contextmanager

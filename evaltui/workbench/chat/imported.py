@@ -7,8 +7,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from evaltui.text.figures import counted
-from evaltui.traces.conversations import RecordedConversation, conversations_in
+from evaltui.traces.conversations import RecordedConversation
 from evaltui.traces.drafting import gaps, turn_events, unusable
+from evaltui.traces.found import found_conversations
 from evaltui.traces.reading import read_files
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 
@@ -41,7 +42,8 @@ def read_conversations(text: str) -> tuple[RecordedConversation, ...]:
     Raises OSError, and ValueError for what cannot be read, and where nothing in it is a conversation.
     """
     path = dropped_path(text)
-    found = conversations_in(read_files([path])).found
+    with found_conversations(read_files([path])) as traces:
+        found = tuple(one.read() for one in traces.found)
     if not found:
         raise ValueError(f"{path} has no conversation of an agent")
     return found

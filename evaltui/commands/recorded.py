@@ -1,0 +1,36 @@
+"""The conversations in the traces that a command is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from evaltui.commands.output import UsageError
+from evaltui.text.figures import some_of
+from evaltui.traces.found import FoundConversations, found_conversations
+from evaltui.traces.reading import read_files
+from evaltui.traces.span import Recorded, UnreadableTraceError
+
+
+@contextmanager
+def conversations_of(
+    recorded: Iterable[Recorded], attributes: Sequence[str] = ()
+) -> Iterator[FoundConversations]:
+    """Raises UsageError for what cannot be read."""
+    with ExitStack() as stack:
+        try:
+            read = stack.enter_context(found_conversations(recorded, attributes))
+        except (OSError, UnreadableTraceError) as error:
+            raise UsageError(str(error)) from error
+        yield read
+
+
+@contextmanager
+def some_conversations(paths: Sequence[Path], attributes: Sequence[str] = ()) -> Iterator[FoundConversations]:
+    """As `conversations_of`, of files. Raises UsageError also where nothing in them is a conversation."""
+    with conversations_of(read_files(paths), attributes) as read:
+        if not read.found:
+            named = some_of([str(path) for path in paths])
+            raise UsageError("\n".join((f"no conversation of an agent in {named}", *read.warnings)))
+        yield read
