@@ -153,7 +153,10 @@ def test_another_python_can_be_asked_for(project, tmp_path):
     assert printed.startswith(f"evaltui run: --python: no Python at {tmp_path}/nowhere. Give an executable")
 
 
-@pytest.mark.parametrize("command", ["run", "chat", "record", "metrics"])
+@pytest.mark.parametrize(
+    "command",
+    ["run", *(pytest.param(one, marks=pytest.mark.thorough) for one in ("chat", "record", "metrics"))],
+)
 def test_a_python_that_is_too_old_is_refused_in_one_line(command, project):
     write(project, AGENT, "whatever")
     make_environment(project)

@@ -88,7 +88,7 @@ async def test_the_inspector_follows_the_row_and_says_which_turn_changed_the_sta
         await say(app, pilot, "hi")
         await say(app, pilot, "look")
         await pilot.press("escape", "home", "down")
-        await until(pilot, lambda: "response   turn 1" in page_text(app))
+        await until(pilot, lambda: "response  turn 1" in page_text(app))
         state = next(line for line in page_text(app).splitlines() if line.startswith(" count"))
         assert state.split() == ["count", "2", "turn", "2"]
         await pilot.press("down", "down", "down")

@@ -27,7 +27,9 @@ DESK = """
 
 
 @pytest.mark.parametrize(
-    ("size", "cases"), [((80, 24), True), ((160, 45), False)], ids=["narrow", "wide, no case yet"]
+    ("size", "cases"),
+    [((80, 24), True), pytest.param((160, 45), False, marks=pytest.mark.thorough)],
+    ids=["narrow", "wide, no case yet"],
 )
 async def test_a_row_leads_to_its_span_and_back_while_the_agent_works(write_agent, size, cases):
     folder = write_agent(DESK, name="desk")

@@ -109,7 +109,12 @@ def check_screen(app, size):
     check_lines(lines, size[0])
 
 
-@pytest.mark.parametrize(("size", "content"), WHOLE_RUNS, ids=[content for _, content in WHOLE_RUNS])
+def _whole_run(size, content):
+    marks = () if content in ("long", "hostile") else (pytest.mark.thorough,)
+    return pytest.param(size, content, id=content, marks=marks)
+
+
+@pytest.mark.parametrize(("size", "content"), [_whole_run(*one) for one in WHOLE_RUNS])
 async def test_every_pane_shows_everything_at_every_size(agent, size, content):
     app = WorkbenchApp(Workbench(agent(CONTENTS[content])))
     async with app.run_test(size=size) as pilot:

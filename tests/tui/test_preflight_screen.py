@@ -54,7 +54,7 @@ def set_config(folder: Path, criteria: object, **block: object) -> None:
 async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
     app = WorkbenchApp(Workbench(agent))
     async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+        await until(pilot, lambda: app.workbench.agent.python_check is not None)
         await pilot.press("exclamation_mark")
         await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and "google-adk" in screen_text(app))
         await pilot.press("escape")

@@ -46,7 +46,7 @@ def write_inspected(
     name = visible(row.text) if row.kind in ("call", "result") else visible(row.who)
     took = "" if row.duration is None else show_duration(row.duration)
     kind = _KINDS.get(row.kind, row.kind)
-    where = kind if row.kind in ("call", "result") else f"{kind}   turn {row.turn + 1}"
+    where = kind if row.kind in ("call", "result") else f"{kind}  turn {row.turn + 1}"
     page.ends([(name, "bold"), (f"  {where}" if name else where, "muted")], [(took, "muted")] if took else [])
     if row.kind in ("call", "result"):
         _write_call(page, row)
