@@ -208,6 +208,8 @@ def _open_workbench(options: argparse.Namespace) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         agent = options.url or (f"-m {options.module}" if options.module else options.agent_dir)
         return fail(f"the workbench needs a terminal. `evaltui run {agent}` runs eval sets without one")
+    if options.read_only and options.watch:
+        return fail("--watch runs cases, which --read-only refuses: leave one of them out")
     # Until all is loaded there is no garbage to be looked for among it, again and again.
     gc.disable()
     from evaltui.files.agent_address import AgentAddress
@@ -219,6 +221,7 @@ def _open_workbench(options: argparse.Namespace) -> int:
         agent,
         options.set,
         watch=options.watch,
+        read_only=options.read_only,
         config=options.config,
         options=vars(options),
     )

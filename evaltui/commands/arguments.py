@@ -59,6 +59,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
     parser.add_argument(
         "--watch", action="store_true", help="Start in watch mode: a save runs affected cases"
     )
+    add_read_only(parser)
     parser.add_argument(
         "--config",
         metavar="FILE",
@@ -172,6 +173,14 @@ def add_store_durations(parser: Parser) -> None:
         type=Path,
         metavar="FILE",
         help="Write how long each case took to FILE, for --durations; other cases in it stay",
+    )
+
+
+def add_read_only(parser: Parser) -> None:
+    parser.add_argument(
+        "--read-only",
+        action="store_true",
+        help="Show sets, runs and results only: no edits, no runs, no chats, no editor",
     )
 
 

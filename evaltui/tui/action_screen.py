@@ -28,6 +28,7 @@ from evaltui.text.values import visible_text
 from evaltui.tui.ending import EndingApp
 from evaltui.tui.textual_private import HearingScreen, event_time, once, run_bindings
 from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
+from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
 # A screen hears of these before it has everything, and after it has been left.
@@ -119,10 +120,13 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
 
     def refusal(self, action_id: str) -> str | None:
         """Why an action of the registry cannot be done now, as a sentence; None where it can."""
-        return None
+        is_read_only = self._follows is not None and self._follows.read_only
+        return READ_ONLY if is_read_only and BY_ID[action_id].acts else None
 
     def refuse(self, action_id: str) -> None:
         """Shows why an action is refused; called when its key is pressed."""
+        if self._follows is not None and self.takes_input and (reason := self.refusal(action_id)):
+            self._follows.say(reason)
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [*sorted(Path(__file__).parent.glob("*/*.tcss"))]
     drawn_at = 0.0

@@ -20,7 +20,7 @@ from textual.widgets import Input, TextArea
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import may_be_agent
-from evaltui.files.interpreters import AUTO, choose_interpreter, look_for_interpreter
+from evaltui.files.interpreters import AUTO, OWN, choose_interpreter, look_for_interpreter
 from evaltui.files.projects import agents_in
 from evaltui.files.settings import config_file, last_theme, remember_agent
 from evaltui.files.templates import create_demo
@@ -151,7 +151,7 @@ class WorkbenchApp(KeysInOrder[int]):
         from evaltui.tui.exchange import copy
 
         selected = Copied("the selected text", text)
-        self.workbench.say(copy(self, self.workbench.agent.dir, selected))
+        self.workbench.say(copy(self, self.workbench, selected))
 
     async def leave(self, code: int) -> None:
         self.leaving = True
@@ -188,6 +188,7 @@ def open_workbench(
     set_name: str | None = None,
     *,
     watch: bool = False,
+    read_only: bool = False,
     config: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> int:
@@ -197,7 +198,7 @@ def open_workbench(
     `options` are run-wide settings, by the fields of `RunSettings`.
     """
     is_named = bool(agent.url or agent.module)
-    opening = Opening(agent.folder) if is_named else _choose(agent.folder)
+    opening = Opening(agent.folder) if is_named else _choose(agent.folder, read_only=read_only)
     if isinstance(opening, int):
         return opening
     if opening.demo:
@@ -206,22 +207,24 @@ def open_workbench(
     given = [set_name] if set_name and Path(set_name).exists() else []
     options = options or {}
     try:
-        chosen = choose_config(agent_dir, config)
-        interpreter = choose_interpreter(agent_dir, asked := options.get("python"))
+        chosen = choose_config(agent_dir, config, remembers=not read_only)
+        asked = options.get("python")
+        # Where nothing runs, no Python is looked for.
+        interpreter = OWN if read_only else choose_interpreter(agent_dir, asked)
     except ValueError as error:
         return _refuse(str(error))
     agent = replace(agent, folder=agent_dir, interpreter=interpreter)
     # As it was found before, whatever the current folder is by then.
     again = asked if asked in (None, AUTO) else str(interpreter.path)
-    find_python = partial(look_for_interpreter, agent_dir, again)
-    workbench = Workbench(agent, given, options, chosen.path, find_python=find_python)
+    find_python = None if read_only else partial(look_for_interpreter, agent_dir, again)
+    workbench = Workbench(agent, given, options, chosen.path, find_python=find_python, read_only=read_only)
     if chosen.note:
         workbench.say(chosen.note)
     if opening.starter:
         workbench.say(f"Starter created: 3 cases   {key_of('run')} run case   {key_of('watch')} watch")
     if problem := agent.problem or workbench.agent.read_settings():
         workbench.say(problem)
-    if not is_named:
+    if not is_named and not read_only:
         with suppress(OSError):
             remember_agent(agent_dir)
     app = WorkbenchApp(workbench, set_name, watch=watch)
@@ -232,7 +235,7 @@ def open_workbench(
     return _refuse(app.refusal) if app.refusal else app.return_code or 0
 
 
-def _choose(folder: Path) -> Opening | int:
+def _choose(folder: Path, *, read_only: bool) -> Opening | int:
     """The agent in a folder; of several, or where there is none, what the user opens instead.
 
     The exit code where nothing is opened.
@@ -247,7 +250,7 @@ def _choose(folder: Path) -> Opening | int:
             return opening
         from evaltui.tui.screens.chooser import ChooserApp
 
-        chooser = ChooserApp(opening.path, agents)
+        chooser = ChooserApp(opening.path, agents, read_only=read_only)
         chosen = chooser.run_to_the_end()
         if chosen is None:
             return chooser.return_code or 0

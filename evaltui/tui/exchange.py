@@ -20,12 +20,14 @@ from evaltui.text.figures import show_size
 from evaltui.text.values import visible, visible_text
 from evaltui.tui.pane import Copied
 from evaltui.workbench.editors import NO_EDITOR, at_line, editor_of
+from evaltui.workbench.state import READ_ONLY
+from evaltui.workbench.workbench import Workbench
 
 # Terminals drop longer sequences, many of them without a word.
 _LONGEST_SEQUENCE = 70_000
 
 
-def copy(app: App[Any], agent_dir: Path, copied: Copied) -> str:
+def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
     """What was copied and where it went, as a sentence. No terminal tells whether it took it."""
     # What an agent says must not command the terminal that it is pasted into.
     text = visible_text(copied.text)
@@ -35,8 +37,10 @@ def copy(app: App[Any], agent_dir: Path, copied: Copied) -> str:
         app.copy_to_clipboard(text)
         places.append("the terminal's clipboard")
     try:
-        kept = secrets_of(agent_dir).in_text(text)
-        write_privately(make_own_folder(agent_dir) / "copied.txt", kept)
+        if workbench.read_only:
+            raise PermissionError(READ_ONLY)
+        kept = secrets_of(workbench.agent.dir).in_text(text)
+        write_privately(make_own_folder(workbench.agent.dir) / "copied.txt", kept)
         places.append(".evaltui/copied.txt")
     except OSError as error:
         if not places:

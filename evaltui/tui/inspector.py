@@ -326,4 +326,4 @@ class Inspector(Beside):
     def action_copy(self) -> None:
         lines = [draw(line, color=False) for line in self.lines.page.lines]
         copied = Copied("the page", "\n".join(lines) + "\n")
-        self._workbench.say(copy(self.app, self._workbench.agent.dir, copied))
+        self._workbench.say(copy(self.app, self._workbench, copied))

@@ -21,6 +21,7 @@ from evaltui.files.run_settings import (
     run_settings,
 )
 from evaltui.runner.errors import NO_PYTHON, AgentBrokenError
+from evaltui.workbench.state import READ_ONLY
 
 if TYPE_CHECKING:
     from evaltui.core.secrets import Secrets
@@ -68,6 +69,8 @@ class AgentState:
         """How often the agent's files have changed since the workbench was opened."""
         self.python_check: PythonCheck | None = None
         """Whether its Python has what it needs; None before that is known, and behind a network."""
+        self.read_only = False
+        """Whether no process of it may be started."""
         self._options = options
         self._changes: list[tuple[str, ...]] = []
         self._changed = changed
@@ -107,7 +110,12 @@ class AgentState:
 
     @cached_property
     def warm_hosts(self) -> WarmHosts:
-        """The processes that have imported the agent's libraries before they are needed."""
+        """The processes that have imported the agent's libraries before they are needed.
+
+        Raises PermissionError in a read-only workbench: they all come from here.
+        """
+        if self.read_only:
+            raise PermissionError(READ_ONLY)
         from evaltui.runner.parent.warm_hosts import WarmHosts
 
         return WarmHosts(self.address)
@@ -154,16 +162,18 @@ class AgentState:
 
     def keep_host_warm(self) -> None:
         """Prepares a process for the next run, with the libraries that the last one needed."""
-        if not self._is_running():
+        if not self._is_running() and not self.read_only:
             self.warm_hosts.prepare()
 
     def learn_tools(self) -> None:
         """Asks the agent in the background what tools it has, once."""
-        if self.info is None and self._learning is None and not self._is_running():
-            self._learning = asyncio.create_task(self._learn_tools())
+        if self.info is None and self._learning is None:
+            self.load_again()
 
     def load_again(self) -> None:
         """Imports the agent in the background, unless a run does; once more where that is going on."""
+        if self.read_only:
+            return
         if self._learning is not None and not self._learning.done():
             self._loads_again = True
         elif not self._is_running():
@@ -171,7 +181,7 @@ class AgentState:
 
     async def check_python(self) -> None:
         """Finds out whether its Python has what it needs."""
-        if not self.address.url:
+        if not self.address.url and not self.read_only:
             from evaltui.runner.parent.python_check import check_python
 
             self.python_check = await asyncio.to_thread(check_python, self.address)
@@ -200,7 +210,8 @@ class AgentState:
         if self._learning is not None:
             self._learning.cancel()
             await asyncio.wait([self._learning])
-        await self.warm_hosts.close()
+        if not self.read_only:
+            await self.warm_hosts.close()
 
 
 MOST_LINES = 20_000

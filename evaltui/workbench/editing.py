@@ -22,7 +22,7 @@ from evaltui.workbench.background import Background
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import Selection
+from evaltui.workbench.state import READ_ONLY, Selection
 from evaltui.workbench.steps import Step
 from evaltui.workbench.unapplied import UnappliedTexts
 
@@ -97,6 +97,8 @@ class Editing:
 
     def refuses_to_edit(self, path: Path | None) -> str | None:
         """Why a set cannot be edited, as a sentence; None where it can."""
+        if self.sets.read_only:
+            return READ_ONLY
         eval_set = self.sets.by_path(path)
         if eval_set is None:
             return "Nothing selected"
@@ -158,6 +160,9 @@ class Editing:
 
         Edits may be given as the document that they made of a file as it is now.
         """
+        if self.sets.read_only:
+            self.say(READ_ONLY)
+            return False
         before = self.navigation.selection
         try:
             self.opened(edits)
@@ -242,6 +247,9 @@ class Editing:
 
     def new_file(self, path: Path, text: str) -> bool:
         """A new set, unsaved; False where there is such a file already, which the user has been told."""
+        if self.sets.read_only:
+            self.say(READ_ONLY)
+            return False
         if path.exists() or self._files.known(path) is not None:
             self.say(f"{path.name} already exists")
             return False
@@ -365,6 +373,9 @@ class Editing:
         return self.background.start(self._restore(base, text))
 
     async def _restore(self, base: Source, text: str) -> bool:
+        if self.sets.read_only:
+            self.say(READ_ONLY)
+            return False
         path = self.sets.known_path(base.path)
         is_new = not path.exists() and self._files.known(path) is None
         try:

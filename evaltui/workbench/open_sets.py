@@ -52,7 +52,11 @@ class OpenSets:
         config: Path | None,
         changed: Callable[[], None],
         say: Callable[[str], None],
+        *,
+        read_only: bool = False,
     ) -> None:
+        self.read_only = read_only
+        """Whether no set and no config is edited."""
         self.config = config
         """The one config for all sets; None where each has its own."""
         self.workspace: Workspace | None = None
@@ -319,7 +323,7 @@ class ChosenConfig:
     note: str = ""
 
 
-def choose_config(agent_dir: Path, given: str | None) -> ChosenConfig:
+def choose_config(agent_dir: Path, given: str | None, *, remembers: bool = True) -> ChosenConfig:
     """What is `given` as `--config`, a file or `own`, and remembered then; None for what was given last.
 
     Raises ValueError for a file that is not there.
@@ -336,7 +340,8 @@ def choose_config(agent_dir: Path, given: str | None) -> ChosenConfig:
     if path is not None and not path.is_file():
         raise ValueError(f"--config {given}: no such file")
     try:
-        remember_config(agent_dir, path)
+        if remembers:
+            remember_config(agent_dir, path)
     except OSError as error:
         return ChosenConfig(path, f"--config cannot be remembered: {error}")
     return ChosenConfig(path)

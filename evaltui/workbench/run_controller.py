@@ -17,7 +17,7 @@ from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CANCELLING, Repeated, Run, Stage, nothing_to_cancel
+from evaltui.workbench.state import CANCELLING, READ_ONLY, Repeated, Run, Stage, nothing_to_cancel
 
 if TYPE_CHECKING:
     from evaltui.runner.parent.pool import StartedHost
@@ -87,6 +87,8 @@ class RunController:
 
     def refuses_to_run(self) -> str | None:
         """Why no run can be started now, as a sentence; None where one can."""
+        if self._agent.read_only:
+            return READ_ONLY
         if not self._sets.is_read:
             return "Loading eval sets…"
         if self.current is not None and self.is_running:

@@ -18,6 +18,7 @@ from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 from evaltui.traces.span import UnreadableTraceError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+from evaltui.workbench.state import READ_ONLY
 
 # Of those that came first, the run logs stay.
 _MOST = 500
@@ -48,7 +49,9 @@ class ReceivedSessions:
 
     def start(self, port: int = OTLP_PORT) -> None:
         """Listen on this machine; 0 takes a free port."""
-        if self._listening is None:
+        if self._agent.read_only:
+            self.problem = READ_ONLY
+        elif self._listening is None:
             self.problem = ""
             self._listening = asyncio.create_task(self._listen(port))
 

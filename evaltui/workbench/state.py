@@ -145,6 +145,7 @@ class CaseOutcome:
         return self.stored.model()
 
 
+READ_ONLY = "Read-only: no edits, runs or chats here"
 CANCELLING = "Cancelling… (force-stop in 3 s)"
 
 

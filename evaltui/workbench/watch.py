@@ -26,7 +26,7 @@ from evaltui.workbench.saves import (
     Waiting,
     in_short,
 )
-from evaltui.workbench.state import CaseOutcome, Repeated, Run, Stage
+from evaltui.workbench.state import READ_ONLY, CaseOutcome, Repeated, Run, Stage
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json
@@ -111,7 +111,9 @@ class Watch:
         self._changed()
 
     def start(self) -> None:
-        if not self.on:
+        if self._agent.read_only:
+            self._say(READ_ONLY)
+        elif not self.on:
             self.on = True
             self._ready.clear()
             self._task = asyncio.create_task(self._watch(self._task))

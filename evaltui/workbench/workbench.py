@@ -45,7 +45,11 @@ class Workbench:
         config: Path | None = None,
         run_service: RunService | None = None,
         find_python: Callable[[], Interpreter] | None = None,
+        *,
+        read_only: bool = False,
     ) -> None:
+        self.read_only = read_only
+        """Whether nothing is edited, written, run, chatted with or received."""
         self.notice: Notice | None = None
         """The sentence that is shown; None for none."""
         self.keys: Mapping[str, tuple[str, ...]] = {}
@@ -56,9 +60,10 @@ class Workbench:
         """What the agent has printed."""
         address = agent if isinstance(agent, AgentAddress) else AgentAddress(agent)
         self.agent = AgentState(address, options or {}, notify, lambda: self.runs.is_running, find_python)
+        self.agent.read_only = read_only
         self.retry = RetryOnSave(self.agent, lambda: self.watch.on, say)
         """Imports the agent again once it is mended."""
-        self.sets = OpenSets(address.folder, given, config, notify, say)
+        self.sets = OpenSets(address.folder, given, config, notify, say, read_only=read_only)
         self.outcomes = Outcomes(self.agent, self.sets, lambda: self.runs.current, notify, say)
         self.navigation = Navigation(self.sets, self.outcomes, notify, say)
         self.editing = Editing(self.sets, self.outcomes, self.navigation, notify, say)

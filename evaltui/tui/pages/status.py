@@ -44,6 +44,8 @@ def header_ends(workbench: Workbench, name: str, width: int) -> tuple[Line, Line
     `name` is what the agent goes by: its folder or its URL.
     """
     right: Line = []
+    if workbench.read_only:
+        right += [("read-only", "warning"), _GAP]
     if workbench.watch.on:
         right += [("●", "accent"), (" watch", "muted"), _GAP]
     if workbench.is_listening:

@@ -26,7 +26,7 @@ from evaltui.tui.widgets.choices import ChoiceList
 from evaltui.tui.widgets.lines import ActionLine, DrawnLine, PageLines
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keymap import key_name
-from evaltui.workbench.state import Opening
+from evaltui.workbench.state import READ_ONLY, Opening
 
 _TUI = Path(__file__).parents[1]
 _MOST_FOUND = 3
@@ -54,13 +54,14 @@ class ChooserApp(ActionApp[Opening]):
     ]
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, folder: Path, agents: Sequence[str]) -> None:
+    def __init__(self, folder: Path, agents: Sequence[str], *, read_only: bool = False) -> None:
         super().__init__()
         self._folder = folder
         self._agents = agents
+        self._read_only = read_only
 
     def get_default_screen(self) -> ChooserScreen:
-        return ChooserScreen(self._folder, self._agents)
+        return ChooserScreen(self._folder, self._agents, read_only=self._read_only)
 
 
 class ChooserScreen(ActionScreen[None], inherit_bindings=False):
@@ -69,13 +70,15 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
     BINDINGS = bindings(Scope.CHOOSER)
     AUTO_FOCUS = "#agents"
 
-    def __init__(self, folder: Path, agents: Sequence[str]) -> None:
+    def __init__(self, folder: Path, agents: Sequence[str], *, read_only: bool = False) -> None:
         super().__init__()
         self._folder = folder
         self._agents = agents
+        self._read_only = read_only
         self._facts: dict[str, AgentFacts] = {}
         self._outcomes: dict[str, Line] = {}
-        self._recent = [] if agents else [one for one in recent_agents() if one != folder.resolve()]
+        recent = [] if agents or read_only else recent_agents()
+        self._recent = [one for one in recent if one != folder.resolve()]
         self._message = ""
         self._choices = [*self._agent_choices(), *self._ways(), *map(_recent_choice, self._recent)]
 
@@ -181,6 +184,9 @@ class ChooserScreen(ActionScreen[None], inherit_bindings=False):
     # Actions
 
     def refusal(self, action_id: str) -> str | None:
+        # Whoever may look at one folder need not be shown every other.
+        if self._read_only and (BY_ID[action_id].acts or action_id == "open_folder"):
+            return READ_ONLY
         if action_id != "create_starter":
             return None
         if self._agents:

@@ -231,7 +231,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
             return
         lines = comparison_lines(self.compared.comparison, _COPIED_WIDTH)
         text = "".join(f"{draw(line, color=False)}\n" for line in lines)
-        self.workbench.say(copy(self.app, self.workbench.agent.dir, Copied("the comparison", text)))
+        self.workbench.say(copy(self.app, self.workbench, Copied("the comparison", text)))
 
 
 class Chips(ActionLine):

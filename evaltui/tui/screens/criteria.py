@@ -217,10 +217,6 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     def refusal(self, action_id: str) -> str | None:
         return BY_ID[action_id].refusal(self._workbench)
 
-    def refuse(self, action_id: str) -> None:
-        if self.takes_input and (reason := self.refusal(action_id)):
-            self._workbench.say(reason)
-
     def action_save(self) -> None:
         self._workbench.editing.end_typing()
         self._workbench.editing.save_all()

@@ -200,10 +200,6 @@ class MainScreen(MainLinks, inherit_bindings=False):
             return f"{action.title}: close the field first"
         return None
 
-    def refuse(self, action_id: str) -> None:
-        if self.takes_input and (reason := self.refusal(action_id)):
-            self.workbench.say(reason)
-
     def action_run(self) -> None:
         self.workbench.runs.run_case()
         self.show_result()
@@ -299,7 +295,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         if copied is None:
             self.workbench.say("Nothing to copy")
         else:
-            self.workbench.say(copy(self.app, self.workbench.agent.dir, copied))
+            self.workbench.say(copy(self.app, self.workbench, copied))
 
     def on_case_tree_opened(self) -> None:
         """The result of a case that has one, else what it says."""

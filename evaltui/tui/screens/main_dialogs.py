@@ -91,11 +91,13 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         from evaltui.tui.screens.palette import Palette, PaletteScreen, Setting
 
         navigation = self.workbench.navigation
+        another = Setting(
+            "Open agent…", "Open another agent; unsaved changes are asked about first", self._choose_agent
+        )
         settings = (
             Setting("Theme…", "Choose the colours, with a preview", self._choose_theme),
-            Setting(
-                "Open agent…", "Open another agent; unsaved changes are asked about first", self._choose_agent
-            ),
+            # Whoever may look at one agent need not be shown every folder.
+            *(() if self.workbench.read_only else (another,)),
             Setting("Open run…", "Show the results of an earlier run", self._choose_run),
             *(Setting(title, about, partial(navigation.order_by, order)) for order, title, about in _ORDERS),
         )
@@ -110,7 +112,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def _use_theme(self, theme: str) -> None:
         self.app.theme = theme
         try:
-            remember_theme(theme)
+            if not self.workbench.read_only:
+                remember_theme(theme)
         except OSError as error:
             self.workbench.say(f"Cannot remember the theme: {error}")
 
@@ -294,6 +297,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         """Asks about the edits of an earlier session, as soon as no other screen lies over this one."""
         from evaltui.files.journal import recoverable
 
+        if self.workbench.read_only:
+            return
         self._recovered = await asyncio.to_thread(recoverable, self.workbench.agent.dir)
         self.draw_soon()
 

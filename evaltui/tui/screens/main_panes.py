@@ -157,6 +157,8 @@ class Panes(Container):
         self._remember_sizes()
 
     def _remember_sizes(self) -> None:
+        if self._workbench.read_only:
+            return
         try:
             remember_sizes(self._plan.given)
         except OSError as error:

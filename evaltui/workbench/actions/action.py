@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
 
@@ -142,6 +143,8 @@ class Action:
     """One or two words for a line of keys; empty for those of the title."""
     word: Callable[[Workbench], str] | None = None
     """The footer's words of now, for an action whose effect depends on the state."""
+    acts: bool = False
+    """Whether it edits, writes, runs, chats, listens or opens an editor: a read-only workbench refuses it."""
 
     @property
     def short(self) -> str:
@@ -163,9 +166,15 @@ def action(
     rank: int | None = None,
     footer: str = "",
     word: Callable[[Workbench], str] | None = None,
+    acts: bool = False,
 ) -> Action:
     """An entry of the registry: its keys follow its title and help."""
-    return Action(id, title, help, keys, where, do, refusal, rank, footer, word)
+    refusal = _unless_read_only(refusal) if acts else refusal
+    return Action(id, title, help, keys, where, do, refusal, rank, footer, word, acts)
+
+
+def _unless_read_only(refusal: Refusal) -> Refusal:
+    return lambda workbench: READ_ONLY if workbench.read_only else refusal(workbench)
 
 
 LISTS = (

@@ -37,7 +37,15 @@ def _no_cases(workbench: Workbench) -> str | None:
 
 
 TREE: tuple[Action, ...] = (
-    _in_list("edit_case", "Edit case", "Go to the case and edit it", "e", refusal=_no_case, footer="edit"),
+    _in_list(
+        "edit_case",
+        "Edit case",
+        "Go to the case and edit it",
+        "e",
+        refusal=_no_case,
+        footer="edit",
+        acts=True,
+    ),
     _in_list(
         "new_case",
         "New case",
@@ -46,6 +54,7 @@ TREE: tuple[Action, ...] = (
         where=(Scope.CASES, Scope.START),
         refusal=_no_place,
         rank=3,
+        acts=True,
     ),
     _in_list(
         "new_set",
@@ -55,6 +64,7 @@ TREE: tuple[Action, ...] = (
         where=(Scope.CASES, Scope.START),
         refusal=not_read,
         footer="new set",
+        acts=True,
     ),
     _in_list(
         "duplicate_case",
@@ -63,6 +73,7 @@ TREE: tuple[Action, ...] = (
         "d",
         do=lambda workbench: _set_editing().duplicate(workbench.editing),
         footer="duplicate",
+        acts=True,
     ),
     _in_list(
         "rename",
@@ -71,6 +82,7 @@ TREE: tuple[Action, ...] = (
         "f2",
         refusal=lambda workbench: workbench.editing.refuses_to_edit(workbench.navigation.file),
         footer="rename",
+        acts=True,
     ),
     _in_list(
         "delete_case",
@@ -80,6 +92,7 @@ TREE: tuple[Action, ...] = (
         "D",
         do=lambda workbench: _set_editing().delete(workbench.editing),
         footer="delete",
+        acts=True,
     ),
     _in_list(
         "move_case_up",
@@ -89,6 +102,7 @@ TREE: tuple[Action, ...] = (
         "shift+up",
         do=lambda workbench: _set_editing().move(workbench.editing, step=-1),
         footer="move up",
+        acts=True,
     ),
     _in_list(
         "move_case_down",
@@ -98,6 +112,7 @@ TREE: tuple[Action, ...] = (
         "shift+down",
         do=lambda workbench: _set_editing().move(workbench.editing, step=1),
         footer="move down",
+        acts=True,
     ),
     _in_list(
         "mark_case",
@@ -114,6 +129,7 @@ TREE: tuple[Action, ...] = (
         "C",
         do=lambda workbench: _set_editing().copy(workbench.editing),
         footer="copy",
+        acts=True,
     ),
     _in_list(
         "cut_case",
@@ -122,6 +138,7 @@ TREE: tuple[Action, ...] = (
         "X",
         do=lambda workbench: _set_editing().copy(workbench.editing, cut=True),
         footer="cut",
+        acts=True,
     ),
     _in_list(
         "paste_case",
@@ -132,6 +149,7 @@ TREE: tuple[Action, ...] = (
         refusal=lambda workbench: refuses_paste(workbench.editing),
         rank=4,
         footer="paste",
+        acts=True,
     ),
     _in_list(
         "convert",
@@ -141,6 +159,7 @@ TREE: tuple[Action, ...] = (
         refusal=lambda workbench: refuses_to_convert(workbench.sets, workbench.navigation.selection),
         rank=2,
         footer="convert",
+        acts=True,
     ),
     action(
         "find_case",

@@ -57,6 +57,7 @@ CHAT: tuple[Action, ...] = (
         where=(Scope.CASES, Scope.START, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOLE),
         rank=5,
         footer="chat",
+        acts=True,
     ),
     action(
         "result_to_case",
@@ -67,8 +68,11 @@ CHAT: tuple[Action, ...] = (
         refusal=_no_conversation,
         rank=0,
         footer="save case",
+        acts=True,
     ),
-    _here("write_message", "Write message", "Go to the message field", "i", rank=0, footer="write"),
+    _here(
+        "write_message", "Write message", "Go to the message field", "i", rank=0, footer="write", acts=True
+    ),
     _here(
         "toggle_result",
         "Toggle tool response",
@@ -93,6 +97,7 @@ CHAT: tuple[Action, ...] = (
         refusal=_refuses_to_rewind,
         rank=0,
         footer="edit",
+        acts=True,
     ),
     _here(
         "rewind",
@@ -101,6 +106,7 @@ CHAT: tuple[Action, ...] = (
         "delete",
         "D",
         refusal=_refuses_to_rewind,
+        acts=True,
     ),
     _here(
         "restore_chat",
@@ -109,6 +115,7 @@ CHAT: tuple[Action, ...] = (
         "B",
         do=lambda workbench: workbench.chat.restore(),
         refusal=lambda workbench: workbench.chat.refuses_to_restore(),
+        acts=True,
     ),
     _here(
         "session_state",
@@ -139,6 +146,7 @@ CHAT: tuple[Action, ...] = (
         refusal=_refuses_to_repeat,
         rank=0,
         footer="resend",
+        acts=True,
     ),
     _here(
         "save_as_case",
@@ -149,6 +157,7 @@ CHAT: tuple[Action, ...] = (
         refusal=lambda workbench: workbench.chat.refuses_to_save(),
         rank=0,
         footer="save case",
+        acts=True,
     ),
     _here(
         "new_chat",
@@ -158,6 +167,7 @@ CHAT: tuple[Action, ...] = (
         where=_BOTH,
         rank=0,
         footer="new",
+        acts=True,
     ),
     _here(
         "replay",
@@ -169,8 +179,9 @@ CHAT: tuple[Action, ...] = (
         refusal=_refuses_to_repeat,
         rank=6,
         footer="replay",
+        acts=True,
     ),
-    _writing("send", "Send message", "Send the message", "enter", rank=-2, footer="send"),
+    _writing("send", "Send message", "Send the message", "enter", rank=-2, footer="send", acts=True),
     _writing("new_line", "New line", "Insert a line break", "alt+enter", "ctrl+j", "shift+enter", rank=3),
     _writing(
         "leave_message",
@@ -189,13 +200,22 @@ CHAT: tuple[Action, ...] = (
         refusal=_nothing_waits,
         footer="switch",
     ),
-    _writing("attach_file", "Attach file…", "Attach a file to the message", "f6", rank=7, footer="attach"),
+    _writing(
+        "attach_file",
+        "Attach file…",
+        "Attach a file to the message",
+        "f6",
+        rank=7,
+        footer="attach",
+        acts=True,
+    ),
     _writing(
         "message_in_editor",
         "Write in $EDITOR",
         "Write the message in $VISUAL or $EDITOR",
         "ctrl+e",
         footer="$EDITOR",
+        acts=True,
     ),
     _writing(
         "earlier_message",

@@ -15,7 +15,7 @@ def _refuses(workbench: Workbench) -> str | None:
     return workbench.editing.refuses_to_edit(workbench.navigation.file)
 
 
-_here = partial(action, where=(Scope.CASE,), refusal=_refuses)
+_here = partial(action, where=(Scope.CASE,), refusal=_refuses, acts=True)
 _in_line = partial(action, where=(Scope.FIELD,))
 _in_text = partial(action, where=(Scope.TEXT,))
 _in_field = partial(action, where=(Scope.FIELD, Scope.TEXT))
@@ -103,6 +103,7 @@ CASE = (
         "ctrl+s",
         rank=3,
         footer="save",
+        acts=True,
     ),
     _in_line("next_choice", "Next choice", "Go to the next completion", "down"),
     _in_line("previous_choice", "Previous choice", "Go to the previous completion", "up"),
@@ -113,6 +114,7 @@ CASE = (
         "ctrl+e",
         rank=4,
         footer="$EDITOR",
+        acts=True,
     ),
 )
 
@@ -135,6 +137,7 @@ ACCEPTING: tuple[Action, ...] = (
         where=(Scope.RESULT,),
         refusal=lambda workbench: refuses_in_result(workbench.editing),
         rank=0,
+        acts=True,
     ),
     action(
         "accept_cases",
@@ -144,6 +147,7 @@ ACCEPTING: tuple[Action, ...] = (
         where=(Scope.CASES,),
         refusal=lambda workbench: refuses_in_list(workbench.editing),
         rank=4,
+        acts=True,
     ),
     action(
         "accept_in_case",
@@ -153,6 +157,7 @@ ACCEPTING: tuple[Action, ...] = (
         where=(Scope.CASE,),
         refusal=lambda workbench: refuses_in_result(workbench.editing),
         footer="accept",
+        acts=True,
     ),
     action(
         "relax",
@@ -162,6 +167,7 @@ ACCEPTING: tuple[Action, ...] = (
         where=(Scope.RESULT,),
         refusal=_refuses_to_relax,
         rank=0,
+        acts=True,
     ),
     _in_accept(
         "accept_more", "Widen scope", "Choose the next wider scope", "right", "l", "tab", footer="wider"
@@ -175,6 +181,6 @@ ACCEPTING: tuple[Action, ...] = (
         "shift+tab",
         footer="narrower",
     ),
-    _in_accept("accept_it", "Accept", "Apply the change; undo reverts it", "enter", "ctrl+s"),
+    _in_accept("accept_it", "Accept", "Apply the change; undo reverts it", "enter", "ctrl+s", acts=True),
     _in_accept("leave_it", "Cancel", "Close without a change", "escape", "q"),
 )

@@ -44,6 +44,7 @@ FILES: tuple[Action, ...] = (
             f"save ●{len(unsaved)}" if (unsaved := workbench.editing.unsaved()) else "save"
         ),
         footer="save",
+        acts=True,
     ),
     action(
         "undo",
@@ -55,6 +56,7 @@ FILES: tuple[Action, ...] = (
         do=lambda workbench: workbench.editing.undo(),
         refusal=lambda workbench: None if workbench.editing.undo_label else "Nothing to undo",
         rank=2,
+        acts=True,
     ),
     action(
         "redo",
@@ -66,6 +68,7 @@ FILES: tuple[Action, ...] = (
         do=lambda workbench: workbench.editing.redo(),
         refusal=lambda workbench: None if workbench.editing.redo_label else "Nothing to redo",
         rank=2,
+        acts=True,
     ),
     action(
         "import_traces",
@@ -75,6 +78,7 @@ FILES: tuple[Action, ...] = (
         where=(Scope.CASES, Scope.START),
         refusal=not_read,
         footer="import",
+        acts=True,
     ),
     action(
         "criteria",
@@ -86,7 +90,14 @@ FILES: tuple[Action, ...] = (
         footer="criteria",
     ),
     _in_criteria(
-        "add_criterion", "Add metric", "Add the metric, or a rubric", "space", "o", rank=2, footer="add"
+        "add_criterion",
+        "Add metric",
+        "Add the metric, or a rubric",
+        "space",
+        "o",
+        rank=2,
+        footer="add",
+        acts=True,
     ),
     _in_criteria(
         "lower",
@@ -96,6 +107,7 @@ FILES: tuple[Action, ...] = (
         "h",
         rank=0,
         footer="lower",
+        acts=True,
     ),
     _in_criteria(
         "higher",
@@ -105,6 +117,7 @@ FILES: tuple[Action, ...] = (
         "l",
         rank=0,
         footer="raise",
+        acts=True,
     ),
     _in_criteria(
         "much_lower",
@@ -113,6 +126,7 @@ FILES: tuple[Action, ...] = (
         "shift+left",
         "H",
         footer="lower more",
+        acts=True,
     ),
     _in_criteria(
         "much_higher",
@@ -121,8 +135,11 @@ FILES: tuple[Action, ...] = (
         "shift+right",
         "L",
         footer="raise more",
+        acts=True,
     ),
-    _in_criteria("edit_criterion", "Edit value", "Type the value", "enter", "e", rank=0, footer="edit"),
+    _in_criteria(
+        "edit_criterion", "Edit value", "Type the value", "enter", "e", rank=0, footer="edit", acts=True
+    ),
     _in_criteria(
         "remove_criterion",
         "Remove",
@@ -130,6 +147,7 @@ FILES: tuple[Action, ...] = (
         "delete",
         "D",
         rank=2,
+        acts=True,
     ),
     _in_criteria(
         "close_criteria", "Close criteria", "Return to the cases", "escape", "q", "m", rank=1, footer="close"
@@ -164,9 +182,11 @@ FILES: tuple[Action, ...] = (
         "N",
         footer="previous",
     ),
-    _in_versions("decide", "Merge", "Apply the choices and save the file", "enter", "ctrl+s"),
+    _in_versions("decide", "Merge", "Apply the choices and save the file", "enter", "ctrl+s", acts=True),
     _in_versions("leave_open", "Cancel", "Close without a change", "escape", "q"),
-    _in_leaving("save_and_leave", "Save and quit", "Save every file, then quit", "s", "enter", "ctrl+s"),
+    _in_leaving(
+        "save_and_leave", "Save and quit", "Save every file, then quit", "s", "enter", "ctrl+s", acts=True
+    ),
     _in_leaving("discard_and_leave", "Discard and quit", "Discard unsaved changes, then quit", "d"),
     _in_leaving("stay", "Cancel", "Close without a change", "escape", "q"),
 )

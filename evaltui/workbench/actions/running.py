@@ -108,6 +108,7 @@ RUNNING = (
         refusal=_no_case_selected,
         rank=1,
         footer="run",
+        acts=True,
     ),
     action(
         "run_set",
@@ -117,6 +118,7 @@ RUNNING = (
         do=lambda workbench: workbench.runs.run_set(),
         refusal=_no_case_selected,
         rank=2,
+        acts=True,
     ),
     action(
         "run_all",
@@ -127,6 +129,7 @@ RUNNING = (
         refusal=lambda workbench: workbench.runs.refuses_to_run(),
         rank=3,
         footer="run all",
+        acts=True,
     ),
     action(
         "run_repeatedly",
@@ -135,6 +138,7 @@ RUNNING = (
         "asterisk",
         refusal=_no_case_selected,
         footer="repeat",
+        acts=True,
     ),
     action(
         "next_repeat",
@@ -162,6 +166,7 @@ RUNNING = (
         do=lambda workbench: workbench.runs.run_failed(),
         refusal=lambda workbench: workbench.runs.refuses_to_run() or _nothing_fails(workbench),
         footer="run failing",
+        acts=True,
     ),
     action(
         "run_again",
@@ -171,6 +176,7 @@ RUNNING = (
         where=_NOT_IN_CHAT,
         do=lambda workbench: workbench.runs.run_again(),
         refusal=_never_ran,
+        acts=True,
     ),
     action(
         "preflight",
@@ -251,6 +257,7 @@ RUNS: tuple[Action, ...] = (
         "f2",
         rank=3,
         footer="name",
+        acts=True,
     ),
     _in_runs(
         "resume_run",
@@ -259,6 +266,7 @@ RUNS: tuple[Action, ...] = (
         "r",
         rank=4,
         footer="resume",
+        acts=True,
     ),
     _in_runs("reload_runs", "Reload runs", "Read the list of runs again", "f5", footer="reload"),
     _in_runs("close_runs", "Close runs", "Return to the cases", "escape", "q", "H", rank=5, footer="close"),
@@ -304,6 +312,7 @@ SESSIONS: tuple[Action, ...] = (
         "V",
         refusal=not_read,
         footer="sessions",
+        acts=True,
     ),
     _in_sessions(
         "open_session",
@@ -320,6 +329,7 @@ SESSIONS: tuple[Action, ...] = (
         "ctrl+t",
         rank=1,
         footer="save case",
+        acts=True,
     ),
     _in_sessions(
         "toggle_listening",
@@ -329,6 +339,7 @@ SESSIONS: tuple[Action, ...] = (
         rank=2,
         word=lambda workbench: "stop listening" if workbench.received.is_on else "listen",
         footer="listen",
+        acts=True,
     ),
     _in_sessions(
         "close_sessions",
@@ -362,6 +373,7 @@ WATCHING = (
         rank=7,
         word=lambda workbench: "watch off" if workbench.watch.on else "watch",
         footer="watch",
+        acts=True,
     ),
     action(
         "run_waiting",
@@ -372,5 +384,6 @@ WATCHING = (
         refusal=_nothing_waits,
         rank=1,
         footer="run stale",
+        acts=True,
     ),
 )

@@ -92,6 +92,7 @@ GO: tuple[Action, ...] = (
         where=(Scope.RESULT,),
         refusal=_no_result,
         rank=1,
+        acts=True,
     ),
     action("back", "Go back", "Return to the previous location", "backspace", footer="back"),
 )
@@ -277,8 +278,11 @@ LISTED: tuple[Action, ...] = (
         "Create a small agent that runs offline, with three cases",
         "s",
         footer="starter",
+        acts=True,
     ),
-    _in_chooser("open_demo", "Open the demo", "Open a sample agent with a tour", "d", footer="demo"),
+    _in_chooser(
+        "open_demo", "Open the demo", "Open a sample agent with a tour", "d", footer="demo", acts=True
+    ),
     _in_chooser("open_folder", "Open another folder…", "Open another folder", "o", footer="other folder"),
     _in_chooser("leave", "Quit", "Quit", "q", "escape", "ctrl+q"),
     action("close_jump", "Cancel", "Stay in this pane", "escape", "ctrl+o", where=(Scope.JUMP,)),

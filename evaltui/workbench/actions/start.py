@@ -24,7 +24,14 @@ def _no_editor(_: Workbench) -> str | None:
 
 START: tuple[Action, ...] = (
     action(
-        "take_step", "Run step", "Do the selected step", "enter", where=(Scope.START,), rank=0, footer="do it"
+        "take_step",
+        "Run step",
+        "Do the selected step",
+        "enter",
+        where=(Scope.START,),
+        rank=0,
+        footer="do it",
+        acts=True,
     ),
     action(
         "edit_source",
@@ -34,6 +41,7 @@ START: tuple[Action, ...] = (
         where=(Scope.START,),
         refusal=_no_editor,
         footer="open",
+        acts=True,
     ),
     action(
         "open_source",
@@ -43,5 +51,6 @@ START: tuple[Action, ...] = (
         where=_WITH_SOURCE,
         refusal=_no_editor,
         footer="source",
+        acts=True,
     ),
 )

@@ -19,7 +19,7 @@ from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcri
 from evaltui.workbench.chat.current_session import CurrentSession, info_of
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.state import CANCELLING
+from evaltui.workbench.state import CANCELLING, READ_ONLY
 
 if TYPE_CHECKING:
     from evaltui.workbench.chat.origins import Origin
@@ -30,7 +30,6 @@ Source = Literal["result", "case"]
 NEW = "new chat"
 # What the agent prints in a chat is of no run.
 NO_RUN = 0
-
 LOADING = "Chat is still loading"
 
 
@@ -230,6 +229,8 @@ class ChatController:
     # Why not, as sentences; None where it can be done
 
     def refuses_to_send(self) -> str | None:
+        if self._agent.read_only:
+            return READ_ONLY
         return f"Turn in progress ({key_of('cancel_turn')} cancels)" if self.answering else None
 
     def refuses_to_rewind(self) -> str | None:
