@@ -70,6 +70,9 @@ def _twins(action: Action) -> list[str]:
 class ActionApp(EndingApp[ReturnType]):
     """Runs an action on the focused widget, its screen, or the app: on the first that has its method."""
 
+    workbench: Workbench | None = None
+    """None before an agent is open."""
+
     async def run_action(
         self,
         action: str | ActionParseResult,
@@ -120,13 +123,19 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
 
     def refusal(self, action_id: str) -> str | None:
         """Why an action of the registry cannot be done now, as a sentence; None where it can."""
-        is_read_only = self._follows is not None and self._follows.read_only
-        return READ_ONLY if is_read_only and BY_ID[action_id].acts else None
+        bench = self._bench
+        return READ_ONLY if bench is not None and bench.read_only and BY_ID[action_id].acts else None
 
     def refuse(self, action_id: str) -> None:
         """Shows why an action is refused; called when its key is pressed."""
-        if self._follows is not None and self.takes_input and (reason := self.refusal(action_id)):
-            self._follows.say(reason)
+        bench = self._bench
+        if bench is not None and self.takes_input and (reason := self.refusal(action_id)):
+            bench.say(reason)
+
+    @property
+    def _bench(self) -> Workbench | None:
+        """The workbench that its actions are about; None before there is one."""
+        return self.app.workbench if isinstance(self.app, ActionApp) else None
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [*sorted(Path(__file__).parent.glob("*/*.tcss"))]
     drawn_at = 0.0

@@ -70,7 +70,7 @@ class WorkbenchApp(KeysInOrder[int]):
     ) -> None:
         super().__init__()
         self._tour = tour
-        self.workbench = workbench
+        self.workbench: Workbench = workbench
         self._set_name = set_name
         self._watch = watch
         self.refusal: str | None = None

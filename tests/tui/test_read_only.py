@@ -1,0 +1,157 @@
+"""A read-only workbench: every way to edit, write, run, chat or open an editor is closed, and says so."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from pilots import screen_text, turn, until, write_cases
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.main import MainScreen
+from evaltui.tui.screens.runs import RunsScreen
+from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, chain_of
+from evaltui.workbench.state import READ_ONLY, Selection
+from evaltui.workbench.workbench import Workbench
+
+SIZE = (160, 45)
+# Whoever presses these leaves, or is asked by Textual for a terminal.
+LEAVING = {"quit", "jump"}
+
+
+@pytest.fixture
+async def ran(write_agent):
+    """A folder with an agent, an eval set and a stored run of it, in which a case fails."""
+    folder = write_agent("def root_agent(message, session):\n    return message\n", name="parrot")
+    write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "goodbye")]})
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    await workbench.close()
+    return folder
+
+
+def everything(folder: Path) -> dict[Path, tuple[int, bytes]]:
+    """What is in a folder, and when it was written."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
+
+
+@pytest.fixture
+def no_process(monkeypatch):
+    """Fails where a process is started."""
+
+    def started(*words, **options):
+        raise AssertionError(f"started {words}")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+    monkeypatch.setattr(asyncio, "create_subprocess_shell", started)
+    monkeypatch.setattr(subprocess, "Popen", started)
+    monkeypatch.setattr(os, "fork", started)
+    monkeypatch.setenv("EDITOR", "editor-that-does-not-exist")
+
+
+async def read(folder: Path) -> Workbench:
+    workbench = Workbench(folder, read_only=True)
+    await workbench.open()
+    await workbench.outcomes.restore()
+    return workbench
+
+
+async def test_the_workbench_itself_refuses(ran, no_process):
+    before = everything(ran)
+    workbench = await read(ran)
+    case = CaseId(workbench.sets.listed[0].case_path, "wrong")
+    workbench.navigation.select(Selection(*case))
+    path = workbench.sets.listed[0].path
+    assert workbench.outcomes.get(case) is not None
+    said = {"role": "user", "parts": [{"text": "hi"}]}
+
+    async def refused(attempt):
+        workbench.say("")
+        done = attempt()
+        if asyncio.isfuture(done) or asyncio.iscoroutine(done):
+            done = await done
+        assert not done
+        assert workbench.notice is not None
+        assert workbench.notice.text == READ_ONLY
+
+    await refused(workbench.runs.run_case)
+    await refused(workbench.runs.run_all)
+    await refused(workbench.watch.start)
+    await refused(lambda: workbench.chat.send(said))
+    await refused(lambda: workbench.editing.do("edit", path, lambda editor: editor.rename("other")))
+    await refused(lambda: workbench.editing.do_edits("edit", {path: []}))
+    await refused(lambda: workbench.editing.new_file(ran / "new.evalset.json", "{}"))
+    workbench.received.start()
+    assert workbench.received.problem == READ_ONLY
+    assert not workbench.received.is_on
+    workbench.chat.new()
+    await until_idle(workbench)
+    assert READ_ONLY in workbench.chat.transcript.broken.message
+    workbench.agent.load_again()
+    workbench.agent.keep_host_warm()
+    await workbench.close()
+    assert everything(ran) == before
+
+
+async def until_idle(workbench: Workbench) -> None:
+    while workbench.chat.busy:
+        await asyncio.sleep(0)
+
+
+async def test_actions_that_act_are_refused_and_the_others_are_not(ran):
+    workbench = await read(ran)
+    refused = {one.id for one in ACTIONS if one.refusal(workbench) == READ_ONLY}
+    assert refused == {one.id for one in ACTIONS if one.acts}
+    assert {"run", "save", "accept", "send", "open_source", "external_editor", "name_run"} <= refused
+    assert refused.isdisjoint({"filter", "runs", "open_run", "compare_runs", "copy", "palette", "quit"})
+    await workbench.close()
+
+
+async def test_a_key_says_so_and_the_palette_and_the_footer_are_without_it(ran, no_process):
+    app = WorkbenchApp(Workbench(ran, read_only=True))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: app.workbench.outcomes.counts())
+        assert "read-only" in screen_text(app).splitlines()[0]
+        assert " run " not in screen_text(app).splitlines()[-1]
+        await pilot.press("r")
+        await until(pilot, lambda: READ_ONLY in screen_text(app))
+        await pilot.press("ctrl+p", *"run case")
+        await until(pilot, lambda: "Unavailable" in screen_text(app))
+        await pilot.press("escape", "H")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and "Run 1" in screen_text(app))
+        app.workbench.say("")
+        await pilot.press("f2")
+        await until(pilot, lambda: READ_ONLY in screen_text(app))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("scope", [*Scope][:11])
+async def test_no_key_writes_or_starts_anything(ran, no_process, scope):
+    """In every pane, every key that works there."""
+    before = everything(ran)
+    app = WorkbenchApp(Workbench(ran, read_only=True))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: app.workbench.outcomes.counts())
+        pane = scope.name.lower()
+        main = app.screen_stack[0]
+        assert isinstance(main, MainScreen)
+        here = {one.id for one in ACTIONS if set(one.where) & set(chain_of(scope))} - LEAVING
+        for action in sorted(here):
+            if pane in ("cases", "case", "result", "trace", "console", "chat"):
+                main.go_to(pane)
+            for key in BY_ID[action].keys:
+                await pilot.press(key)
+                while app.screen is not main:
+                    await app.pop_screen()
+                await pilot.pause()
+        await pilot.click(offset=(60, 10), times=2)
+    assert everything(ran) == before
+    config = Path(os.environ["XDG_CONFIG_HOME"])
+    assert not [*config.rglob("*.toml"), *config.rglob("*.json")]
