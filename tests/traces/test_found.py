@@ -4,7 +4,7 @@ import json
 import random
 import struct
 import tracemalloc
-from dataclasses import replace
+from dataclasses import astuple, replace
 from io import BytesIO
 
 import pytest
