@@ -141,6 +141,17 @@ class RepeatResult(BaseModel):
     """Status, metrics, the turns as they ran, error, seconds."""
 
 
+class Cost(BaseModel):
+    usd: float | None = None
+    """Of the calls with a known price; absent where no price is known."""
+    saved_usd: float | None = None
+    """What replayed calls would have cost."""
+    unpriced: int = 0
+    """Calls that cost an unknown amount."""
+    unseen: int = 0
+    """Repeats in which the agent may have asked models that nobody saw."""
+
+
 class CaseResult(BaseModel):
     """The result of a case; the index at the end has it once more."""
 
@@ -165,6 +176,8 @@ class CaseResult(BaseModel):
     """Of its repeats, where they differ."""
     times: list[float] = []
     """Seconds of its repeats, where there were several."""
+    costs: dict[str, Cost] = {}
+    """Of all its repeats together, by payer: agent, judge, simulated user. Absent where nobody knows."""
     events: list[int] = []
     """Where the events of the case begin and end in the log, in bytes."""
     repeats_at: list[int] = []

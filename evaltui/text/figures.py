@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 
 UNKNOWN = "—"
 """For a number that is not known; never 0 or empty."""
@@ -69,6 +70,16 @@ def show_scores(score: float | None, threshold: float | None, at_most: bool = Fa
 def show_number(value: float | None) -> str:
     """`3`, `0.125`, `1,412`: at most three decimals, and no zeros at the end."""
     return UNKNOWN if value is None else f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def show_money(usd: float | None) -> str:
+    """`$0.0042`, `$0.011`, `$1.24`, `$0`: below a cent two significant digits, below a dollar three decimals."""
+    if usd is None:
+        return UNKNOWN
+    if usd < 0.00995:
+        # A float would write 0.0000042 as 4.2e-06.
+        return f"${Decimal(f'{usd:.1e}'):f}" if usd else "$0"
+    return f"${usd:.3f}" if usd < 0.9995 else f"${usd:,.2f}"
 
 
 def show_rate(rate: float) -> str:

@@ -4,13 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
+from evaltui.core.compare.run_summary import CaseSummary, summarize
 from evaltui.core.cost.metering import MeteredCall, calls_in, spent_on, tokens_of
 from evaltui.core.cost.prices import OWN, Prices
 from evaltui.core.model.config import EvaltuiBlock
 from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
-from evaltui.core.model.spending import ModelSpending, Spending, Tokens, total
+from evaltui.core.model.spending import Cost, ModelSpending, Spending, Tokens, total
 from evaltui.core.model.stored_results import repeat_from_json, repeat_to_json
+from evaltui.text.figures import show_money
 
 THEN = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -89,7 +91,7 @@ def test_pieces_of_one_response_are_counted_once():
 def test_a_replayed_call_costs_nothing_and_shows_what_it_saved():
     found = spent(request(replayed=True), response(replayed=True))
     assert (found.usd, found.calls, found.tokens) == (0, 0, Tokens())
-    assert (found.saved_usd, found.replayed, found.saved_tokens) == (COST, 1, TOKENS)
+    assert (found.cost.saved_usd, found.replayed, found.saved_tokens) == (COST, 1, TOKENS)
 
 
 def test_failed_attempts_count_as_far_as_they_tell_of_tokens():
@@ -103,9 +105,9 @@ def test_failed_attempts_count_as_far_as_they_tell_of_tokens():
 
 def test_a_call_that_was_refused_costs_nothing_and_one_without_end_an_unknown_amount():
     refused = spent(request(), Event("error", data={"type": "ModelError"}, parent="r1"))
-    assert (refused.calls, refused.usd, refused.unpriced) == (1, 0, 0)
+    assert (refused.calls, refused.usd, refused.cost.unpriced) == (1, 0, 0)
     open_end = spent(request())
-    assert (open_end.calls, open_end.usd, open_end.unpriced, open_end.unmetered) == (1, None, 1, 1)
+    assert (open_end.calls, open_end.usd, open_end.cost.unpriced, open_end.unmetered) == (1, None, 1, 1)
 
 
 def test_a_request_that_a_replay_did_not_have_is_no_call():
@@ -114,7 +116,7 @@ def test_a_request_that_a_replay_did_not_have_is_no_call():
 
 def test_calls_without_price_or_tokens_are_counted_and_never_zero():
     found = spent(request(), response(), request(2, "other"), response(2), request(3), response(3, None))
-    assert (found.usd, found.unpriced, found.unmetered, found.is_exact) == (COST, 2, 1, False)
+    assert (found.usd, found.cost.unpriced, found.unmetered, found.cost.is_exact) == (COST, 2, 1, False)
     assert spent(request(1, "other"), response()).usd is None
     assert spent(request(1, "free"), response(1, None)).usd == 0
 
@@ -137,8 +139,7 @@ def test_payers_are_told_apart():
         ("simulated user", 1),
         ("judge", 1),
     ]
-    assert found.of("judge").unpriced == 1
-    assert found.by(lambda one: one.payer)["agent"].usd == COST
+    assert found.costs == {"agent": Cost(COST), "simulated user": Cost(COST), "judge": Cost(COST, unpriced=1)}
 
 
 def test_steps_tell_of_calls_that_nobody_saw_where_they_happened():
@@ -154,7 +155,7 @@ def test_nothing_is_known_of_a_run_that_nobody_metered():
     assert total([None, None]) is None
     assert total([]) is None
     partly = total([None, spent(request(), response())])
-    assert (partly.usd, partly.unseen, partly.is_exact) == (COST, 1, False)
+    assert (partly.usd, partly.unseen, partly.cost.is_exact) == (COST, 1, False)
     assert Spending(unseen=1).usd is None
     assert Spending().usd == 0
 
@@ -220,3 +221,37 @@ def test_the_price_is_that_of_the_day_of_the_call():
 def test_without_the_table_no_list_price_is_known(monkeypatch):
     monkeypatch.setattr("evaltui.core.cost.prices.table_version", lambda: "")
     assert LIST_PRICES.price_of("gemini-2.5-flash", TOKENS, THEN) is None
+
+
+def test_money_has_two_digits_below_a_cent_and_is_never_zero_when_unknown():
+    shown = {None: "—", 0: "$0", 4.2e-7: "$0.00000042", 0.00424: "$0.0042", 0.00996: "$0.010"}
+    shown |= {0.0114: "$0.011", 0.9996: "$1.00", 1.236: "$1.24", 12345.6: "$12,345.60", 0.1: "$0.100"}
+    assert {usd: show_money(usd) for usd in shown} == shown
+
+
+@pytest.mark.parametrize(
+    ("cost", "text", "short"),
+    [
+        (Cost(), "—", "—"),
+        (Cost(0.011), "$0.011", "$0.011"),
+        (Cost(0.011, unpriced=3), "$0.011 + 3 unpriced calls", "$0.011+"),
+        (Cost(unpriced=1), "1 unpriced call", "—"),
+        (Cost(0.0, saved_usd=0.31), "$0, saved $0.310", "$0"),
+        (Cost(0.011, None, 1, 2), "$0.011 + 1 unpriced call + unseen calls of the agent", "$0.011+"),
+        (Cost(unseen=1), "unseen calls of the agent", "—"),
+    ],
+)
+def test_a_cost_says_which_part_of_it_is_not_known(cost, text, short):
+    assert (str(cost), cost.short, Cost.from_json(cost.to_json())) == (text, short, cost)
+
+
+def test_the_summary_of_a_case_has_the_costs_of_its_repeats_together():
+    one_call, judge = spent(request(), response()), spent(judged=[MeteredCall("judge", "other", (TOKENS,))])
+    repeats = tuple(RepeatResult(Status.PASSED, spent=one) for one in (one_call, one_call + judge))
+    summary = summarize(CaseResult("c", Status.PASSED, repeats=repeats))
+    assert summary.costs == {"agent": Cost(2 * COST), "judge": Cost(unpriced=1)}
+    assert summary.cost == Cost(2 * COST, unpriced=1)
+    again = CaseSummary.from_json(summary.to_json())
+    assert again.costs == {"agent": Cost(round(2 * COST, 12)), "judge": Cost(unpriced=1)}
+    unknown = summarize(CaseResult("c", Status.PASSED, repeats=(RepeatResult(Status.PASSED),)))
+    assert (unknown.costs, unknown.cost, "costs" in unknown.to_json()) == ({}, None, False)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import reduce
+from typing import Any, get_args
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.spending import Cost, Payer
 from evaltui.core.model.variants import Variant
 from evaltui.text.figures import counted
 
@@ -25,7 +27,8 @@ class CaseSummary:
     each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint,
     `judges` the model and the prompt by which each metric was judged that was, `path` the case's file as in
     `CaseId`. `statuses` are those of its runs where they differ, and `times` their seconds where there were
-    several: each empty where nobody knows.
+    several: each empty where nobody knows. `costs` are those of all its runs together, by who paid; empty
+    where nobody knows, else that of the agent is there.
     """
 
     eval_set_id: str
@@ -43,6 +46,12 @@ class CaseSummary:
     path: str = ""
     statuses: tuple[Status, ...] = ()
     times: tuple[float, ...] = ()
+    costs: Mapping[Payer, Cost] = field(default_factory=dict)
+
+    @property
+    def cost(self) -> Cost | None:
+        """What all its runs cost together, judges included; None where nobody knows."""
+        return reduce(Cost.__add__, self.costs.values()) if self.costs else None
 
     @property
     def id(self) -> CaseId:
@@ -87,6 +96,7 @@ class CaseSummary:
             "judges": dict(self.judges),
             "statuses": [status.value for status in self.statuses],
             "times": list(self.times),
+            "costs": {payer: cost.to_json() for payer, cost in self.costs.items()},
         }
         return data | {name: value for name, value in known.items() if value or value == 0.0}
 
@@ -114,7 +124,13 @@ class CaseSummary:
             path=member(data, "path", str, ""),
             statuses=tuple(map(Status, _of_runs(data, "statuses", str, runs))),
             times=_of_runs(data, "times", (int, float), runs),
+            costs=_costs(data),
         )
+
+
+def _costs(data: Mapping[str, Any]) -> dict[Payer, Cost]:
+    costs = members_of(data, "costs", dict)
+    return {payer: Cost.from_json(costs[payer]) for payer in get_args(Payer) if payer in costs}
 
 
 def _of_runs(data: Mapping[str, Any], name: str, kind: Any, runs: int) -> tuple[Any, ...]:
@@ -152,6 +168,7 @@ def summarize(case: CaseResult) -> CaseSummary:
         path=case.path,
         statuses=tuple(repeat.status for repeat in case.repeats) if _differ(case) else (),
         times=_times(case),
+        costs={} if (spent := case.spent) is None else spent.costs,
     )
 
 

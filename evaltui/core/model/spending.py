@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import reduce
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+from evaltui.core.model.json_values import member
+from evaltui.text.figures import UNKNOWN, counted, show_money
 
 Payer = Literal["agent", "judge", "simulated user"]
 """Who asked a model."""
@@ -40,6 +43,68 @@ class Tokens:
         """The sums of what is known."""
         names = (one.name for one in fields(self))
         return Tokens(*(_sum_of_known((getattr(self, name), getattr(other, name))) for name in names))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """US dollars, as far as they are known."""
+
+    usd: float | None = None
+    """Of the calls with a known price; 0 where none cost anything, None where no price is known."""
+    saved_usd: float | None = None
+    """What replayed calls would have cost; None where there are none, or their price is not known."""
+    unpriced: int = 0
+    """Calls that cost an unknown amount."""
+    unseen: int = 0
+    """Repeats in which the agent may have asked models that nobody saw."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every call has a known price."""
+        return not self.unpriced and not self.unseen
+
+    @property
+    def short(self) -> str:
+        """`$0.011`; `$0.011+` where a part of it is not known."""
+        is_part = self.usd is not None and not self.is_exact
+        return f"{show_money(self.usd)}+" if is_part else show_money(self.usd)
+
+    def __str__(self) -> str:
+        """`$0.011 + 3 unpriced calls, saved $0.31`"""
+        unknown = [counted(self.unpriced, "unpriced call")] if self.unpriced else []
+        unknown += ["unseen calls of the agent"] if self.unseen else []
+        known = [show_money(self.usd)] if self.usd is not None else []
+        text = " + ".join([*known, *unknown]) or UNKNOWN
+        return text if self.saved_usd is None else f"{text}, saved {show_money(self.saved_usd)}"
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            _sum_of_known((self.usd, other.usd)),
+            _sum_of_known((self.saved_usd, other.saved_usd)),
+            self.unpriced + other.unpriced,
+            self.unseen + other.unseen,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Without what is not known, and counts of 0."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        known = {name: value for name, value in values.items() if value != getattr(_UNKNOWN_COST, name)}
+        # Sums of prices have the noise of floats in their last digits.
+        return {name: round(value, 12) for name, value in known.items()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cost:
+        """Raises ValueError for what is none."""
+        dollars = (int, float)
+        return cls(
+            member(data, "usd", dollars) if "usd" in data else None,
+            member(data, "saved_usd", dollars) if "saved_usd" in data else None,
+            member(data, "unpriced", int, 0),
+            member(data, "unseen", int, 0),
+        )
+
+
+_UNKNOWN_COST = Cost()
 
 
 @dataclass(frozen=True)
@@ -95,21 +160,25 @@ class Spending:
     """Repeats in which the agent may have asked models that nobody saw."""
 
     @property
+    def cost(self) -> Cost:
+        known = (one.usd if one.usd is not None or one.unpriced else 0.0 for one in self.models)
+        return Cost(
+            _sum_of_known(known) if self.models or self.unseen else 0.0,
+            _sum_of_known(one.saved_usd for one in self.models),
+            sum(one.unpriced for one in self.models),
+            self.unseen,
+        )
+
+    @property
+    def costs(self) -> dict[Payer, Cost]:
+        """By payer; that of the agent is always there."""
+        others: tuple[Payer, ...] = tuple(one.payer for one in self.models)
+        return {payer: self.of(payer).cost for payer in ("agent", *others)}
+
+    @property
     def usd(self) -> float | None:
-        """Of all calls with a known price; 0 where none cost anything, None where no price is known."""
-        if not self.models and not self.unseen:
-            return 0.0
-        return _sum_of_known(one.usd if one.usd is not None or one.unpriced else 0.0 for one in self.models)
-
-    @property
-    def saved_usd(self) -> float | None:
-        """What replayed calls would have cost; None where there are none, or their price is not known."""
-        return _sum_of_known(one.saved_usd for one in self.models)
-
-    @property
-    def unpriced(self) -> int:
-        """Calls that cost an unknown amount."""
-        return sum(one.unpriced for one in self.models)
+        """As `Cost.usd`."""
+        return self.cost.usd
 
     @property
     def unmetered(self) -> int:
@@ -137,22 +206,10 @@ class Spending:
         """Where the prices are from."""
         return tuple(dict.fromkeys(one.prices for one in self.models if one.prices))
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether every call has a known price."""
-        return not self.unpriced and not self.unseen
-
     def of(self, payer: Payer) -> Spending:
         """That of one payer alone."""
         unseen = self.unseen if payer == "agent" else 0
         return Spending(tuple(one for one in self.models if one.payer == payer), unseen)
-
-    def by(self, key: Callable[[ModelSpending], str]) -> dict[str, Spending]:
-        """Divided by payer, model or prices; what nobody saw is left out."""
-        found: dict[str, tuple[ModelSpending, ...]] = {}
-        for one in self.models:
-            found[key(one)] = (*found.get(key(one), ()), one)
-        return {name: Spending(models) for name, models in found.items()}
 
     def __add__(self, other: Spending) -> Spending:
         found: dict[tuple[str, str, str], ModelSpending] = {}
