@@ -73,7 +73,7 @@ def show_number(value: float | None) -> str:
 
 
 def show_money(usd: float | None) -> str:
-    """`$0.0042`, `$0.011`, `$1.24`, `$0`: below a cent two significant digits, below a dollar three decimals."""
+    """`$0.0042`, `$0.011`, `$1.24`, `$0`: two significant digits below a cent, three decimals from it on."""
     if usd is None:
         return UNKNOWN
     if usd < 0.00995:
