@@ -11,6 +11,7 @@ from evaltui.commands.parser import (
     Parser,
     Version,
     agent_word,
+    alpha,
     count,
     error_kinds,
     folder,
@@ -19,6 +20,7 @@ from evaltui.commands.parser import (
     seconds,
     shard,
 )
+from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.run_settings import COUNT, FOLDER, SECONDS, SETTINGS
 
 _WORKBENCH_USAGE = """\
@@ -142,13 +144,7 @@ def add_verdicts(parser: Parser) -> None:
         help="Divide into shards that take equally long, by FILE (default: by a hash of file and id)",
     )
     add_store_durations(parser)
-    add("--baseline", metavar="RUN", help="Compare with this run, case by case")
-    add(
-        "--fail-on-regression",
-        action="store_true",
-        help="Exit 1 only for regressions: cases that do not pass, unless the baseline failed the same "
-        "expectation; else exit 0",
-    )
+    add_baseline(parser)
     add(
         "--require",
         type=names,
@@ -165,6 +161,29 @@ def add_verdicts(parser: Parser) -> None:
     )
     add("--adk-verdicts", action="store_true", help="Use ADK's verdicts unchanged")
     add("--exit-zero", action="store_true", help="Exit 0 even if cases failed or had errors")
+
+
+def add_baseline(parser: Parser) -> None:
+    """Options about a run to compare with."""
+    add = parser.add_argument
+    add("--baseline", metavar="RUN", help="Compare with this run, case by case")
+    add(
+        "--fail-on-regression",
+        action="store_true",
+        help="Exit 1 only for regressions: cases that do not pass, unless the baseline failed the same "
+        "expectation, or repeats are no evidence; else exit 0",
+    )
+    add_alpha(parser)
+
+
+def add_alpha(parser: Parser) -> None:
+    parser.add_argument(
+        "--alpha",
+        type=alpha,
+        metavar="A",
+        help="Highest p that makes a regression of a repeated case that broke: of its own repeats (Fisher's "
+        f"exact test), or of all cases together (McNemar's) (default: {ALPHA})",
+    )
 
 
 def add_store_durations(parser: Parser) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
+from evaltui.commands.baselines import alpha_of, baseline_of
 from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.metrics import announce
@@ -22,6 +23,7 @@ from evaltui.core.compare.run_summary import RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.statistics.differences import ALPHA
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.durations import DurationsError, read_durations
@@ -35,12 +37,11 @@ from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, No
 from evaltui.runs.candidate import cases_of, summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import find_run, open_run, run_id, stored_events
+from evaltui.runs.history import find_run, run_id, stored_events
 from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
 from evaltui.runs.scoring import TracesToScore
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
-from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, show_elapsed
 from evaltui.text.values import visible
 
@@ -126,6 +127,7 @@ class Ending:
     store_durations: Path | None = None
     baseline: RunSummary | None = None
     fail_on_regression: bool = False
+    alpha: float = ALPHA
 
 
 def prepare(
@@ -144,7 +146,14 @@ def prepare(
         _resumed(options, asked) if options.resume or options.retry_errors else _requested(options, asked)
     )
     baseline = baseline_of(options, asked.store)
-    ending = Ending(targets, options.exit_zero, options.store_durations, baseline, options.fail_on_regression)
+    ending = Ending(
+        targets,
+        options.exit_zero,
+        options.store_durations,
+        baseline,
+        options.fail_on_regression,
+        alpha_of(options),
+    )
     return Job(request, sets, ending, options.require)
 
 
@@ -200,20 +209,6 @@ def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest
     except (OSError, ValueError) as error:
         raise UsageError(f"{option}: {error}") from error
     return resuming(asked, resumption), sets
-
-
-def baseline_of(options: argparse.Namespace, store: RunStore) -> RunSummary | None:
-    """The run to compare with, None where none is named. Raises UsageError, SelectionError."""
-    if options.baseline is None:
-        if options.fail_on_regression:
-            raise UsageError("--fail-on-regression needs --baseline RUN to compare with")
-        return None
-    try:
-        return open_run(find_run(store, options.baseline)).summary
-    except SelectionError:
-        raise
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--baseline: {error}") from error
 
 
 class Job:
@@ -369,4 +364,4 @@ class Job:
             return None
         cases = {case.id: summarize(case) for case in result.cases}
         summary = summary_of(selected, cases, self._agent, executed.log)
-        return compare(self._ending.baseline, summary)
+        return compare(self._ending.baseline, summary, self._ending.alpha)

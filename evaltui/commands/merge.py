@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from evaltui.commands.addressing import agent_and_runs
+from evaltui.commands.baselines import alpha_of, baseline_of
 from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.output import (
     UsageError,
@@ -18,16 +19,19 @@ from evaltui.commands.output import (
     parse_targets,
     settings_of,
     stored_durations,
+    width,
     write_lines,
     write_reports,
 )
+from evaltui.core.compare.comparison_lines import comparison_lines
+from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.events import Json
 from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.console import counts
 from evaltui.reports.stored import stored_report
-from evaltui.runs.history import find_run
+from evaltui.runs.history import find_run, open_run
 from evaltui.runs.log import RunLog
 from evaltui.runs.merging import MergedRun, MergeError, merge
 from evaltui.runs.store import RunStore
@@ -51,6 +55,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         store = RunStore.of(options.agent_dir, settings)
         _check(named, options.output, store)
         paths = [find_run(store, one) for one in logs]
+        baseline = baseline_of(options, store)
         stored = named is not None or options.output is None
         merged = _merge(paths, store if stored else None, options)
         if stored and settings.keep_runs is not None:
@@ -58,17 +63,26 @@ def merge_runs(options: argparse.Namespace) -> int:
     except (UsageError, SelectionError, MergeError, OSError, ValueError) as error:
         return complain("merge", error)
     problems, log = list(_problems(merged)), options.output or merged.log
+    comparison = None
+    if baseline is not None:
+        comparison = compare(baseline, open_run(log).summary, alpha_of(options))
     notes = (*problems, *_remarks(merged))
     if options.report:
-        made = stored_report(log, secrets_of(options.agent_dir))
+        secrets = secrets_of(options.agent_dir)
+        made = replace(stored_report(log, secrets), comparison=secrets.masked(comparison))
         all_written = write_reports(replace(made, notes=(*made.notes, *notes)), targets, "merge")
     else:
         all_written = True
         lines: list[Line] = [[("note  ", "warning"), (visible(one), "")] for one in notes]
+        if comparison:
+            lines = [*comparison_lines(secrets_of(options.agent_dir).masked(comparison), width()), *lines]
         write_lines([*lines, _sum(merged, log, len(paths))])
     if options.store_durations is not None:
         all_written &= stored_durations(options.store_durations, merged.cases, "merge")
-    code = exit_code(one.verdict for one in merged.cases)
+    if comparison and options.fail_on_regression:
+        code = 1 if comparison.regressions else 0
+    else:
+        code = exit_code(one.verdict for one in merged.cases)
     return code or HAD_ERRORS if problems or not all_written else code
 
 

@@ -88,6 +88,16 @@ def pass_if(text: str) -> str | float:
     return rate
 
 
+def alpha(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not between 0 and 1, e.g. 0.05")
+    return number
+
+
 def error_kinds(text: str) -> frozenset[ErrorKind]:
     """`rate_limit,network`; "" for those that another try may do without, `all` for every kind."""
     from evaltui.core.model.errors import MAY_PASS, ErrorKind

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evaltui.commands.addressing import agent_and_runs
+from evaltui.commands.baselines import alpha_of, baseline_of
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import (
     UsageError,
@@ -42,14 +43,14 @@ def report(options: argparse.Namespace) -> int:
         store = RunStore.of(options.agent_dir, settings_of(options))
         secrets = secrets_of(options.agent_dir)
         paths = list(dict.fromkeys(find_run(store, run) for run in runs or ["last"]))
-        baseline = None if options.baseline is None else find_run(store, options.baseline)
+        baseline = baseline_of(options, store)
         with tempfile.TemporaryDirectory(prefix="evaltui-") as folder:
             log = paths[0] if len(paths) == 1 else _merged(paths, Path(folder), secrets)
             made = stored_report(log, secrets)
             if len(paths) > 1:
                 made = _of_several(made, paths)
             if baseline is not None:
-                comparison = compare(open_run(baseline).summary, open_run(log).summary)
+                comparison = compare(baseline, open_run(log).summary, alpha_of(options))
                 made = replace(made, comparison=secrets.masked(comparison))
             all_written = write_reports(made, targets, "report")
     except (UsageError, SelectionError, OSError, ValueError) as error:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaltui.commands.arguments import AGENT_DIR, REPORTS, RUN, add_home, add_settings, add_store_durations
+from evaltui.commands.arguments import (
+    AGENT_DIR,
+    REPORTS,
+    RUN,
+    add_alpha,
+    add_baseline,
+    add_home,
+    add_settings,
+    add_store_durations,
+)
 from evaltui.commands.parser import Parser, agent_word
 
 
@@ -50,8 +59,10 @@ def compare_parser() -> Parser:
     add(
         "--fail-on-regression",
         action="store_true",
-        help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation",
+        help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation, "
+        "or repeats are no evidence",
     )
+    add_alpha(parser)
     add_home(parser)
     add_settings(parser, "results-dir")
     return parser
@@ -80,6 +91,7 @@ def report_parser() -> Parser:
         help="Write a report; repeatable; - is stdout (default: console)",
     )
     add("--baseline", metavar="RUN", help="Compare with this run, case by case")
+    add_alpha(parser)
     add_settings(parser, "results-dir")
     return parser
 
@@ -116,5 +128,6 @@ def merge_parser() -> Parser:
         help="Write a report of the merged run; repeatable; - is stdout",
     )
     add_store_durations(parser)
+    add_baseline(parser)
     add_settings(parser, "results-dir", "keep-runs")
     return parser

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from evaltui.commands.baselines import alpha_of
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
@@ -134,7 +135,9 @@ def compare_runs(options: argparse.Namespace) -> int:
     except (UsageError, SelectionError) as error:
         return complain("compare", error)
     # Logs of earlier versions may hold secrets.
-    comparison = secrets_of(options.agent_dir).masked(compare(base.summary, candidate.summary))
+    comparison = secrets_of(options.agent_dir).masked(
+        compare(base.summary, candidate.summary, alpha_of(options))
+    )
     for target in targets:
         write_text(_render(comparison, base, candidate, target), target)
     return 1 if options.fail_on_regression and comparison.regressions else 0

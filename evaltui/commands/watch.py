@@ -35,6 +35,7 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
     "retry_errors": None,
     "baseline": None,
     "fail_on_regression": False,
+    "alpha": None,
     "require": (),
     "report": [],
     "adk_verdicts": False,

@@ -21,6 +21,8 @@ from evaltui.text.outcomes import ROLES, counted_as, glyph
 from evaltui.text.values import visible
 
 _MIN_WIDTH = 40
+# Runs of cases from which on a rate says something.
+_LEAST = 2
 _COUNTED = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
 
 
@@ -47,6 +49,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
         yield from [*tags, []]
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
+    yield from _rates(report, width)
     yield from _sum(report, width)
 
 
@@ -159,6 +162,17 @@ def counts(statuses: Sequence[Status]) -> Line:
             line += [(", ", "")] if line else []
             line.append((counted_as(status, number), ROLES[status]))
     return line
+
+
+def _rates(report: RunReport, width: int) -> Iterator[Line]:
+    """The pass rate and the mean scores of a run; of one case run once there is nothing to say."""
+    found = report.rates
+    if found is None or found.all_runs < _LEAST:
+        return
+    texts = {"pass rate": found.in_words, "mean scores": found.scores_in_words}
+    for label, text in texts.items():
+        if text:
+            yield from wrap([(f"{label}  ", "muted"), (visible(text), "")], width)
 
 
 def _sum(report: RunReport, width: int) -> Iterator[Line]:

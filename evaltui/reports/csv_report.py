@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from evaltui.core.compare.diff import calls_of
 from evaltui.core.compare.explain import crash_text
 from evaltui.core.compare.judged import Finding, answered, findings_in
+from evaltui.core.compare.rates import Rate
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import (
     Call,
@@ -46,6 +47,9 @@ COLUMNS = (
     "path",
     "error_kind",
     "tags",
+    "case_pass_rate",
+    "case_pass_rate_low",
+    "case_pass_rate_high",
 )
 
 _Row = dict[str, str | float | None]
@@ -83,6 +87,7 @@ def _cell(value: str | float | None) -> str | float | None:
 
 
 def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Row]:
+    rate = Rate(case.passed_repeats, len(case.repeats))
     for number, repeat in enumerate(case.repeats, start=1):
         head: _Row = {
             "eval_set_id": case.eval_set_id,
@@ -90,6 +95,9 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "repeat": number,
             "case_status": case.status.value,
             "path": case.path,
+            "case_pass_rate": round(rate.share, 6),
+            "case_pass_rate_low": round(rate.interval.low, 6),
+            "case_pass_rate_high": round(rate.interval.high, 6),
         }
         for row in _repeat_rows(repeat, expected):
             yield head | row

@@ -19,6 +19,7 @@ from evaltui.core.compare.judged import (
     over_conversation,
     was_judged,
 )
+from evaltui.core.compare.rates import Rate
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.model.errors import MAY_PASS
 from evaltui.core.model.eval_set import THOUGHT, user_text
@@ -56,7 +57,8 @@ def _runs(case: CaseResult) -> Iterator[Line]:
     flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
     meets = "meets" if case.policy_met else "fails"
     figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}, {meets} policy {case.policy}"
-    yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status])]
+    rate = str(Rate(case.passed_repeats, len(case.repeats)))
+    yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status]), (f"  {rate}", "muted")]
     yield [("          worst run below", "muted")]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from evaltui.core.compare.rates import Rate, Rates
 from evaltui.core.compare.repeats import TrajectoryGroup, pass_rates, trajectory_groups
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Total, what_changed
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
@@ -23,6 +24,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
+from evaltui.core.statistics.estimates import Estimate
 from evaltui.reports.model import RunReport, count
 from evaltui.reports.tag_totals import tag_totals
 from evaltui.runs.sets import SetInfo
@@ -44,6 +46,7 @@ def json_report(report: RunReport) -> Json:
             "started": _utc(report.started),
             "seconds": None if report.seconds is None else round(report.seconds, 3),
             "totals": _totals(cases),
+            "rates": _rates(report.rates),
             "tags": {one.tag: _totals(one.cases) for one in tag_totals(report)},
             "record": report.record,
             "model_calls": {"live": report.calls.live, "replayed": report.calls.replayed},
@@ -84,6 +87,7 @@ def case_result_json(case: CaseResult, tags: Sequence[str] | None = None) -> Jso
             **({} if tags is None else {"tags": list(tags)}),
             "status": case.status.value,
             "policy": {"pass_if": case.policy, "met": case.policy_met},
+            "rate": _rate(Rate(case.passed_repeats, len(case.repeats))) if case.repeats else None,
             **_over_repeats(case),
             "error": _error(case.error),
             "metrics": [_metric(metric) for metric in case.metrics],
@@ -242,9 +246,11 @@ def comparison_json(comparison: Comparison) -> Json:
             "changed": what_changed(comparison.base, comparison.candidate),
             "totals": {kind.replace(" ", "_"): len(comparison.of(kind)) for kind in KINDS},
             "regressions": len(comparison.regressions),
+            "alpha": comparison.alpha,
+            "paired": _fields(comparison.paired, "better", "worse", "cases", "repeated", "p"),
             "seconds": _total(comparison.seconds),
             "tokens": _total(comparison.tokens),
-            "cases": [_change(change) for change in comparison.cases],
+            "cases": [_change(change, comparison) for change in comparison.cases],
         }
     )
     return document
@@ -255,17 +261,45 @@ def _compared_run(run: RunSummary) -> Json:
     return {"id": run.id, "cases": len(run.cases), "passing": passing, "unfinished": len(run.unfinished)}
 
 
+def _rates(found: Rates | None) -> Json | None:
+    if found is None:
+        return None
+    runs = found.runs and {"passed": found.passed_runs, "of": found.all_runs, **_estimate(found.runs)}
+    return {
+        "cases": _rate(found.cases),
+        "runs": runs,
+        "scores": {name: _estimate(one) for name, one in found.scores.items()},
+    }
+
+
+def _rate(rate: Rate) -> Json:
+    low, high = rate.interval
+    return {"passed": rate.passed, "of": rate.of, "rate": rate.share, "low": low, "high": high}
+
+
+def _estimate(one: Estimate) -> Json:
+    low, high = one.interval or (None, None)
+    return {
+        "mean": one.mean,
+        "cases": one.cases,
+        "standard_error": one.standard_error,
+        "low": low,
+        "high": high,
+    }
+
+
 def _total(total: Total | None) -> Json | None:
     return None if total is None else _fields(total, "base", "candidate")
 
 
-def _change(change: CaseChange) -> Json:
+def _change(change: CaseChange, comparison: Comparison) -> Json:
     return {
         "eval_set_id": change.eval_set_id,
         "path": change.case.path,
         "eval_id": change.case.eval_id,
         "change": change.kind.replace(" ", "_"),
-        "regression": change.is_regression,
+        "regression": comparison.is_regression(change),
+        "p": change.p,
         "reasons": change.reasons,
         "base": _summary(change.base),
         "candidate": _summary(change.candidate),

@@ -112,7 +112,10 @@ def _head(report: RunReport, not_passed: int) -> str:
     line = draw(counts([case.status for case in cases]), color=False)
     took = f"in {show_duration(report.seconds)}" if report.seconds is not None else ""
     calls = str(report.calls) if report.uses_recordings else ""
-    facts = " · ".join(filter(None, (" ".join(filter(None, (line, took))), calls)))
+    rate = f"pass rate {report.rates.in_words}" if report.rates else ""
+    facts = " · ".join(filter(None, (" ".join(filter(None, (line, took))), rate, calls)))
+    if report.rates and report.rates.scores_in_words:
+        facts += f"\n\nmean scores {_code(report.rates.scores_in_words)}"
     notes = "".join(f"> {_code(note)}\n\n" for note in report.notes)
     return f"{MARKER}\n## {mark} {verdicts} · {_code(report.agent)}\n\n{facts}\n\n{notes}"
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
+from evaltui.core.compare.rates import Rates, rates
 from evaltui.core.compare.run_comparison import Comparison
+from evaltui.core.compare.run_summary import summarize
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
@@ -59,6 +62,11 @@ class RunReport:
     def uses_recordings(self) -> bool:
         """Whether not everything that is in it happened in this run, or some of it was kept for another."""
         return self.record != "off" or self.calls.stubbed_tools > 0
+
+    @cached_property
+    def rates(self) -> Rates | None:
+        """Pass rate and mean scores; None where no case was run."""
+        return rates(map(summarize, self.result.cases))
 
     def by_set(self) -> list[tuple[SetInfo, list[CaseResult]]]:
         """Each set with its cases."""

@@ -166,6 +166,43 @@ class PassRate(BaseModel):
     pass_hat_k: float
 
 
+class Rate(BaseModel):
+    """How many passed, with the 95 % interval of the rate."""
+
+    passed: int
+    of: int
+    rate: float
+    low: float
+    high: float
+
+
+class Estimate(BaseModel):
+    """A mean over cases, with the 95 % interval; null where one case cannot tell."""
+
+    mean: float
+    cases: int
+    standard_error: float | None
+    """Clustered by case."""
+    low: float | None
+    high: float | None
+
+
+class RunsRate(Estimate):
+    """The share of runs of a case that pass, each case counting the same."""
+
+    passed: int
+    of: int
+
+
+class Rates(BaseModel):
+    cases: Rate
+    """Flaky cases by their policy."""
+    runs: RunsRate | None
+    """null where every case was run once."""
+    scores: dict[str, Estimate]
+    """By metric."""
+
+
 class Trajectory(BaseModel):
     """Repeats with the same calls, turn by turn."""
 
@@ -190,6 +227,8 @@ class Case(BaseModel):
     """As its config gave them when it was run."""
     status: Outcome
     policy: Policy
+    rate: Rate | None = None
+    """Of its repeats."""
     pass_rates: list[PassRate]
     trajectories: list[Trajectory]
     error: Error | None
@@ -284,10 +323,25 @@ class Change(BaseModel):
     eval_id: str
     change: Literal["broken", "fixed", "flaky", "expectation_changed", "new", "gone", "not_run", "unchanged"]
     regression: bool
+    """Whether it does not pass, the baseline does not excuse that, and it is no chance."""
+    p: float | None = None
+    """Of Fisher's exact test, one-sided, of a case that broke and was repeated in both runs."""
     reasons: list[str]
     base: Summary | None
     candidate: Summary | None
     scores: list[Score]
+
+
+class Paired(BaseModel):
+    """The cases that were judged in both runs, paired by their verdicts."""
+
+    better: int
+    worse: int
+    cases: int
+    repeated: bool
+    """Whether a verdict is that of several repeats."""
+    p: float
+    """Of McNemar's exact test, two-sided."""
 
 
 class Comparison(BaseModel):
@@ -298,6 +352,9 @@ class Comparison(BaseModel):
     totals: dict[str, int]
     """Cases by kind of change."""
     regressions: int
+    alpha: float = 0.05
+    """The highest p that is evidence."""
+    paired: Paired | None = None
     seconds: Total | None
     tokens: Total | None
     cases: list[Change]
@@ -316,6 +373,8 @@ class Report(BaseModel):
     totals: Totals
     tags: dict[str, Totals] = {}
     """The cases with each tag."""
+    rates: Rates | None = None
+    """null without a case."""
     record: str
     model_calls: Calls
     judge_calls: Calls

@@ -113,8 +113,9 @@ class CaseRuns:
             options = options_of([*self._words(Path())])
         except UsageError as error:
             raise pytest.UsageError(str(error)) from error
-        if options.fail_on_regression and not options.baseline:
-            raise pytest.UsageError("--evaltui-fail-on-regression needs --evaltui-baseline RUN")
+        for flag in ("fail_on_regression", "alpha"):
+            if getattr(options, flag) and not options.baseline:
+                raise pytest.UsageError(f"--evaltui-{flag.replace('_', '-')} needs --evaltui-baseline RUN")
 
     def agent_of(self, path: Path) -> Path:
         """The agent that the cases of a file are put to. Raises NoAgentError."""

@@ -33,12 +33,14 @@ RUN_OPTIONS = (
     Option("results-dir", "DIR", "Folder of stored runs"),
     Option("python", "PYTHON", "Python of the agent"),
     Option("baseline", "RUN", "Compare with this run, case by case"),
+    Option("alpha", "A", "Highest p that makes a regression of a repeated case that broke (default: 0.05)"),
 )
 FLAGS = (
     Option(
         "fail-on-regression",
         "",
-        "Cases that do not pass are expected failures (xfail) where the baseline failed the same expectation",
+        "Cases that do not pass are expected failures (xfail) where the baseline failed the same "
+        "expectation, or repeats are no evidence",
     ),
     Option("adk-verdicts", "", "Use ADK's verdicts unchanged"),
 )

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.commands.job import baseline_of
+from evaltui.commands.baselines import alpha_of, baseline_of
 from evaltui.commands.output import UsageError
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import compare, compare_case
@@ -30,6 +30,7 @@ from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError
 from evaltui.reports.model import verdict
@@ -42,7 +43,7 @@ from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.selection import SelectedRun
 from evaltui.testing.messages import Ending, FinishedCase, FinishedRun, RunOrder, Unpacker, packed
 from evaltui.testing.requests import options_of, request_of
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_p
 
 SOCKET = "socket"
 _CHUNK = 1 << 16
@@ -66,6 +67,7 @@ class _Run:
         self._baseline: RunSummary | None = None
         self._blank: RunSummary | None = None
         self._excuses = False
+        self._alpha = ALPHA
         self.task = asyncio.create_task(self._work())
 
     def cancel(self) -> None:
@@ -116,6 +118,7 @@ class _Run:
         request, sets = request_of(order)
         options = options_of(order.words)
         self._excuses = options.fail_on_regression
+        self._alpha = alpha_of(options)
         self._baseline = await asyncio.to_thread(baseline_of, options, request.store)
         settings = HostSettings(request.agent, request.settings.timeout, IMPORT_TIMEOUT, time.monotonic())
         executed = await run_and_keep(request, sets, self._on_update, lambda: start_host(settings))
@@ -165,15 +168,18 @@ class _Run:
         # The files of the agent are read once.
         self._blank = self._blank or summary_of(self._selected, {}, self._agent, None)
         candidate = replace(self._blank, cases={result.id: summary})
-        if compare_case(result.id, self._baseline, candidate).is_regression:
-            return ""
-        return f"no regression from {self._baseline.id}"
+        change = compare_case(result.id, self._baseline, candidate)
+        if not change.may_be_regression:
+            return f"no regression from {self._baseline.id}"
+        if change.p is not None and change.p > self._alpha:
+            return f"no evidence of a regression from {self._baseline.id}: {show_p(change.p)}"
+        return ""
 
     def _comparison(self, log: Path | None) -> tuple[Any, ...]:
         if self._baseline is None or self._selected is None:
             return ()
         candidate = summary_of(self._selected, self._summaries, self._agent, log)
-        compared = compare(self._baseline, candidate)
+        compared = compare(self._baseline, candidate, self._alpha)
         # Logs of earlier versions may hold secrets.
         masked = secrets_of(self._order.agent_dir).masked(compared)
         return tuple(comparison_lines(masked, self._order.width))

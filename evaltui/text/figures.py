@@ -88,6 +88,21 @@ def show_rate(rate: float) -> str:
     return f"{max(percent, 1) if rate > 0 else 0}%" if percent < 100 else "100%" if rate >= 1 else "99%"
 
 
+def show_rate_with(rate: float, interval: tuple[float, float]) -> str:
+    """`84% (74–90%)`"""
+    return f"{show_rate(rate)} ({show_interval(*interval)})"
+
+
+def show_interval(low: float, high: float) -> str:
+    """`74–90%`, of two rates."""
+    return f"{show_rate(low).removesuffix('%')}–{show_rate(high)}"
+
+
+def show_p(p: float) -> str:
+    """`p = 0.07`, `p < 0.001`, of a test."""
+    return f"p = {show_number(p)}" if p >= 0.0005 else "p < 0.001"
+
+
 def show_growth(before: float, after: float) -> str:
     """`+29%`; `before` is not 0."""
     return f"{(after - before) / before:+.0%}"

@@ -33,6 +33,7 @@ def test_two_runs(agent, capsys):
         "  broken   a  ✓ → ✗",
         "  new      c  ✓",
         "  1 broken, 1 new, 1 unchanged (1 of them does not pass)",
+        "  better on 0, worse on 1 of 2 cases: p = 1 (exact McNemar test)",
     ]
     assert call("compare", agent, base.stem, candidate.stem, "--fail-on-regression") == 1
     assert call("compare", agent, candidate.stem, base.stem, "--fail-on-regression") == 0
@@ -76,6 +77,7 @@ def test_a_result_file_of_google_adk(agent, capsys):
         # It does not say whether it had all cases.
         "  gone     z  ✓",
         "  1 broken, 1 gone, 1 not run",
+        "  better on 0, worse on 1 of 1 case: p = 1 (exact McNemar test)",
     ]
 
 

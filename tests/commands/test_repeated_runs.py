@@ -49,7 +49,7 @@ def test_three_of_five(agent, policy, code, meets, capsys):
     assert call("run", agent, "--runs", "5", "--pass-if", policy, "--parallel", "1") == code
     out = capsys.readouterr().out
     assert f"≈ movie_mode  3/5 FLAKY  {meets} policy {policy}: " in out
-    assert f"  runs    ✓✗✓✗✓  3/5 FLAKY, {meets} policy {policy}\n" in out
+    assert f"  runs    ✓✗✓✗✓  3/5 FLAKY, {meets} policy {policy}  60% (23–88%)\n" in out
     assert "  pass@k  0.60  0.90  1.00  1.00\n  pass^k  0.60  0.30  0.10  0.00\n" in out
     assert (
         "  calls   2 different trajectories\n      4×  ✓✗ dim (to 5)\n      1×  ✗  dim (to 5), ask\n"

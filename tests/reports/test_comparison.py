@@ -73,6 +73,7 @@ def test_every_case_that_changed_has_a_line():
         "  gone     old         ✓",
         "  score    hello       ✓ → ✓  response_match_score 0.95 → 0.82",
         "  1 broken, 1 fixed, 1 flaky, 1 expectation changed, 1 new, 1 gone, 2 unchanged",
+        "  better on 1, worse on 1 of 5 cases, by their verdicts over repeats: p = 1 (exact McNemar test)",
         "  time 3 s → 5.1 s (+70%), tokens 400 → 490 (+22%), of the cases in both",
     ]
 
@@ -96,8 +97,12 @@ def test_long_lists_are_cut():
     many = [f"case_{number}" for number in range(40)]
     base = run("x", *(summary(name, P) for name in many))
     text = lines(compare(base, run("y", *(summary(name, F) for name in many))))
-    assert len(text) == 33
-    assert text[-2:] == ["           and 10 more", "  40 broken"]
+    assert len(text) == 34
+    assert text[-3:] == [
+        "           and 10 more",
+        "  40 broken",
+        "  better on 0, worse on 40 of 40 cases: p < 0.001 (exact McNemar test)",
+    ]
 
 
 def test_as_json():

@@ -159,7 +159,7 @@ def test_runs_of_a_flaky_case():
     details = details_of(mixed(), "movie_mode")
     assert "3/5 repeats passed, policy all: missing call dim" in details
     assert details_of(report(flaky()), "movie_mode").splitlines()[3:9] == [
-        "  runs    ✓✗✓✗✓  3/5 FLAKY, fails policy all",
+        "  runs    ✓✗✓✗✓  3/5 FLAKY, fails policy all  60% (23–88%)",
         "          worst run below",
         "  k       1     2     3     5",
         "  pass@k  0.60  0.90  1.00  1.00",

@@ -76,6 +76,9 @@ async def test_a_row_per_turn_and_metric_with_both_sides():
         "path": "",
         "error_kind": "",
         "tags": "",
+        "case_pass_rate": "0.0",
+        "case_pass_rate_low": "0.0",
+        "case_pass_rate_high": "0.793451",
     }
     assert second["reason"]
 

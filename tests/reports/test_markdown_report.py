@@ -106,7 +106,7 @@ def test_a_run_that_passed_is_two_lines():
         MARKER,
         "## ✓ 2 cases passed · <code>home</code>",
         "",
-        "2 passed in 6.2 s",
+        "2 passed in 6.2 s · pass rate 100% (34–100%) of 2 cases",
         "",
     ]
 

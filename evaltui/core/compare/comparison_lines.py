@@ -16,7 +16,7 @@ from evaltui.core.compare.run_comparison import (
     what_changed,
 )
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.text.figures import counted, plural, show_duration, show_number, show_score
+from evaltui.text.figures import counted, plural, show_duration, show_number, show_p, show_score, some_of
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
@@ -58,6 +58,11 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         if len(shown) > _MOST_CASES:
             yield [(f"  {'':{_KIND_WIDTH}}  and {len(shown) - _MOST_CASES} more", "muted")]
     yield from _indented("  ", ", ".join(_sums(comparison)), width)
+    if comparison.paired.cases:
+        yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
+    if chance := comparison.without_evidence:
+        names = some_of([_name(change, comparison) for change in chance])
+        yield from _indented("  ", f"without evidence (p > {comparison.alpha:g}): {names}", width)
     if spent := ", ".join(_spent(comparison)):
         yield from _indented("  ", f"{spent}, of the cases in both", width)
 
@@ -97,6 +102,8 @@ def side_line(summary: CaseSummary) -> Line:
 
 def _details(change: CaseChange) -> Iterator[str]:
     yield from map(visible, change.reasons)
+    if change.p is not None:
+        yield show_p(change.p)
     for score in change.scores:
         if change.base and change.candidate and _differs(score):
             yield f"{visible(score.metric)} {show_score(score.base)} → {show_score(score.candidate)}"

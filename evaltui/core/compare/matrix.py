@@ -8,6 +8,7 @@ from functools import cached_property
 from math import ceil, fsum
 from typing import Literal, TypeGuard
 
+from evaltui.core.compare.evidence import Paired
 from evaltui.core.compare.run_comparison import CaseChange, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
@@ -53,17 +54,6 @@ class Row:
     def differs(self) -> bool:
         """Whether its results are not the same in all variants."""
         return len({(cell.rate, cell.case and cell.case.verdict) for cell in self.cells}) > 1
-
-
-@dataclass(frozen=True)
-class Paired:
-    """The cases that a variant and the base both have a comparable result of."""
-
-    better: int
-    """Cases that pass in the variant and not in the base."""
-    worse: int
-    """Cases that pass in the base and not in the variant."""
-    cases: int
 
 
 @dataclass(frozen=True)
@@ -133,12 +123,14 @@ def matrix_of(columns: Sequence[RunSummary], base: int = 0) -> Matrix:
     """Puts the runs of variants side by side; `base` is the place of the column that others are compared
     with."""
     columns = tuple(columns)
+    compared = [
+        None if place == base else compare(columns[base], column) for place, column in enumerate(columns)
+    ]
     changes: list[dict[CaseId, CaseChange] | None] = [
-        None if place == base else {one.case: one for one in compare(columns[base], column).cases}
-        for place, column in enumerate(columns)
+        None if one is None else {change.case: change for change in one.cases} for one in compared
     ]
     rows = tuple(_row(case, columns, changes) for case in _cases(columns))
-    paired = tuple(None if of is None else _paired(of.values()) for of in changes)
+    paired = tuple(None if one is None else one.paired for one in compared)
     return Matrix(columns, rows, tuple(_totals(column) for column in columns), paired, base)
 
 
@@ -172,15 +164,6 @@ def _direction(change: CaseChange) -> tuple[Direction, tuple[str, ...]]:
         return "", change.reasons
     difference = after.passed / after.runs - before.passed / before.runs
     return ("better" if difference > 0 else "worse" if difference < 0 else "same"), ()
-
-
-def _paired(changes: Iterable[CaseChange]) -> Paired:
-    pairs = [
-        (change.base.passes, change.candidate.passes)
-        for change in changes
-        if not change.reasons and _is_judged(change.base) and _is_judged(change.candidate)
-    ]
-    return Paired(pairs.count((False, True)), pairs.count((True, False)), len(pairs))
 
 
 def _is_judged(case: CaseSummary | None) -> TypeGuard[CaseSummary]:

@@ -9,9 +9,11 @@ from functools import cached_property
 from math import fsum
 from typing import Any, Literal, NamedTuple, get_args
 
+from evaltui.core.compare.evidence import Paired, chance_of_fall, paired
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.core.statistics.differences import ALPHA
 from evaltui.text.figures import counted, show_growth
 from evaltui.text.values import show_change
 
@@ -172,7 +174,14 @@ class CaseChange:
         return tuple(ScoreChange(name, mine.get(name), theirs.get(name)) for name in {**theirs, **mine})
 
     @property
-    def is_regression(self) -> bool:
+    def p(self) -> float | None:
+        """How likely it broke by chance alone; None where it did not, or was not repeated in both runs."""
+        if self.kind != "broken" or self.base is None or self.candidate is None:
+            return None
+        return chance_of_fall(self.base, self.candidate)
+
+    @property
+    def may_be_regression(self) -> bool:
         """Whether it does not pass now, and the base run does not excuse that.
 
         It does where the same expectation was not met there either.
@@ -202,6 +211,14 @@ class Comparison:
     base: RunSummary
     candidate: RunSummary
     cases: tuple[CaseChange, ...]
+    alpha: float = ALPHA
+    """How likely chance alone may be taken for a regression of a case that was repeated."""
+
+    @cached_property
+    def paired(self) -> Paired:
+        """All cases whose verdicts can be compared."""
+        both = ((one.base, one.candidate) for one in self.cases if not one.reasons)
+        return paired((before, after) for before, after in both if before and after)
 
     @cached_property
     def set_names(self) -> Mapping[str, str]:
@@ -215,9 +232,21 @@ class Comparison:
     def of(self, kind: Kind) -> tuple[CaseChange, ...]:
         return tuple(change for change in self.cases if change.kind == kind)
 
+    def is_regression(self, change: CaseChange) -> bool:
+        """Whether a case did not only break by chance: one that was repeated in both runs needs evidence, its
+        own or that of all cases together."""
+        if not change.may_be_regression:
+            return False
+        return change.p is None or change.p <= self.alpha or self.paired.is_worse(self.alpha)
+
     @property
     def regressions(self) -> tuple[CaseChange, ...]:
-        return tuple(change for change in self.cases if change.is_regression)
+        return tuple(change for change in self.cases if self.is_regression(change))
+
+    @property
+    def without_evidence(self) -> tuple[CaseChange, ...]:
+        """Cases that broke, by chance maybe."""
+        return tuple(one for one in self.cases if one.may_be_regression and not self.is_regression(one))
 
     @property
     def seconds(self) -> Total | None:
@@ -245,12 +274,12 @@ def _total(pairs: Sequence[tuple[float | None, float | None]]) -> Total | None:
     return Total(fsum(mine for mine, _ in known), fsum(theirs for _, theirs in known)) if known else None
 
 
-def compare(base: RunSummary, candidate: RunSummary) -> Comparison:
+def compare(base: RunSummary, candidate: RunSummary, alpha: float = ALPHA) -> Comparison:
     """Swapping the runs swaps broken and fixed, new and gone, and leaves the other kinds as they are."""
     base, candidate = _placed(base, candidate), _placed(candidate, base)
     cases = dict.fromkeys([*candidate.cases, *base.cases])
     changes = (change for case in cases for change in _changes(case, base, candidate))
-    return Comparison(base, candidate, tuple(changes))
+    return Comparison(base, candidate, tuple(changes), alpha)
 
 
 def compare_case(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:

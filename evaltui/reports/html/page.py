@@ -8,7 +8,7 @@ import hashlib
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cache
@@ -170,13 +170,14 @@ class _Bodies:
 def _sets(report: RunReport) -> tuple[SetRows, ...]:
     changes = {one.case: one for one in report.comparison.cases} if report.comparison else {}
     taken: set[str] = set()
+    regressions = {one.case for one in report.comparison.regressions} if report.comparison else set()
     return tuple(
         SetRows(
             name=report.name_of(info),
             config=_config(info),
             path=str(info.path),
             counts=_counts(Counter(case.status for case in cases)),
-            rows=tuple(_row(case, info, report.name_of(info), changes, taken) for case in cases),
+            rows=tuple(_row(case, info, report.name_of(info), changes, regressions, taken) for case in cases),
         )
         for info, cases in report.by_set()
     )
@@ -191,6 +192,7 @@ def _row(
     info: SetInfo,
     set_name: str,
     changes: Mapping[CaseId, CaseChange],
+    regressions: Collection[CaseId],
     taken: set[str],
 ) -> CaseRow:
     change = changes.get(case.id)
@@ -204,7 +206,7 @@ def _row(
         user=cut(" ".join(first_user_text(case).split()), _LONGEST_USER),
         seconds=show_duration(sum(repeat.seconds for repeat in case.repeats) if case.repeats else None),
         change=change.kind if change and change.kind != "unchanged" else "",
-        is_regression=bool(change and change.is_regression),
+        is_regression=case.id in regressions,
         needs_attention=_needs_attention(case),
         tags=info.tags.get(case.eval_id, ()),
     )
@@ -254,6 +256,10 @@ def _facts(report: RunReport) -> Iterator[tuple[str, str]]:
     yield "started", report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     if report.seconds is not None:
         yield "took", show_duration(report.seconds)
+    if found := report.rates:
+        yield "pass rate", found.in_words
+        if found.scores_in_words:
+            yield "mean scores", found.scores_in_words
     if report.model:
         yield "model", report.model
     if report.python:

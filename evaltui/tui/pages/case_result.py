@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evaltui.core.compare.judged import over_conversation
+from evaltui.core.compare.rates import Rate
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.eval_set import EvalCase
@@ -135,6 +136,7 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     result = scored.result
     _write_outcomes(page, result, scored.repeat, chosen=scored.chosen is not None)
     rates = pass_rates(result)
+    page.labelled("pass rate", [(str(Rate(result.passed_repeats, len(result.repeats))), "")])
     page.labelled("k", [("".join(f"{rate.k:<6}" for rate in rates), "muted")])
     page.labelled("pass@k", [("".join(f"{show_score(rate.at_least_one):<6}" for rate in rates), "")])
     page.labelled("pass^k", [("".join(f"{show_score(rate.all):<6}" for rate in rates), "")])

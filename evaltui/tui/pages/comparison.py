@@ -10,7 +10,7 @@ from evaltui.core.compare.comparison_lines import side_line
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
-from evaltui.text.figures import counted, show_duration, show_number, show_score
+from evaltui.text.figures import counted, show_duration, show_number, show_p, show_score
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
 from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
@@ -65,6 +65,9 @@ def chip_parts(comparison: Comparison) -> Iterator[tuple[str, Line]]:
 def spent_line(compared: Compared) -> Line:
     """What the cases in both took, what else is different between the runs, and what is missing."""
     facts: list[Line] = []
+    if (pairs := compared.comparison.paired).cases:
+        role = "error" if pairs.is_worse(compared.comparison.alpha) else ""
+        facts.append([(str(pairs), role)])
     if seconds := compared.comparison.seconds:
         both = f"{show_duration(seconds.base)} → {show_duration(seconds.candidate)}"
         facts.append([("time ", "muted"), (f"{both}{seconds.growth}", "")])
@@ -199,6 +202,8 @@ def write_change(page: Page, change: CaseChange) -> None:
     page.ends(verdicts, [("   ".join(one for one in spent if not one.endswith("—")), "muted")])
     if change.reasons:
         page.text([(visible("; ".join(change.reasons)), "warning")])
+    if change.p is not None:
+        page.text([(f"{show_p(change.p)} by its repeats (Fisher's exact test)", "muted")])
     moved = [score for score in change.scores if show_score(score.base) != show_score(score.candidate)]
     line: Line = []
     for score in moved:

@@ -9,12 +9,14 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from evaltui.core.model.outcome import Status, worst_status
+from evaltui.core.statistics.estimates import wilson
 from evaltui.runs.listing import RunRow
 from evaltui.text.figures import (
     UNKNOWN,
     counted,
     show_duration,
     show_elapsed,
+    show_interval,
     show_moment,
     show_number,
     show_rate,
@@ -228,7 +230,10 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
     done, passed = sum(current.counts.values()), current.counts.get("PASSED", 0)
     lines: list[Line] = [
         [(visible(current.title), "bold")],
-        [(show_rate(rate), "bold accent"), (f"   {passed}/{done} passed", "muted")],
+        [
+            (show_rate(rate), "bold accent"),
+            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed", "muted"),
+        ],
     ]
     if base is not None and base is not current and (before := pass_rate(base)) is not None:
         lines += [[], [("base ● ", "muted"), (visible(base.title), ""), (f"  {show_rate(before)}", "muted")]]
@@ -277,7 +282,12 @@ def write_run_preview(
     if row.problem:
         page.text([(visible(row.problem), "error")])
         return
-    page.row(*counts(row.counts), ("   ", ""), *_rate(row, _BAR), (f"   {selected_in(row)}", "muted"))
+    interval: Line = []
+    if row.ending != "going on" and (done := sum(row.counts.values())):
+        low, high = wilson(row.counts.get("PASSED", 0), done)
+        interval = [(f"  {show_interval(low, high)}", "muted")]
+    selected: Span = (f"   {selected_in(row)}", "muted")
+    page.row(*counts(row.counts), ("   ", ""), *_rate(row, _BAR), *interval, selected)
     page.blank()
     _write_failures(page, row, failed, height)
     facts = Page(page.width)

@@ -14,8 +14,17 @@ from evaltui.core.compare.run_comparison import what_changed
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, MetricResult
 from evaltui.core.model.problems import Problem
+from evaltui.core.statistics.estimates import wilson
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_rate, show_score
+from evaltui.text.figures import (
+    UNKNOWN,
+    counted,
+    show_duration,
+    show_interval,
+    show_number,
+    show_rate,
+    show_score,
+)
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, counts, glyph
@@ -92,9 +101,8 @@ def _figures(scored: Sequence[Scored], total: int, width: int) -> Iterator[Figur
     """Pass rate, time and tokens; what they cost is not known."""
     room = plot_width(width)
     passed = sum(one.result.status == "PASSED" for one in scored)
-    yield Figure(
-        "pass rate", show_rate(passed / total), f"{passed}/{total}", bar(passed / total, room, "success")
-    )
+    interval = show_interval(*wilson(passed, total))
+    yield Figure("pass rate", show_rate(passed / total), interval, bar(passed / total, room, "success"))
     seconds = [_seconds(one.result) for one in scored]
     known = [one for one in seconds if one is not None]
     mean = f"mean {show_duration(sum(known) / len(known))}" if known else ""

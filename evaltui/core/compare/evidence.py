@@ -1,0 +1,57 @@
+"""Whether two runs differ by more than chance: all their cases, and a case that was repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import Status
+from evaltui.core.statistics.differences import fisher_worse, mcnemar_exact
+from evaltui.text.figures import counted, show_p
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Cases that have a comparable verdict in two runs, each case a pair."""
+
+    better: int
+    """Cases that pass in the candidate and not in the base."""
+    worse: int
+    """Cases that pass in the base and not in the candidate."""
+    cases: int
+    repeated: bool = field(default=False, compare=False)
+    """Whether a verdict is that of a case over several runs."""
+
+    @property
+    def p(self) -> float:
+        """Of McNemar's exact test, two-sided: how likely so much or more differs by chance."""
+        return mcnemar_exact(self.better, self.worse)
+
+    def is_worse(self, alpha: float) -> bool:
+        """Whether more cases became worse than chance explains."""
+        return self.worse > self.better and self.p <= alpha
+
+    def __str__(self) -> str:
+        """`better on 7, worse on 1 of 40 cases: p = 0.07`"""
+        cases = counted(self.cases, "case")
+        by = ", by their verdicts over repeats" if self.repeated else ""
+        if not self.better and not self.worse:
+            return f"same verdict on {self.cases} of {cases}{by}"
+        return f"better on {self.better}, worse on {self.worse} of {cases}{by}: {show_p(self.p)}"
+
+
+def paired(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:
+    """Base and candidate of cases whose verdicts can be compared; what was not judged in both is left out."""
+    judged = [pair for pair in both if all(one.verdict is not Status.NOT_EVALUATED for one in pair)]
+    passes = [(before.passes, after.passes) for before, after in judged]
+    repeated = any(one.runs > 1 for pair in judged for one in pair)
+    return Paired(passes.count((False, True)), passes.count((True, False)), len(judged), repeated)
+
+
+def chance_of_fall(before: CaseSummary, after: CaseSummary) -> float | None:
+    """How likely a case passes as seldom as now, if its runs pass as often as before; None where it was not
+    repeated in both runs, which proves nothing and is believed."""
+    if before.runs < 2 or after.runs < 2:
+        return None
+    return fisher_worse(before.passed, before.runs, after.passed, after.runs)
