@@ -37,12 +37,13 @@ LANGUAGE: tuple[tuple[str, str], ...] = (
     ('text:"late order"', "this text in a user message"),
     ("tool:book_hotel", "an expected call of this tool"),
     ("set:orders", "this id of the eval set"),
+    ("#smoke", "this tag; also tag:smoke"),
     ("score<0.8", "deciding score; also <= > >= ="),
     ("tool_trajectory<1", "score of this metric; a prefix of its name is enough"),
     ("-late -fail", "none of these"),
 )
 
-_FIELDS = ("id", "text", "tool", "set")
+_FIELDS = ("id", "text", "tool", "set", "tag")
 _FIELD_STARTS = frozenset(f"{name}:" for name in _FIELDS)
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -85,6 +86,7 @@ class _Searched:
 
     def __init__(self, eval_set: EvalSetFile) -> None:
         self._cases = eval_set.cases
+        self._tags = eval_set.tags
         self.set_id = eval_set.eval_set_id.casefold()
 
     @cached_property
@@ -98,6 +100,11 @@ class _Searched:
     def fold(self) -> None:
         """Have ids and texts ready."""
         _ = self.ids, self.texts
+
+    @cached_property
+    def tags(self) -> list[tuple[str, ...]]:
+        known = self._tags or {}
+        return [tuple(map(str.casefold, known.get(case.eval_id, ()))) for case in self._cases]
 
     @cached_property
     def tools(self) -> list[tuple[str, ...]]:
@@ -136,6 +143,9 @@ class _Text:
             case "tool":
                 tools = cases.tools
                 return lambda number: any(map(search, tools[number]))
+            case "tag":
+                tags = cases.tags
+                return lambda number: any(map(search, tags[number]))
             case _:
                 ids, texts = cases.ids, cases.texts
                 return lambda number: search(ids[number]) or search(texts[number])
@@ -189,9 +199,11 @@ class Filter:
                     continue
                 # Most likely a word with a colon in it, such as a time or an address.
                 word, name = term[0][len(term["not"]) :], ""
+            if not name and len(word) > 1 and word.startswith("#"):
+                name, word = "tag", word[1:]
             if term["quoted"] is not None and not word:
-                if term["quoted"]:
-                    texts.append(_Text(name, _contains(term["quoted"].casefold()), negated))
+                if quoted := term["quoted"].casefold():
+                    texts.append(_Text(name, _is(quoted) if name == "tag" else _contains(quoted), negated))
             elif not name and word.casefold() in _STATUSES:
                 statuses[negated].add(_STATUSES[word.casefold()])
             elif not name and word.casefold() in _FIELD_STARTS:
@@ -204,7 +216,7 @@ class Filter:
                     sign = _COMPARE[compared["sign"]]
                     scores.append(_Compared(compared["name"].casefold(), sign, number, negated))
             else:
-                texts.append(_Text(name, _pattern(word.casefold()), negated))
+                texts.append(_Text(name, _pattern(word.casefold(), whole=name == "tag"), negated))
         found = frozenset(statuses[False]), frozenset(statuses[True])
         return cls(tuple(texts), tuple(scores), *found, tuple(problems))
 
@@ -216,14 +228,18 @@ def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"-?(\d+\.?\d*|\.\d+)", text) else None
 
 
+def _is(text: str) -> _Search:
+    return lambda value: value == text
+
+
 def _contains(text: str) -> _Search:
     return lambda value: text in value
 
 
-def _pattern(word: str) -> _Search:
-    """A word is looked for anywhere; with `*` or `?` it has to be the whole value."""
+def _pattern(word: str, *, whole: bool = False) -> _Search:
+    """A word is looked for anywhere; with `*` or `?`, or as a `whole`, it has to be the whole value."""
     if not re.search("[*?]", word):
-        return _contains(word)
+        return _is(word) if whole else _contains(word)
     texts = word.split("*")
     first, *others = (re.compile(re.escape(text).replace(r"\?", "."), re.DOTALL) for text in texts)
     if not others:

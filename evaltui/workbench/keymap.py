@@ -26,6 +26,7 @@ _NAMES = {
     "question_mark": "?",
     "slash": "/",
     "asterisk": "*",
+    "number_sign": "#",
     "exclamation_mark": "!",
     "left_square_bracket": "[",
     "right_square_bracket": "]",

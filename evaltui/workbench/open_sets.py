@@ -18,7 +18,7 @@ from evaltui.files.folders import case_path, file_of
 from evaltui.files.open_file import OpenFile
 from evaltui.files.saving import Fingerprint
 from evaltui.files.settings import remember_config, remembered_config
-from evaltui.files.workspace import Workspace, open_workspace
+from evaltui.files.workspace import Workspace, open_workspace, tags_of, with_tags
 from evaltui.text.values import visible
 from evaltui.workbench.open_files import OpenFiles
 
@@ -271,7 +271,9 @@ class OpenSets:
 
     async def read(self) -> None:
         """Looks in a thread which sets there are; those that are edited are shown as they are here."""
-        self.workspace = await asyncio.to_thread(open_workspace, self.agent_dir, self._given, self.workspace)
+        self.workspace = await asyncio.to_thread(
+            open_workspace, self.agent_dir, self._given, self.workspace, self.config
+        )
         self.follow([file.path for file in self.files])
         self._note_files()
 
@@ -298,10 +300,28 @@ class OpenSets:
                 listed[path] = self._edited(path, open_file, validate=False)
             else:
                 listed[path] = listed[path].scored_by(self._config_now(path))
+            listed[path] = self._tagged(listed[path])
         self.workspace = replace(
             self.workspace, sets=tuple(sorted(listed.values(), key=lambda eval_set: eval_set.path))
         )
         self._note_files()
+
+    def _tagged(self, eval_set: EvalSetFile) -> EvalSetFile:
+        """The set with its tags as its config has them now."""
+        open_file = self.files.known(self.config_path(eval_set.path))
+        if open_file is None:
+            return next(with_tags([eval_set], self.config))
+        return replace(eval_set, tags=tags_of(open_file.document.value, eval_set.eval_set_id))
+
+    def tags(self, case: CaseId) -> tuple[str, ...]:
+        """The tags of a case."""
+        eval_set = self.by_case_path(case.path)
+        return eval_set.tags.get(case.eval_id, ()) if eval_set and eval_set.tags else ()
+
+    def known_tags(self) -> list[str]:
+        """The tags that cases of any set have, sorted."""
+        found = {tag for one in self.listed for tags in (one.tags or {}).values() for tag in tags}
+        return sorted(found)
 
     def _last_config(self, path: Path) -> Path | None:
         """The file that a set was scored by when it was last opened."""

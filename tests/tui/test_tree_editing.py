@@ -132,6 +132,26 @@ async def test_renaming_says_what_is_wrong_while_one_types(parrot, size):
         assert ids(app, "talk") == ["one", "one_b", "three"]
 
 
+async def test_tags_are_typed_behind_those_that_there_are(parrot):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=MEDIUM) as pilot:
+        await started(app, pilot)
+        await at(app, pilot, "talk", "one")
+        await pilot.press("v", "v", "number_sign", *"smoke")
+        await until(pilot, lambda: "# Tag case  2 cases" in screen_text(app))
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: line_with(app, "○ two").startswith("   ○ two  #smoke"))
+        await at(app, pilot, "talk", "one")
+        await pilot.press("number_sign", *"a*")
+        await until(pilot, lambda: "! a* must have no space" in screen_text(app))
+        await pilot.press("backspace", "enter")
+        await until(pilot, lambda: "○ one  #smoke  #a" in screen_text(app))
+        assert "tags         smoke a" in screen_text(app)
+        await pilot.press(*"/#a", "enter")
+        await until(pilot, lambda: "○ two" not in screen_text(app))
+        assert "1 of 5" in screen_text(app)
+
+
 async def test_a_question_can_be_answered_with_the_mouse(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:

@@ -25,6 +25,18 @@ def tag_problem(tag: str) -> str | None:
     return 'must have no space, comma, ", #, * or ?, and must not begin with -'
 
 
+def typed_tags(text: str) -> list[str]:
+    """The tags that are typed, separated by spaces or commas; a `#` before one is left out."""
+    words = (word.removeprefix("#") for word in re.split(r"[\s,]+", text))
+    return list(dict.fromkeys(word for word in words if word))
+
+
+def typed_tags_problem(text: str) -> str | None:
+    """Why what is typed cannot be tags, as a sentence."""
+    problems = ((tag, tag_problem(tag)) for tag in typed_tags(text))
+    return next((f"{tag} {problem}" for tag, problem in problems if problem), None)
+
+
 def tags_in(config: Any, set_id: str) -> dict[str, tuple[str, ...]]:
     """The tags of the cases of a set in the parsed JSON of its config; what is none is passed over."""
     found = (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from evaltui.tui.action_screen import ask
 from evaltui.tui.layout import Layout
 from evaltui.tui.screens.main_dialogs import MainDialogs
 from evaltui.tui.screens.main_panes import Panes
@@ -18,6 +20,17 @@ class MainLinks(MainDialogs, inherit_bindings=False):
     _layout: Layout
     _panes: Panes
     _came_from: str | None = None
+
+    def action_tag_case(self) -> None:
+        from evaltui.core.model.tags import typed_tags_problem
+        from evaltui.tui.screens.prompt import PromptScreen, dialog_name
+        from evaltui.workbench.tagging import change_tags, chosen_named, common_tags, tags_hint
+
+        editing = self.workbench.editing
+        common, about = common_tags(editing), chosen_named(editing)
+        value, hint = "".join(f"{tag} " for tag in common), tags_hint(editing)
+        question = PromptScreen(dialog_name("tag_case"), value, typed_tags_problem, hint, about, adds=True)
+        ask(self, question, partial(change_tags, editing, common))
 
     def action_next_difference(self) -> None:
         self._go_to_difference(1)

@@ -119,13 +119,21 @@ class PromptScreen(QuestionScreen[str]):
     """Returns what was typed, None where the user cancels.
 
     `name` is the key and verb of the dialog, `about` what it concerns. `check` says, as a sentence, why a
-    text is no good; such a text is not applied. `hint` is shown while nothing is wrong with the text.
+    text is no good; such a text is not applied. `hint` is shown while nothing is wrong with the text. Where
+    it `adds`, what is typed comes after the value.
     """
 
     box = "#prompt"
 
     def __init__(
-        self, name: str, value: str = "", check: Check | None = None, hint: str = "", about: str = ""
+        self,
+        name: str,
+        value: str = "",
+        check: Check | None = None,
+        hint: str = "",
+        about: str = "",
+        *,
+        adds: bool = False,
     ) -> None:
         super().__init__()
         self._dialog_name = name
@@ -133,10 +141,11 @@ class PromptScreen(QuestionScreen[str]):
         self._check = check
         self._hint = hint
         self._about = about
+        self._adds = adds
 
     def compose(self) -> ComposeResult:
         with Dialog(self._dialog_name, [(visible(self._about), "muted")], id="prompt"):
-            yield QuestionInput(self._value)
+            yield QuestionInput(self._value, adds=self._adds)
             yield QuestionNote(self._hint)
             yield DialogKeys(lambda: [Hint("take", "apply"), Hint("leave_question")])
 
@@ -211,12 +220,15 @@ class RepeatScreen(QuestionScreen[Repeated]):
 
 
 class QuestionInput(OneLineInput):
-    """The field of a question: what it holds is selected at first, so that typing replaces it."""
+    """The field of a question: what it holds is selected at first, so that typing replaces it; where it
+    `adds`, typing goes on behind it.
+    """
 
     BINDINGS = bindings(Scope.PROMPT)
 
-    def __init__(self, value: str = "", placeholder: str = "") -> None:
-        super().__init__(value, placeholder=text_for_terminal(placeholder), compact=True)
+    def __init__(self, value: str = "", placeholder: str = "", *, adds: bool = False) -> None:
+        shown = text_for_terminal(placeholder)
+        super().__init__(value, placeholder=shown, compact=True, select_on_focus=not adds)
 
 
 class QuestionNote(Static):

@@ -123,6 +123,14 @@ TREE: tuple[Action, ...] = (
         footer="mark",
     ),
     _in_list(
+        "tag_case",
+        "Tag case…",
+        "Change the tags of the case, or of all marked cases",
+        "number_sign",
+        where=(Scope.CASES, Scope.CASE, Scope.RESULT),
+        footer="tag",
+    ),
+    _in_list(
         "copy_case",
         "Copy case",
         "Copy the case, to paste it in any set",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from evaltui.core.editing.json_paths import field_path, field_value
+from evaltui.core.editing.json_paths import Changes, field_path, field_value
+from evaltui.core.editing.references import References
 from evaltui.core.editing.set import EditBuilder, SetEditor
 from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.modes import PREBUILT_PERSONAS
 from evaltui.core.model.problems import JsonPath
+from evaltui.core.model.tags import tags_in, typed_tags, typed_tags_problem
 from evaltui.text.figures import show_local
 from evaltui.text.keys import key_of
 from evaltui.text.values import did_you_mean
@@ -189,9 +191,31 @@ def _facts(source: RowSource) -> Iterator[Row]:
     old, path = editor.eval_id, editor.field_path("eval_id")
     field = Field("rename case", old, "line", rename, live=False)
     yield Row(("id",), "fact", "id", value=old, field=field, rename=field, path=path)
+    if tags := tags_in(editor.config, editor.reference[0]).get(editor.eval_id):
+        yield _tags(source, tags)
     created = field_value(source.editor.data, editor.path, "creation_timestamp")
     if isinstance(created, int | float) and created:
         yield Row(("created",), "fact", "created", value=_moment(created))
+
+
+def _tags(source: RowSource, tags: Sequence[str]) -> Row:
+    def change(typed: str) -> EditBuilder:
+        if problem := typed_tags_problem(typed):
+            raise FieldError(problem)
+        return replaced(typed_tags(typed))
+
+    def replaced(wanted: Sequence[str]) -> EditBuilder:
+        removed = {tag for tag in tags if tag not in wanted}
+        reference = source.editor.reference
+        return lambda current: Changes(
+            [], References(current.config).change_tags([reference], wanted, removed)
+        )
+
+    shown = " ".join(tags)
+    field = Field("change tags", shown, "line", change, live=False)
+    return Row(
+        ("tags",), "fact", "tags", value=shown, field=field, delete=Operation("remove tags", replaced(()))
+    )
 
 
 def _moment(timestamp: float) -> str:

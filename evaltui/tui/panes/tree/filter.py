@@ -28,6 +28,7 @@ class FilterInput(FilterLine):
         "-not",
         '"some words"',
         "set:x",
+        "#tag",
         "text:x",
         "flaky",
         "not_run",

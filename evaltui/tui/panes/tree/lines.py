@@ -93,6 +93,12 @@ class TreeLines:
 
     def of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
         left, right = self._case_line(eval_set, case, width)
+        room = width - cells(left) - 1 - cells(right)
+        for tag in (eval_set.tags or {}).get(case.eval_id, ()):
+            shown: Line = [(f"  #{visible(tag)}", "muted")]
+            if (room := room - cells(shown)) < 0:
+                break
+            left = [*left, *shown]
         # In a narrow list the cause is cut, not the id.
         room = width - cells(left) - 1
         right = cut(right, room) if _LEAST_WHY <= room < cells(right) and width < _WIDE else right
