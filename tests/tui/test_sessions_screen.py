@@ -55,7 +55,7 @@ async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkey
         workbench = app.workbench
         await until(pilot, lambda: workbench.sets.listed)
         workbench.received.start(0)
-        await pilot.press("V")
+        await pilot.press("T")
         await until(
             pilot, lambda: f"OTEL_EXPORTER_OTLP_ENDPOINT={workbench.received.url}" in screen_text(app)
         )
@@ -72,13 +72,13 @@ async def test_sessions_are_listed_opened_and_saved_as_cases(write_agent, monkey
         await until(pilot, lambda: workbench.navigation.selection.case is not None)
         assert workbench.navigation.selection.case.eval_id.startswith("do_you_sell")
 
-        await pilot.press("escape", "V", "down", "enter")
+        await pilot.press("escape", "T", "down", "enter")
         await until(pilot, lambda: workbench.outcomes.previous_run is not None)
         await until(pilot, lambda: "session talk-1" in screen_text(app))
         assert "good day" in screen_text(app)
         assert "● listening" in screen_text(app)
 
-        await pilot.press("V", "space")
+        await pilot.press("T", "space")
         await until(pilot, lambda: "not listening" in screen_text(app))
         assert not workbench.received.url
         await pilot.press("escape")

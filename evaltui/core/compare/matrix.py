@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, fsum
+from math import fsum
 from typing import Literal, TypeGuard
 
 from evaltui.core.compare.evidence import Paired
@@ -13,6 +13,7 @@ from evaltui.core.compare.run_comparison import CaseChange, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.core.statistics.estimates import Estimate, clustered_rate, quantile
 
 Direction = Literal["better", "worse", "same", ""]
 
@@ -70,16 +71,13 @@ class Totals:
     """Executions of cases."""
     passed: int
     """Executions that passed."""
+    rate: Estimate | None
+    """The share of executions that passes, with its interval; None where there is none."""
     p50: float | None
     """Median of the seconds of an execution; None where nobody knows."""
     p95: float | None
     tokens: float | None
     """Of all executions; None where they are not known of every case."""
-
-    @property
-    def rate(self) -> float | None:
-        """The share of executions that passed; None where there is none."""
-        return self.passed / self.runs if self.runs else None
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ def _is_judged(case: CaseSummary | None) -> TypeGuard[CaseSummary]:
 
 def _totals(run: RunSummary) -> Totals:
     cases = list(run.cases.values())
-    times = sorted(_times(cases))
+    times = list(_times(cases))
     tokens = [case.tokens * case.runs for case in cases if case.tokens is not None]
     return Totals(
         cases=len(cases),
@@ -180,8 +178,9 @@ def _totals(run: RunSummary) -> Totals:
         open_cases=len(run.unfinished),
         runs=sum(case.runs for case in cases),
         passed=sum(case.passed for case in cases),
-        p50=_quantile(times, 0.5),
-        p95=_quantile(times, 0.95),
+        rate=clustered_rate([(case.passed, case.runs) for case in cases]) if cases else None,
+        p50=quantile(times, 0.5) if times else None,
+        p95=quantile(times, 0.95) if times else None,
         tokens=fsum(tokens) if tokens and len(tokens) == len(cases) else None,
     )
 
@@ -193,8 +192,3 @@ def _times(cases: Iterable[CaseSummary]) -> Iterator[float]:
             yield from case.times
         elif case.seconds is not None:
             yield from [case.seconds] * case.runs
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float | None:
-    """The least value that such a share of the values does not exceed; None without a value."""
-    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None

@@ -87,9 +87,13 @@ class Status(Bar):
         edited = bench.editing.undo_label, len(bench.editing.unsaved())
         return shown, run and (run.number, run.stage), edited
 
+    def state(self, width: int) -> Line:
+        """What is shown at the left."""
+        return status_line(self._workbench, width)
+
     def line(self, width: int) -> Line:
         message = self._fresh_message
-        run: Line = [(" ", ""), *status_line(self._workbench, width)]
+        run: Line = [(" ", ""), *self.state(width)]
         if message is None:
             return cut(run, width)
         said: Line = [(visible(message.text), ""), (" ", "")]

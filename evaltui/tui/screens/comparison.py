@@ -59,9 +59,11 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
     AUTO_FOCUS = "#comparison-rows"
     tab, scope = COMPARE, Scope.COMPARISON
 
-    def __init__(self, workbench: Workbench, sides: Sides) -> None:
+    def __init__(self, workbench: Workbench, sides: Sides, case: CaseId | None = None) -> None:
+        """`case` is the one that is looked at first."""
         super().__init__(workbench)
         self._base, self._candidate = sides
+        self._first = case
         self.compared: Compared | None = None
         self._reasons: Reasons | None = None
         # What is said of all cases is found once: there may be thousands.
@@ -112,7 +114,7 @@ class ComparisonScreen(FramedScreen[tuple[Path, str, CaseId, str] | None], inher
         except (OSError, ValueError) as error:
             self._chips = [("", [(f"! {visible(str(error))}", "error")])]
         if self.is_here:
-            self.rows.show(self.compared)
+            self.rows.show(self.compared, self._first)
             self.follow()
 
     def _look_at_runs(self) -> tuple[Compared, list[tuple[str, Line]], Line]:
@@ -269,17 +271,23 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._longest = 0
         self._tells_tokens = False
 
-    def show(self, compared: Compared | None) -> None:
+    def show(self, compared: Compared | None, wanted: CaseId | None = None) -> None:
         changes = compared.comparison.cases if compared else ()
         if changes and all(change.kind in FOLDED_AT_FIRST for change in changes):
             # There is nothing else to see.
             self._folded = set()
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)
         self._tells_tokens = compared is not None and compared.comparison.tokens is not None
+        first = next((change for change in changes if change.case == wanted), None)
+        if first is not None:
+            self._folded -= {first.kind}
         self._write()
         # Whoever compares wants to see a case first, not the title above it.
         self.cursor = 1 if len(self._rows) > 1 and isinstance(self._rows[1], CaseChange) else 0
         self.scroll_to(y=0, animate=False)
+        if first is not None:
+            self.cursor = self._rows.index(first)
+            self.call_after_refresh(self.show_line, self.cursor)
 
     def _write(self) -> None:
         compared = self._comparison.compared

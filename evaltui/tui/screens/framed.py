@@ -20,7 +20,7 @@ from evaltui.workbench.workbench import Workbench
 
 # From here on there are rows for all of a plot, and between blocks.
 _TALL = 32
-RUNS, COMPARE, SESSIONS = "runs", "compare", "sessions"
+RUNS, COMPARE, SESSIONS, MATRIX = "runs", "compare", "sessions", "matrix"
 _TABS = ((RUNS, "H", "Runs"), (COMPARE, "=", "Compare"))
 
 
@@ -52,12 +52,16 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
         """What stands below the frame."""
         yield from ()
 
+    def status(self) -> Status:
+        """The status line."""
+        return Status(self.workbench, id=f"{self.tab}-status")
+
     def compose(self) -> ComposeResult:
         yield Header(self.workbench, id=f"{self.tab}-header")
         yield TabRow(id="tabs")
         yield PaneFrame(*self.parts(), id=f"{self.tab}-frame")
         yield from self.below()
-        yield Status(self.workbench, id=f"{self.tab}-status")
+        yield self.status()
         yield Footer(self.workbench, id=f"{self.tab}-footer")
 
     def on_mount(self) -> None:

@@ -202,10 +202,12 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def action_runs(self) -> None:
         from evaltui.tui.screens.runs import RunsScreen
 
-        def show(wanted: Wanted) -> None:
-            self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
+        ask(self, RunsScreen(self.workbench), self._show_wanted)
 
-        ask(self, RunsScreen(self.workbench), show)
+    def action_matrix(self) -> None:
+        from evaltui.tui.screens.matrix import MatrixScreen
+
+        ask(self, MatrixScreen(self.workbench), self._show_wanted)
 
     def action_sessions(self) -> None:
         from evaltui.tui.screens.sessions import SessionsScreen
@@ -214,7 +216,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             if wanted is None:
                 self.go_to("case")
             else:
-                self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
+                self._show_wanted(wanted)
 
         ask(self, SessionsScreen(self.workbench), lambda left: show(left.wanted))
 
@@ -222,10 +224,10 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         from evaltui.tui.screens.comparison import ComparisonScreen
         from evaltui.tui.screens.runs import Wanted
 
-        def show(chosen: tuple[Path, str, CaseId, str]) -> None:
-            self.run_worker(self._show_run(Wanted(*chosen)), group="runs", exclusive=True)
+        ask(self, ComparisonScreen(self.workbench, sides), lambda chosen: self._show_wanted(Wanted(*chosen)))
 
-        ask(self, ComparisonScreen(self.workbench, sides), show)
+    def _show_wanted(self, wanted: Wanted) -> None:
+        self.run_worker(self._show_run(wanted), group="runs", exclusive=True)
 
     async def _show_run(self, wanted: Wanted) -> None:
         workbench = self.workbench

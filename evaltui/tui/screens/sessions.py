@@ -37,7 +37,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     BINDINGS = bindings(Scope.SESSIONS)
     AUTO_FOCUS = "#sessions-rows"
     tab, scope = SESSIONS, Scope.SESSIONS
-    tabs = ((SESSIONS, "V", "Sessions"),)
+    tabs = ((SESSIONS, "T", "Sessions"),)
 
     def parts(self) -> Iterator[Widget]:
         yield SessionRows(self.workbench, id="sessions-rows")

@@ -9,6 +9,7 @@ from evaltui.workbench.actions.cases import TREE
 from evaltui.workbench.actions.chat import CHAT
 from evaltui.workbench.actions.editing import ACCEPTING, CASE
 from evaltui.workbench.actions.files import FILES
+from evaltui.workbench.actions.matrix import MATRIX
 from evaltui.workbench.actions.running import RUNNING, RUNS, SESSIONS, WATCHING
 from evaltui.workbench.actions.screen import GO, LISTED, LOOK
 from evaltui.workbench.actions.start import START
@@ -34,7 +35,7 @@ __all__ = [
 _MOST_HINTS = 8
 
 SUBJECTS: Mapping[str, tuple[Action, ...]] = {
-    "Run": (*RUNNING, *RUNS, *SESSIONS, *WATCHING),
+    "Run": (*RUNNING, *RUNS, *MATRIX, *SESSIONS, *WATCHING),
     "Edit": (*ACCEPTING, *TREE, *CASE),
     "Chat": CHAT,
     "Go": GO,

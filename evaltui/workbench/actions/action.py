@@ -41,6 +41,7 @@ class Scope(StrEnum):
     RUNS = "in the list of runs"
     SESSIONS = "in the list of sessions"
     COMPARISON = "in a comparison"
+    MATRIX = "in a matrix"
 
     @property
     def label(self) -> str:
@@ -69,6 +70,7 @@ _ALONE = frozenset(
         Scope.RUNS,
         Scope.SESSIONS,
         Scope.COMPARISON,
+        Scope.MATRIX,
     }
 )
 
@@ -94,6 +96,7 @@ _TOPICS = {
     Scope.RUNS: "results",
     Scope.SESSIONS: "traces",
     Scope.COMPARISON: "results",
+    Scope.MATRIX: "results",
     Scope.DETAILS: "results",
     Scope.CHAT: "chat",
     Scope.MESSAGE: "chat",
@@ -192,4 +195,5 @@ LISTS = (
     Scope.RUNS,
     Scope.SESSIONS,
     Scope.COMPARISON,
+    Scope.MATRIX,
 )

@@ -117,7 +117,7 @@ LOOK: tuple[Action, ...] = (
         "Show keys",
         "Show the keys of this pane; type to search, enter runs an action",
         "question_mark",
-        where=(*_WITH_PANES, Scope.RUNS, Scope.SESSIONS),
+        where=(*_WITH_PANES, Scope.RUNS, Scope.SESSIONS, Scope.MATRIX),
         footer="help",
     ),
     action("guide", "Open guide…", "List keys and pages of the guide, with search", "f1", footer="guide"),

@@ -1,0 +1,83 @@
+"""A plot of named points, such as pass rates against costs, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from evaltui.text.figures import show_rate
+from evaltui.text.glyphs import EMPTY_BAR, THRESHOLD
+from evaltui.text.lines import Line, Span, pad
+
+_MARK = "●"
+# Cells of `100% │`.
+_MARGIN = 6
+_LEAST_HEIGHT = 3
+_STEPS = 4
+
+
+class Point(NamedTuple):
+    """A point with a name beside it."""
+
+    x: float
+    y: float
+    """From 0 to 1."""
+    name: str
+    role: str
+
+
+def scatter_plot(
+    points: Sequence[Point], width: int, height: int, show_x: Callable[[float], str]
+) -> list[Line]:
+    """Points above an axis from 0 to the greatest x, in so many lines; the later one lies on top.
+
+    The lowest line of the plot is a multiple of 25% that no point is below. A name that there is no room for
+    is left out. [] where there is no room, or no point.
+    """
+    rows, columns = height - 2, width - _MARGIN
+    if not points or rows < _LEAST_HEIGHT or columns < 2 * _MARGIN:
+        return []
+    low = min(int(min(point.y for point in points) * _STEPS) / _STEPS, 1 - 1 / _STEPS)
+    most = max(point.x for point in points) or 1.0
+    drawn = [[(" ", "")] * columns for _ in range(rows)]
+    for point in points:
+        column = round(point.x / most * (columns - 1))
+        row = round((1 - (point.y - low) / (1 - low)) * (rows - 1))
+        drawn[row][column] = (_MARK, point.role)
+        _write_name(drawn, row, column, point)
+    labels = _labels(low, rows)
+    lines = [
+        [(f"{labels.get(number, ''):>{_MARGIN - 2}} ", "muted"), (THRESHOLD, "line"), *_joined(cells)]
+        for number, cells in enumerate(drawn)
+    ]
+    last = show_x(most)
+    axis: Line = [(" " * (_MARGIN - 1), ""), ("└" + EMPTY_BAR * columns, "line")]
+    return [*lines, axis, [(" " * _MARGIN, ""), (pad(show_x(0), columns - cell_len(last)) + last, "muted")]]
+
+
+def _joined(cells: Sequence[Span]) -> Line:
+    """Those of one role as one text."""
+    runs = groupby(cells, key=lambda one: one[1])
+    return [("".join(text for text, _ in run), role) for role, run in runs]
+
+
+def _labels(low: float, rows: int) -> dict[int, str]:
+    steps = round((1 - low) * _STEPS)
+    return {round(step * (rows - 1) / steps): show_rate(1 - step / _STEPS) for step in range(steps + 1)}
+
+
+def _write_name(drawn: list[Line], row: int, column: int, point: Point) -> None:
+    """Behind its point, else before it."""
+    size = cell_len(point.name)
+    for start in (column + 2, column - 1 - size):
+        end = start + size
+        room = drawn[row][max(0, start - 1) : end + 1]
+        if start >= 0 and end <= len(drawn[row]) and all(text in (" ", _MARK) for text, _ in room):
+            free = drawn[row][start:end]
+            if all(text == " " for text, _ in free):
+                # The name is one span: the cells that it covers are empty ones.
+                drawn[row][start:end] = [(point.name, point.role), *[("", "")] * (size - 1)]
+                return

@@ -1,0 +1,295 @@
+"""A matrix: what its variants change and come to, a line per case, and what two of its cells did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from evaltui.core.compare.matrix import Cell, Matrix, Row, Totals
+from evaltui.core.model.outcome import Status
+from evaltui.text.figures import (
+    UNKNOWN,
+    counted,
+    show_duration,
+    show_growth,
+    show_interval,
+    show_number,
+    show_rate,
+    show_score,
+)
+from evaltui.text.glyphs import EMPTY_BAR
+from evaltui.text.lines import Line, both_ends, cells, cut, pad, with_role
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
+from evaltui.text.plots import bar, stacked_bar
+from evaltui.text.values import show_value, visible
+from evaltui.workbench.matrices import Order, SetTitle
+
+# Cells of the column of names, and of a variant.
+_NAMES = (14, 26, 30)
+_VARIANT = (24, 40)
+# Below this width one variant stands beside the base.
+ONE_BESIDE = 120
+# Glyphs of repeats that are shown one by one.
+_MOST_REPEATS = 10
+_BAR = 8
+_INTERVAL_DOTS = 16
+_WITH_FIGURES = 29
+# What varies little is not worth a word.
+_LITTLE = 0.02
+
+
+class Columns(NamedTuple):
+    """The columns that there is room for."""
+
+    names: int
+    """Cells of the names of cases."""
+    size: int
+    """Cells of a variant."""
+    places: tuple[int, ...]
+    """The variants that are shown, by their place in the matrix: the base first."""
+
+    @classmethod
+    def fitting(cls, matrix: Matrix, width: int, longest: int, first: int) -> Columns:
+        """For lines of `width` cells and names of up to `longest`; the variants beside the base begin with
+        number `first` of them."""
+        least, usual, most = _NAMES
+        names = max(least, min(max(longest + 3, usual), most, width // 4))
+        count = room_for(matrix, width, names)
+        others = others_of(matrix)
+        places = (matrix.base, *others[first : first + count - 1])
+        return cls(names, min(_VARIANT[1], (width - names) // max(1, len(places))), places)
+
+
+def room_for(matrix: Matrix, width: int, names: int) -> int:
+    """How many variants there is room for, the base among them."""
+    fitting = 2 if width < ONE_BESIDE else max(2, (width - names) // _VARIANT[0])
+    return min(len(matrix.columns), fitting)
+
+
+def others_of(matrix: Matrix) -> tuple[int, ...]:
+    """The variants besides the base."""
+    return tuple(place for place in range(len(matrix.columns)) if place != matrix.base)
+
+
+def best_of(matrix: Matrix) -> int | None:
+    """The variant that passes most often, of several the first one; None where all pass as often."""
+    rates = [totals.rate.mean if totals.rate else -1.0 for totals in matrix.totals]
+    return rates.index(max(rates)) if len(set(rates)) > 1 else None
+
+
+# What the variants are and come to
+
+
+def write_heads(matrix: Matrix, columns: Columns, current: int, most: int) -> list[Line]:
+    """A line for the names and for everything else of the variants, in at most so many lines."""
+    heads = list(_heads(matrix, columns, current))
+    by_worth = sorted(heads, key=lambda head: head.worth)[:most]
+    best = best_of(matrix)
+    lines = []
+    for head in heads:
+        if head in by_worth:
+            texts = [_tinted(text, columns.size, place == best) for place, text in head.texts]
+            lines.append(
+                [(pad(head.label, columns.names), "muted"), *(span for text in texts for span in text)]
+            )
+    return lines
+
+
+class _Head(NamedTuple):
+    """A line above the cases."""
+
+    worth: int
+    """0 for what is left out last."""
+    label: str
+    texts: Sequence[tuple[int, Line]]
+    """By the place of the variant."""
+
+
+def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
+    size = columns.size - 2
+
+    def head(worth: int, label: str, write: Callable[[int], Line]) -> _Head:
+        return _Head(worth, label, [(place, write(place)) for place in columns.places])
+
+    yield head(0, _what(matrix), lambda place: _name(matrix, place, place == current, size))
+    for number, (key, values) in enumerate(changes_of(matrix).items()):
+        yield head(5 + number, key, lambda place, of=values: [(of[place], "muted")])  # type: ignore[misc]
+    yield head(1, "pass rate, 95% interval", lambda place: _rate(matrix.totals[place], size))
+    longest = max((totals.p95 or 0.0 for totals in matrix.totals), default=0.0)
+    yield head(3, "time p95", lambda place: _time(matrix.totals[place], longest, size))
+    yield head(4, "tokens", lambda place: [(_tokens(matrix.totals[place]), "bold")])
+
+
+def _what(matrix: Matrix) -> str:
+    """`16 cases × 5 repeats`"""
+    runs = {cell.case.runs for row in matrix.rows for cell in row.cells if cell.case}
+    repeats = f" × {counted(max(runs), 'repeat')}" if len(runs) == 1 and max(runs) > 1 else ""
+    return f"{counted(len(matrix.rows), 'case')}{repeats}"
+
+
+def changes_of(matrix: Matrix) -> dict[str, list[str]]:
+    """What any variant changes, by key, and the model; by variant its value, `—` where it changes nothing."""
+    found: dict[str, list[str]] = {"model": [visible(run.circumstances.model) for run in matrix.columns]}
+    for place, run in enumerate(matrix.columns):
+        for change in run.variant.changes if run.variant else ():
+            values = found.setdefault(visible(change.key), [UNKNOWN] * len(matrix.columns))
+            text = change.value if isinstance(change.value, str) else show_value(change.value)
+            values[place] = visible(text)
+    return {key: values for key, values in found.items() if any(values)}
+
+
+def _name(matrix: Matrix, place: int, is_current: bool, size: int) -> Line:
+    role = "bold accent" if is_current else "bold"
+    right: Line = [("base", "muted")] if place == matrix.base else _points(matrix, place)
+    return both_ends([(visible(matrix.name(place)), role)], right, size, least=8)
+
+
+def _points(matrix: Matrix, place: int) -> Line:
+    """`+12 pts`, against the base."""
+    mine, base = matrix.totals[place].rate, matrix.totals[matrix.base].rate
+    if mine is None or base is None:
+        return []
+    points = round((mine.mean - base.mean) * 100)
+    role = "success" if points > 0 else "error" if points < 0 else "muted"
+    return [(f"{points:+d} pts".replace("-", "−") if points else "same rate", role)]
+
+
+def _rate(totals: Totals, size: int) -> Line:
+    """`84% ·····──●─  74–90%`, the interval on a line from 0 to 100%."""
+    if totals.rate is None:
+        return [("No result yet", "muted")]
+    interval = totals.rate.interval
+    left: Line = [(f"{show_rate(totals.rate.mean):<5}", "bold")]
+    right: Line = [(show_interval(*interval), "muted")] if interval else []
+    dots = min(_INTERVAL_DOTS, size - cells(left) - cells(right) - 2)
+    if interval and dots >= _BAR:
+        low, high, at = (round(share * (dots - 1)) for share in (*interval, totals.rate.mean))
+        drawn = ["·" if not low <= place <= high else EMPTY_BAR for place in range(dots)]
+        left += [("".join(drawn[:at]), "muted"), ("●", "accent"), ("".join(drawn[at + 1 :]), "muted")]
+    return both_ends(left, right, size, least=5)
+
+
+def _time(totals: Totals, longest: float, size: int) -> Line:
+    left: Line = [(pad(show_duration(totals.p95), 9), "bold")]
+    if totals.p95 is not None and longest:
+        left += bar(totals.p95 / longest, _BAR, "tool")
+    right: Line = [(f"p50 {show_duration(totals.p50)}", "muted")] if totals.p50 is not None else []
+    return both_ends(left, right, size, least=9)
+
+
+def _tokens(totals: Totals) -> str:
+    return UNKNOWN if totals.tokens is None else show_number(round(totals.tokens))
+
+
+def _tinted(text: Line, size: int, is_best: bool) -> Line:
+    """Exactly `size` cells, the last two of them a gap; the best variant is tinted."""
+    kept = cut(text, size - 2)
+    line: Line = [*kept, (" " * (size - 2 - cells(kept)), "")]
+    return [*(with_role("surface", line) if is_best else line), ("  ", "")]
+
+
+# Cases
+
+
+def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int | None) -> Line:
+    """A case: how it came out in each variant; the current cell is marked."""
+    line: Line = [(pad(f"  {name}", columns.names), "")]
+    best = best_of(matrix)
+    for place in columns.places:
+        text = _tinted(_cell(row.cells[place], columns.size - 2), columns.size, place == best)
+        line += with_role("sel", text) if place == current else text
+    return line
+
+
+def _cell(cell: Cell, size: int) -> Line:
+    """`✓✗✓✗✓ 3/5  0.87  1.2 s  ▲`"""
+    case = cell.case
+    if case is None:
+        return [(f"{GLYPHS[NOT_RUN]} not run", "muted")] if cell.is_open else [(UNKNOWN, "faint")]
+    left: Line = []
+    if len(case.outcomes) == 1 or not case.outcomes:
+        left.append(glyph(case.status))
+    elif case.runs <= min(_MOST_REPEATS, size - 8):
+        left += [glyph(status) for status in case.outcomes]
+    if case.runs > 1:
+        role = "success" if case.passed == case.runs else "warning" if case.passed else "error"
+        left.append((f" {case.passed}/{case.runs}", role))
+    elif case.status is not Status.PASSED:
+        left.append((f" {WORDS[case.status]}", ROLES[case.status]))
+    if size >= _WITH_FIGURES:
+        left = [*left, ("  " if cells(left) > 9 else " " * (11 - cells(left)), ""), *_figures(cell)]
+    return both_ends(left, _direction(cell), size)
+
+
+def _figures(cell: Cell) -> Line:
+    score = show_score(cell.score) if cell.score is not None else ""
+    seconds = show_duration(cell.case.seconds) if cell.case and cell.case.seconds is not None else ""
+    return [("  ".join(filter(None, (score, seconds))), "faint")]
+
+
+def _direction(cell: Cell) -> Line:
+    if cell.reasons:
+        return [("≠", "muted")]
+    signs = {"better": ("▲", "success"), "worse": ("▼", "error")}
+    return [signs[cell.direction]] if cell.direction in signs else []
+
+
+def title_line(matrix: Matrix, title: SetTitle, columns: Columns) -> Line:
+    """`▾ lights   22/25 ━━━━━━━━`"""
+    fold = "▸ " if title.folded else "▾ "
+    line: Line = [(fold, "faint"), (pad(visible(title.label), columns.names - 2), "bold")]
+    best = best_of(matrix)
+    for place in columns.places:
+        passed, runs = title.sums[place]
+        text: Line = [(UNKNOWN, "faint")]
+        if runs:
+            parts = [(passed, "success"), (runs - passed, "error")]
+            text = [(pad(f"{passed}/{runs}", 8), "muted"), *stacked_bar(parts, runs, _BAR)]
+        line += _tinted(text, columns.size, place == best)
+    return line
+
+
+def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
+    """`4 variants   320 executions   sorted by set`"""
+    runs = sum(totals.runs for totals in matrix.totals)
+    facts = [counted(len(matrix.columns), "variant"), counted(runs, "execution"), f"sorted by {order}"]
+    line: Line = [("   ".join(facts), "muted")]
+    if differing:
+        line.append(("   only differing", "accent"))
+    if not matrix.is_complete:
+        missing = sum(totals.open_cases for totals in matrix.totals)
+        line = [(f"{counted(missing, 'result')} missing", "warning"), ("   ", ""), *line]
+    return line
+
+
+# Below the cases
+
+
+def verdict_line(matrix: Matrix, place: int) -> tuple[Line, Line]:
+    """A variant against the base: on how many cases it is better and worse, and what it takes."""
+    name = visible(matrix.name(place))
+    paired = matrix.paired[place]
+    if paired is None:
+        return [("● ", "accent"), (name, "bold"), (" is the base", "muted")], []
+    base = visible(matrix.name(matrix.base))
+    if not paired.cases:
+        return [("● ", "accent"), (name, "bold"), (f" has no case to compare with {base}", "muted")], []
+    left: Line = [("● ", "accent"), (name, "bold"), (f" against {base}: ", "muted"), (str(paired), "")]
+    left.append((", exact McNemar", "muted"))
+    mine, theirs = matrix.totals[place], matrix.totals[matrix.base]
+    right = [
+        f"{what} {show_growth(before, after)}"
+        for what, before, after in (
+            ("p95", theirs.p95, mine.p95),
+            ("tokens", theirs.tokens, mine.tokens),
+        )
+        if before and after is not None and abs(after - before) > _LITTLE * before
+    ]
+    return left, [(", ".join(right), "muted")] if right else []
+
+
+def longest_name(matrix: Matrix) -> int:
+    """Cells of the longest id of a case."""
+    return max((cell_len(visible(row.case.eval_id)) for row in matrix.rows), default=0)

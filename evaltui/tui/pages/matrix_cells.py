@@ -1,0 +1,115 @@
+"""What a case did in the base and in another variant of a matrix, and a plot of all variants."""
+
+from __future__ import annotations
+
+from evaltui.core.compare.explain import call_args, call_name, describe_call, first_reasons
+from evaltui.core.compare.matrix import Matrix
+from evaltui.core.compare.repeats import trajectory_groups
+from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
+from evaltui.text.figures import counted, show_duration, show_scores
+from evaltui.text.lines import Line, cells, cut, wrap_behind
+from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
+from evaltui.text.scatter import Point, scatter_plot
+from evaltui.text.values import visible
+from evaltui.tui.pages.writer import Page
+from evaltui.workbench.matrices import CellResult
+from evaltui.workbench.state import deciding_repeat
+
+_BESIDE, _WITH_PLOT = 90, 130
+_RULE = " │ "
+_ANSWER = "response_match_score"
+
+
+def write_cells(
+    page: Page,
+    matrix: Matrix,
+    places: tuple[int, int],
+    results: tuple[CellResult | None, CellResult | None],
+    height: int,
+) -> None:
+    """The base, the selected variant and the plot beside each other where there is room, in so many lines.
+
+    A result is None while it is read."""
+    parts = 3 if page.width >= _WITH_PLOT else 2 if page.width >= _BESIDE and places[0] != places[1] else 1
+    width = (page.width - len(_RULE) * (parts - 1)) // parts
+    labels = "base", "selected"
+    sides = [
+        cell_lines(label, matrix.name(place), result, width)
+        for label, place, result in zip(labels, places, results, strict=True)
+    ]
+    if parts == 1:
+        sides = [sides[1]]
+    elif parts == 3:
+        sides.append(plot_lines(matrix, places[1], width, height))
+    for number in range(min(height, max(map(len, sides)))):
+        line: Line = []
+        for place, side in enumerate(sides):
+            own = cut(side[number], width) if number < len(side) else []
+            line += [(_RULE, "line")] if place else []
+            line += [*own, (" " * (width - cells(own)), "")]
+        page.lines.append(line)
+
+
+def cell_lines(label: str, name: str, found: CellResult | None, width: int) -> list[Line]:
+    """A cell: how often it passed, how many ways it took, and what differed from what is expected."""
+    head: Line = [(f"{label}  ", "muted"), (visible(name), "bold")]
+    if found is None:
+        return [head, [("Reading the result…", "muted")]]
+    if found.result is None:
+        why = f"unreadable: {visible(found.problem)}" if found.problem else "No result in this variant"
+        return [head, [(why, "error" if found.problem else "muted")]]
+    result = found.result
+    runs = len(result.repeats)
+    if runs > 1:
+        head += [("  ", ""), (f"{result.passed_repeats}/{runs}", ROLES[result.status])]
+    else:
+        head += [("  ", ""), glyph(result.status)]
+    repeat = result.repeats[deciding_repeat(result)]
+    return [head, [(_ways(result), "muted")], [], *_did(repeat, width)]
+
+
+def _ways(result: CaseResult) -> str:
+    """`1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`"""
+    groups = trajectory_groups(result)
+    failing = [group for group in groups if group.status is not Status.PASSED]
+    if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
+        numbers = ", ".join(str(number + 1) for number in failing[0].repeats)
+        return f"repeats {numbers} fail the same way"
+    return counted(len(groups), "distinct trajectory", "distinct trajectories")
+
+
+def _did(repeat: RepeatResult, width: int) -> list[Line]:
+    """The calls and the response, with what differs from the expected ones; else what ended the repeat."""
+    if repeat.error is not None:
+        shown: list[tuple[Line, Line]] = [
+            ([("! ", "error")], [(reason.short, "")]) for reason in first_reasons(repeat)[0]
+        ]
+    else:
+        shown = [_call(diff) for turn in repeat.turns for diff in turn.calls]
+    scored = next((metric for metric in repeat.metrics if metric.name == _ANSWER), None)
+    if scored is not None and repeat.error is None:
+        sign = ("= ", "muted") if scored.status is Status.PASSED else ("≠ ", "error")
+        shown.append(([sign], [(f"response {show_scores(scored.score, scored.threshold)}", "muted")]))
+    lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
+    return [*lines, [(f"  {show_duration(repeat.seconds)}", "faint")]]
+
+
+def _call(diff: CallDiff) -> tuple[Line, Line]:
+    mark, role, _ = CALL_MARKS[diff.op]
+    if diff.op == "same":
+        return [(f"{mark} ", role)], [(call_name(diff), "bold"), (f"  {call_args(diff)}", "muted")]
+    return [(f"{mark} ", role)], [(describe_call(diff), "")]
+
+
+def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
+    """The pass rate of every variant against its time."""
+    points = [
+        Point(totals.p50, totals.rate.mean, visible(matrix.name(place)), "accent" if place == current else "")
+        for place, totals in enumerate(matrix.totals)
+        if totals.rate is not None and totals.p50 is not None
+    ]
+    points.sort(key=lambda point: point.role == "accent")
+    return [
+        [("pass rate against time (p50)", "muted")],
+        *scatter_plot(points, width, height - 1, show_duration),
+    ]

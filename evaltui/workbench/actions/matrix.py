@@ -1,0 +1,74 @@
+"""The matrix of an agent's variants."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from evaltui.workbench.actions.action import Action, Scope, action, not_read
+
+_in_matrix = partial(action, where=(Scope.MATRIX,))
+
+MATRIX: tuple[Action, ...] = (
+    action(
+        "matrix",
+        "Open matrix",
+        "Compare the variants of the agent, case by case, with pass rates and costs",
+        "V",
+        refusal=not_read,
+        footer="matrix",
+    ),
+    _in_matrix(
+        "open_cell",
+        "Open result",
+        "Show the result of this case in the run of this variant, or fold the set",
+        "enter",
+        rank=0,
+        footer="open result",
+    ),
+    _in_matrix("next_variant", "Next variant", "Go to the next variant", "right", "l"),
+    _in_matrix("previous_variant", "Previous variant", "Go to the previous variant", "left", "h"),
+    _in_matrix(
+        "compare_cells",
+        "Compare trajectories",
+        "Show what the base and this variant did in this case, call by call",
+        "equals_sign",
+        rank=1,
+        footer="trajectories",
+    ),
+    _in_matrix(
+        "set_matrix_base",
+        "Set as base",
+        "Compare the other variants with this one",
+        "space",
+        rank=2,
+        footer="base",
+    ),
+    _in_matrix(
+        "sort_matrix",
+        "Sort cases",
+        "Sort by set, by how much the variants differ, or by the pass rate in this variant",
+        "s",
+        rank=3,
+        footer="sort",
+    ),
+    _in_matrix(
+        "only_differing",
+        "Only differing cases",
+        "Show only the cases whose results differ, or all again",
+        "d",
+        rank=4,
+        footer="differing",
+    ),
+    _in_matrix(
+        "choose_matrix",
+        "Open matrix…",
+        "Show an earlier matrix",
+        "o",
+        rank=6,
+        footer="other matrix",
+    ),
+    _in_matrix("reload_matrix", "Reload matrix", "Read the runs of the matrix again", "f5", footer="reload"),
+    _in_matrix(
+        "close_matrix", "Close matrix", "Return to the cases", "escape", "q", "V", rank=7, footer="back"
+    ),
+)
