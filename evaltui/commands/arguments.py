@@ -22,6 +22,7 @@ from evaltui.commands.parser import (
 )
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.run_settings import COUNT, FOLDER, SECONDS, SETTINGS
+from evaltui.files.variant_settings import FORM as VARIANT_FORM
 
 _WORKBENCH_USAGE = """\
 evaltui [AGENT_DIR]           open the workbench (default: the current folder)
@@ -101,6 +102,16 @@ def run_parser() -> Parser:
 def _add_reporting(parser: Parser) -> None:
     """Options of `run` about the cases of earlier runs, reports and verdicts."""
     add = parser.add_argument
+    add(
+        "--variant",
+        action="append",
+        default=[],
+        metavar=VARIANT_FORM,
+        help="Run the agent with changes: model=NAME, instruction=FILE (of one agent: model.AGENT, "
+        "instruction.AGENT), config.FIELD=VALUE, env.NAME=VALUE, git=COMMIT or agent=DIR. A name alone: "
+        "a variant of [tool.evaltui.variants], base (the agent as it is), or all of these. Repeatable: "
+        "several are run as a matrix",
+    )
     add("--failed", action="store_true", help="Run only cases that did not pass in the last run")
     add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
     add(

@@ -6,22 +6,23 @@ import argparse
 import gc
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from evaltui.commands.baselines import alpha_of, baseline_of
 from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
+from evaltui.commands.progress import Progress
+from evaltui.commands.variants import changes_in_words
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
+from evaltui.core.model.outcome import CaseResult, RunResult, worst_status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.core.trace.model_calls import CallCounts
@@ -33,7 +34,7 @@ from evaltui.files.workspace import SelectionError
 from evaltui.reports.model import RunReport, no_events, verdict
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
-from evaltui.runner.plan import AgentLoaded, CaseDone, CaseStarted, Happened, Noted, RepeatDone, Update
+from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone
 from evaltui.runs.candidate import cases_of, summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
@@ -42,62 +43,8 @@ from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
 from evaltui.runs.scoring import TracesToScore
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
-from evaltui.text.figures import counted, show_elapsed
+from evaltui.text.figures import counted
 from evaltui.text.values import visible
-
-_EVERY = 0.1
-
-
-class Progress:
-    """Rewrites its line at most ten times a second; silent where stderr is no terminal."""
-
-    def __init__(self, stream: TextIO, cases: int) -> None:
-        self._stream = stream
-        self._cases = cases
-        self._shown = stream.isatty()
-        self._done: Counter[Status] = Counter()
-        self._current = ""
-        self._began = time.monotonic()
-        self._painted = 0.0
-
-    def on_update(self, update: Update) -> None:
-        match update:
-            case CaseDone(result):
-                self._done[result.status] += 1
-            case CaseStarted(case=case):
-                self._current = case.eval_id
-            case Happened():
-                return
-        if self._shown and time.monotonic() - self._painted > _EVERY:
-            self._paint()
-
-    def _paint(self) -> None:
-        self._painted = time.monotonic()
-        done = self._done.total()
-        bad = ", ".join(
-            f"{self._done[status]} {status.lower()}"
-            for status in (Status.FAILED, Status.ERROR)
-            if self._done[status]
-        )
-        line = (
-            f"{done}/{self._cases}{', ' + bad if bad else ''} · {show_elapsed(self._painted - self._began)}"
-        )
-        current = self._current.encode("ascii", "replace").decode()
-        self._write(f"\r\x1b[2K{line} · {current}"[:100])
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self._shown and self._painted:
-            self._write("\r\x1b[2K")
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError:
-            # The terminal is gone.
-            self._shown = False
-
 
 # Options that a run was begun with, and the flag of each.
 _BEGUN_WITH = {
@@ -136,12 +83,14 @@ def prepare(
     agent: AgentAddress,
     settings: RunSettings,
     traces: TracesToScore | None = None,
+    matrix: str = "",
 ) -> Job:
-    """What the options select, or what an earlier run was begun with. Of `traces` conversations are scored.
+    """What the options select, or what an earlier run was begun with. Of `traces` conversations are scored;
+    `matrix` is the id of the one that the run belongs to.
 
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
-    asked = RunRequest(agent, settings=settings, traces=traces)
+    asked = RunRequest(agent, settings=settings, traces=traces, matrix=matrix)
     request, sets = (
         _resumed(options, asked) if options.resume or options.retry_errors else _requested(options, asked)
     )
@@ -211,6 +160,18 @@ def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest
     return resuming(asked, resumption), sets
 
 
+@dataclass(frozen=True)
+class FinishedVariant:
+    """What the report of a matrix says of one of its runs."""
+
+    summary: RunSummary
+    agent: str
+    log: str | None
+    changes: tuple[Mapping[str, str], ...]
+    """What its host has changed: `what`, `old` and `new`."""
+    comparison: Comparison | None
+
+
 class Job:
     """One run on the command line: shows progress, writes the reports."""
 
@@ -227,6 +188,8 @@ class Job:
         self._notes: list[str] = []
         self._calls = CallCounts()
         self._progress: Progress | None = None
+        self.finished: FinishedVariant | None = None
+        """Of a run of a matrix that is over what the report of the matrix says of it."""
 
     @property
     def agent(self) -> AgentAddress:
@@ -256,6 +219,14 @@ class Job:
             self._notes.append(f"interrupted: {done} of {counted(count, 'case')} finished")
         report = self._report(self._selected, executed, time.monotonic() - began)
         report = self._without_secrets(report, executed)
+        if self._request.matrix:
+            self.finished = FinishedVariant(
+                self._summary(self._selected, executed, report.result),
+                report.agent,
+                report.log,
+                tuple(self._agent.get("changes", ())),
+                report.comparison,
+            )
         all_written = write_reports(report, self._ending.targets, self._command) & self._store_durations(
             report
         )
@@ -299,6 +270,7 @@ class Job:
                 self._results.append(result)
             case AgentLoaded(info):
                 self._agent = info
+                self._notes += changes_in_words(self.agent, info)
             case Happened(event):
                 # What a trace has was called before.
                 if self._request.traces is None:
@@ -321,7 +293,9 @@ class Job:
         if resumes := self._request.resumes:
             done = len(list(resumes.carried()))
             self._notes.append(f"resumes run {resumes.id}: {counted(done, 'result')} kept")
-        self._progress = Progress(sys.stderr, selected.plan.case_count)
+        variant = self.agent.variant
+        title = variant.variant.name if variant and selected.plan.matrix else ""
+        self._progress = Progress(sys.stderr, selected.plan.case_count, title)
 
     def _report(self, selected: SelectedRun, executed: ExecutedRun, seconds: float) -> RunReport:
         plan = selected.plan
@@ -362,6 +336,10 @@ class Job:
     ) -> Comparison | None:
         if self._ending.baseline is None:
             return None
+        return compare(
+            self._ending.baseline, self._summary(selected, executed, result), self._ending.alpha
+        )
+
+    def _summary(self, selected: SelectedRun, executed: ExecutedRun, result: RunResult) -> RunSummary:
         cases = {case.id: summarize(case) for case in result.cases}
-        summary = summary_of(selected, cases, self._agent, executed.log)
-        return compare(self._ending.baseline, summary, self._ending.alpha)
+        return summary_of(selected, cases, self._agent, executed.log)

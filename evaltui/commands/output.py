@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -189,19 +189,29 @@ def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: s
 
     Returns whether all are written; of others the reason is told.
     """
+    all_written = write_rendered(lambda target: _render(report, target), targets, command)
+    untold = report.notes if all(target.format != "console" for target in targets) else ()
+    for note in untold:
+        write_stderr(f"evaltui {command}: {note}")
+    return all_written
+
+
+def write_rendered(
+    render: Callable[[ReportTarget], str], targets: Sequence[ReportTarget], command: str
+) -> bool:
+    """Write the text of each report to its place; whether all are written. Of others the reason is told."""
     complaints: list[str] = []
     # Files first: they are there even where nobody reads standard output any more.
     for target in sorted(targets, key=lambda one: one.path is None):
         try:
-            write_text(_render(report, target), target)
+            write_text(render(target), target)
         except BrokenPipeError:
             continue
         except OSError as error:
             place, reason = target.path or "stdout", error.strerror or error
             complaints.append(f"--report {target.format}: {place} cannot be written: {reason}")
-    untold = report.notes if all(target.format != "console" for target in targets) else ()
-    for note in (*untold, *complaints):
-        write_stderr(f"evaltui {command}: {note}")
+    for complaint in complaints:
+        write_stderr(f"evaltui {command}: {complaint}")
     return not complaints
 
 

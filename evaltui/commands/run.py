@@ -18,6 +18,7 @@ from evaltui.commands.output import (
     run_targets,
     settings_of,
 )
+from evaltui.commands.variants import asked_variants, require_variant, variant_of_resumed, with_variant
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
@@ -25,6 +26,7 @@ from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
+from evaltui.runs.store import RunStore
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job
@@ -50,19 +52,27 @@ async def _run(
     agent: AgentAddress,
     settings: RunSettings,
 ) -> int:
-    if options.resume or options.retry_errors:
-        # Nothing is started before it is known that agent and sets are what they were.
-        job = _prepare(options, targets, agent, settings)
-        return await job.run(lambda: _start_host(job.agent, settings))
-    first = _start_host(agent, settings)
-    # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
-    gc.disable()
-    try:
-        job = await asyncio.to_thread(_prepare, options, targets, agent, settings)
-    except BaseException:
-        await first.host.kill()
-        raise
-    return await job.run(lambda: first)
+    variants = asked_variants(options, settings)
+    if len(variants) > 1:
+        from evaltui.commands.matrix import run_matrix
+
+        return await run_matrix(options, targets, agent, settings, variants)
+    resumed = variant_of_resumed(options, RunStore.of(agent.folder, settings))
+    with with_variant(options, agent, variants[0] if variants else resumed) as agent:
+        if options.resume or options.retry_errors:
+            # Nothing is started before it is known that agent and sets are what they were.
+            job = _prepare(options, targets, agent, settings)
+            return await job.run(lambda: _start_host(job.agent, settings))
+        first = _start_host(agent, settings)
+        # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
+        gc.disable()
+        try:
+            job = await asyncio.to_thread(_prepare, options, targets, agent, settings)
+            await require_variant(first)
+        except BaseException:
+            await first.host.kill()
+            raise
+        return await job.run(lambda: first)
 
 
 def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:

@@ -6,8 +6,9 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaltui.core.model.variants import Variant
+from evaltui.files.agent_files import files_of
 from evaltui.files.interpreters import OWN, Interpreter
+from evaltui.files.variants import ReadyVariant
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,16 @@ class AgentAddress:
     headers: tuple[tuple[str, str], ...] = ()
     """Headers that are sent to `url`, each with the environment variable that holds its value."""
 
-    variant: Variant | None = None
+    variant: ReadyVariant | None = None
     """What is changed of it before it is run; None for nothing."""
     in_process: bool = False
     """Whether it is an object of this process, which runs it: no host can find it. Its folder is then the one
     that its eval sets are near."""
+
+    @property
+    def code(self) -> Path:
+        """The folder or file that it is imported from: of a variant with other code, not `folder`."""
+        return (self.variant and self.variant.code) or self.folder
 
     @property
     def as_arguments(self) -> str:
@@ -48,3 +54,8 @@ class AgentAddress:
     def problem(self) -> str:
         """Why it cannot be run in its Python and what to do, as a sentence; "" where it can."""
         return "" if self.url else self.interpreter.problem
+
+
+def files_of_agent(agent: AgentAddress) -> dict[str, str]:
+    """The files that it is made of, each with a fingerprint of what it holds; those of its variant, too."""
+    return files_of(agent.code) | (agent.variant.files() if agent.variant else {})

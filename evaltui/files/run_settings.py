@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
+from evaltui.core.model.variants import Variant
 from evaltui.files.folders import agent_folder, seen_from_here
+from evaltui.files.variant_settings import VariantTextError, variants_of
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
 PROJECT_FILE = "pyproject.toml"
+_VARIANTS = "variants"
 # Seconds per case.
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_PARALLEL = 4
@@ -40,6 +43,8 @@ class RunSettings:
     """The folder for run logs, absolute; None: `.evaltui/runs` of the agent's folder."""
     keep_runs: int | None = None
     """Number of runs that stay when one more is over; None: all of them."""
+    variants: Mapping[str, Variant] = field(default_factory=dict)
+    """Other ways to run the agent, by name, their files as seen from `file`."""
     file: Path | None = None
     """The pyproject.toml that has the table; None where none has."""
 
@@ -219,20 +224,29 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
         Problem.error((), problem, file=shown, line=_line(text, (key,)))
         for key, problem in wrong_keys.items()
     ]
-    values = {SETTINGS[key].attribute: value for key, value in table.items() if key not in wrong_keys}
+    right = {key: value for key, value in table.items() if key not in wrong_keys}
+    variants = variants_of(right.pop(_VARIANTS, {}))
+    values = {SETTINGS[key].attribute: value for key, value in right.items()}
     if folder := values.get("results_dir"):
         values["results_dir"] = path.parent / _place(folder)
     if timeout := values.get("timeout"):
         values["timeout"] = float(timeout)
-    return RunSettings(**values, file=path), problems
+    return RunSettings(**values, variants=variants, file=path), problems
 
 
 def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:
     """What is wrong in a table of a folder, each with its key."""
     for key, value in table.items():
         place = f"tool.evaltui.{key}"
-        if (setting := SETTINGS.get(key)) is None:
-            known = did_you_mean(key, SETTINGS) or f". Known: {', '.join(SETTINGS)}"
+        if key == _VARIANTS:
+            try:
+                variants_of(value)
+            except VariantTextError as error:
+                yield key, f"{place}: {error}"
+        elif (setting := SETTINGS.get(key)) is None:
+            known = (
+                did_you_mean(key, [*SETTINGS, _VARIANTS]) or f". Known: {', '.join([*SETTINGS, _VARIANTS])}"
+            )
             yield key, f"{place} is unknown{known}"
         elif not setting.kind.accepts(value):
             yield key, f"{place} is {show_value(value)}. Give {setting.kind.wanted}"

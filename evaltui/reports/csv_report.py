@@ -75,11 +75,12 @@ def csv_report(report: RunReport) -> str:
             tags = " ".join(info.tags.get(case.eval_id, ()))
             for row in _case_rows(case, info.expected(case.eval_id)):
                 row["tags"] = tags
-                writer.writerow({column: _cell(value) for column, value in row.items()})
+                writer.writerow({column: cell_text(value) for column, value in row.items()})
     return file.getvalue()
 
 
-def _cell(value: str | float | None) -> str | float | None:
+def cell_text(value: str | float | None) -> str | float | None:
+    """The value of a cell: text is never a formula."""
     if not isinstance(value, str):
         return value
     text = visible_block(value)

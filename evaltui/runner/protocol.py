@@ -1,14 +1,16 @@
 """What parent and host say to each other: JSON, one object per line, over a socket of their own.
 
-Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, agent_name, module, url, headers, t0,
-seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id, session, past}, `say` {id, chat,
-turn, content}, `end` {id, chat}, `import` {id, path, agent_folder}, `metric` {id, path, agent_folder,
-metric, scores_turns, actual, expected, scenario, without}, `ask` {id, judge, prompt, config, agent_folder},
-`cancel` {id}, `close`.
+Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, home, agent_name, module, url,
+headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id,
+session, past}, `say` {id, chat, turn, content}, `end` {id, chat}, `import` {id, path, agent_folder},
+`metric` {id, path, agent_folder, metric, scores_turns, actual, expected, scenario, without}, `ask` {id,
+judge, prompt, config, agent_folder}, `cancel` {id}, `close`.
 Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `event` {id, event}, `recorded` {id,
 line}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text, cut_off, usages} or
 nothing, `failed` {id, error, usages?}, `brought_in` {steps} when it is closed, `fatal` {error}.
 
+`variant` is a variant as JSON, null for none: of an instruction with its text, and with what is changed
+already in `done`, see `AppliedChanges`. `home` is the folder of its eval sets.
 `preload` may come before `load`, and imports what an earlier host told in `brought_in`: the names of
 libraries' modules in order, and what the agent changed in the environment in between.
 `recorded` is what is known of the recording of the case, `line` what is told of it: see

@@ -9,7 +9,7 @@ from typing import Any
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.files.agent_files import files_of
+from evaltui.files.agent_address import files_of_agent
 from evaltui.runs.selection import SelectedRun
 
 
@@ -27,14 +27,14 @@ def summary_of(
         unfinished=frozenset(set(cases_of(selected)) - cases.keys()),
         whole=frozenset(plan.path_of(one) for one in plan.sets if one.whole),
         circumstances=Circumstances(
-            files={} if plan.agent.url else files_of(plan.agent_dir),
+            files={} if plan.agent.url else files_of_agent(plan.agent),
             agent=agent.get("name", ""),
             model=agent.get("model", ""),
             configs={info.known_as: info.effective for info in selected.sets},
             adk_verdicts=plan.adk_verdicts,
         ),
         matrix=plan.matrix,
-        variant=plan.agent.variant,
+        variant=plan.agent.variant.variant if plan.agent.variant else None,
     )
 
 

@@ -16,7 +16,7 @@ from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.stored_results import repeat_to_json
-from evaltui.files.agent_files import files_of
+from evaltui.files.agent_address import files_of_agent
 from evaltui.files.folders import app_name
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
@@ -72,11 +72,11 @@ class LoggedRun:
             "pass_if": plan.pass_if,
             "adk_verdicts": plan.adk_verdicts,
             "matrix": plan.matrix or None,
-            "variant": plan.agent.variant.to_json() if plan.agent.variant else None,
+            "variant": plan.agent.variant.to_log() if plan.agent.variant else None,
             "record": plan.record if plan.record != DEFAULT_MODE else None,
             "tools": plan.tools,
             # Of an agent behind a network, an object, or conversations that were held nobody knows them.
-            "files": {} if is_unknown else files_of(plan.agent_dir),
+            "files": {} if is_unknown else files_of_agent(plan.agent),
             **(given or {}),
         }
         known = {name: value for name, value in header.items() if value not in (None, False)}

@@ -44,6 +44,8 @@ class VariantOfRun(BaseModel):
     name: str
     changes: dict[str, Any] = {}
     """By `model`, `model.AGENT`, `instruction`, `config.FIELD`, `env.NAME`, `git` or `agent`."""
+    commit: str = ""
+    """The one that `git` stands for."""
 
 
 class Header(BaseModel):
@@ -115,6 +117,8 @@ class Agent(BaseModel):
     """Why its calls cannot be recorded; "" where they can."""
     python: str = ""
     """The version of its Python."""
+    changes: list[dict[str, str]] = []
+    """What its variant has changed: `what`, `old` and `new`."""
 
 
 class CaseStarted(BaseModel):

@@ -91,10 +91,10 @@ def open_matrix(stored: StoredMatrix) -> OpenMatrix:
     """Reads the runs of a matrix. Raises OSError, and ValueError for a log that is damaged."""
     runs = tuple(open_run(path) for path in stored.paths)
     summaries = [run.summary for run in runs]
-    return OpenMatrix(stored, runs, matrix_of(summaries, _usual_base(summaries)))
+    return OpenMatrix(stored, runs, matrix_of(summaries, usual_base(summaries)))
 
 
-def _usual_base(runs: Sequence[RunSummary]) -> int:
+def usual_base(runs: Sequence[RunSummary]) -> int:
     """The first variant that changes nothing, else the first one."""
     unchanged = (place for place, run in enumerate(runs) if run.variant and not run.variant.changes)
     return next(unchanged, 0)

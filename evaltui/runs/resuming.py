@@ -13,8 +13,8 @@ from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.files.agent_address import AgentAddress
-from evaltui.files.agent_files import changed_files, files_of
+from evaltui.files.agent_address import AgentAddress, files_of_agent
+from evaltui.files.agent_files import changed_files
 from evaltui.files.folders import agent_folder, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
@@ -97,7 +97,7 @@ def read_resumption(
         raise ResumeError("The run has an --initial-session: resume it with `evaltui run --resume`")
     if header.twins:
         raise ResumeError(twins_in_words(header), differs=True)
-    if not url and (changed := files_changed_since(path, header.files, agent_dir)):
+    if not url and (changed := files_changed_since(path, header.files, agent)):
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
     if not opened and header.shards is not None:
@@ -180,16 +180,16 @@ def _is_none_of(result: RepeatResult, kinds: AbstractSet[ErrorKind]) -> bool:
     return kinds < set(ErrorKind) and kinds.isdisjoint(result.error_kinds)
 
 
-def files_changed_since(log: Path, header_files: Mapping[str, str], agent_dir: Path) -> tuple[str, ...]:
+def files_changed_since(log: Path, header_files: Mapping[str, str], agent: AgentAddress) -> tuple[str, ...]:
     """The agent's files that are not what they were when a run began.
 
     Data that changed before the end of its log was changed by the run itself. Raises OSError.
     """
     end = log.stat().st_mtime + 1.0
-    folder = agent_folder(agent_dir)
+    folder = agent_folder(agent.code)
     return tuple(
         name
-        for name in changed_files(header_files, files_of(agent_dir))
+        for name in changed_files(header_files, files_of_agent(agent))
         if is_source(name) or not _changed_before(folder / name, end)
     )
 

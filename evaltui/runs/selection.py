@@ -85,9 +85,7 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
         cases=resumption.eval_ids,
         runs=data.get("runs"),
         pass_if=data.get("pass_if"),
-        agent=replace(
-            request.agent, name=data.get("agent_name"), module=module, variant=resumption.header.variant
-        ),
+        agent=replace(request.agent, name=data.get("agent_name"), module=module),
         matrix=resumption.header.matrix,
         adk_verdicts=bool(data.get("adk_verdicts")),
         settings=replace(

@@ -18,6 +18,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
 from evaltui.runs import log_reader as logs
@@ -174,6 +175,9 @@ def last_outcomes(
             return
         try:
             run = read_run(log)
+            if run.header.variant is not None and run.header.variant.changes:
+                # Not what the agent does as it is.
+                continue
             found = [
                 (case, logged)
                 for logged in run.results
@@ -182,7 +186,7 @@ def last_outcomes(
             if not found:
                 continue
             before = run.header.files
-            changed = tuple(files_changed_since(log, before, store.agent_dir)) if before else ()
+            changed = tuple(files_changed_since(log, before, AgentAddress(store.agent_dir))) if before else ()
         except (OSError, ValueError):
             continue
         header = run.header

@@ -39,15 +39,19 @@ class Variant:
     name: str
     changes: tuple[Change, ...] = ()
     """Nothing: the agent as it is."""
+    commit: str = ""
+    """The one that `git` stands for, as far as it has been looked up."""
 
     def of_kind(self, kind: str) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind == kind)
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "changes": {change.key: change.value for change in self.changes}}
+        data = {"name": self.name, "changes": {change.key: change.value for change in self.changes}}
+        return data | ({"commit": self.commit} if self.commit else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Variant:
         """Raises ValueError for what is no variant."""
         changes = member(data, "changes", dict, {})
-        return cls(member(data, "name", str), tuple(Change(key, value) for key, value in changes.items()))
+        named = tuple(Change(key, value) for key, value in changes.items())
+        return cls(member(data, "name", str), named, member(data, "commit", str, ""))

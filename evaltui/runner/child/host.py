@@ -26,6 +26,7 @@ from ...core.conversation.waiting import WaitingCalls
 from ...core.model.events import Event, Step
 from ..errors import describe_error, own_modules
 from ..protocol import Message, places_of
+from .adapters.applied_changes import AppliedChanges
 from .adapters.base import (
     AgentLoadError,
     AgentSession,
@@ -37,6 +38,7 @@ from .case_run import EventLine, LoadedAgent, take_turn
 from .channel import Channel
 from .loading import load_agent, make_adapter
 from .preloading import BroughtIn, Environment, Preloaded
+from .variants import begin_variant, sets_environment
 
 # New objects after which garbage is looked for: a turn of a framework makes thousands that are soon gone.
 _GARBAGE = 10_000
@@ -90,12 +92,13 @@ def _serve(channel: Channel, first: Message) -> None:
         preloaded = Preloaded(Path(first["agent_dir"]), first["steps"])
         channel.send({"op": "preloaded"})
         load = channel.inbox.get()
-        if not preloaded.suits(Path(load["agent_dir"]), load["module"]):
+        if sets_environment(load) or not preloaded.suits(Path(load["agent_dir"]), load["module"]):
             preloaded.start_over(channel.fileno(), load)
-    environment, found, broken = Environment(), None, None
+    environment, found, broken, applied = Environment(), None, None, None
     if load["agent_dir"] is not None:
         # Before the loop starts, since some agents run one of their own while they are imported.
         try:
+            applied = begin_variant(load)
             with environment.watched():
                 found = load_agent(load)
         except BaseException as error:
@@ -110,7 +113,7 @@ def _serve(channel: Channel, first: Message) -> None:
         return environment.steps() if preloaded is None else preloaded.steps(environment)
 
     # Never closed: that would wait for threads in which a tool may hang.
-    asyncio.Runner().run(_Host(channel, load["t0"], brought_in).serve(found, load["agent_name"]))
+    asyncio.Runner().run(_Host(channel, load["t0"], brought_in).serve(found, load["agent_name"], applied))
 
 
 def _load_error(error: BaseException) -> Message:
@@ -144,7 +147,7 @@ class _Host:
         self._chats: dict[int, _Chat] = {}
         self._agent: LoadedAgent | None = None
 
-    async def serve(self, found: Any, agent_name: str | None) -> None:
+    async def serve(self, found: Any, agent_name: str | None, applied: AppliedChanges | None) -> None:
         requests: asyncio.Queue[Message] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         self._serving = asyncio.current_task()
@@ -154,8 +157,10 @@ class _Host:
         info: Message = {}
         if found is not None:
             try:
-                self._agent = LoadedAgent(await make_adapter(found, agent_name))
+                self._agent = LoadedAgent(await make_adapter(found, agent_name, applied))
                 info = await self._agent.open()
+                if applied is not None:
+                    info["changes"] = applied.done
             except BaseException as error:
                 self._channel.send({"op": "broken", "error": _load_error(error)})
                 return

@@ -15,8 +15,10 @@ from ...files.folders import agent_folder
 from ...files.packages import install_command
 from ...text.values import did_you_mean
 from ..protocol import Message
+from .adapters.applied_changes import AppliedChanges
 from .adapters.base import AgentAdapter, AgentLoadError
 from .own_modules import load_env_file, name_of, use_own_modules
+from .variants import finish_variant
 
 
 def load_agent(load: Message) -> Any:
@@ -191,8 +193,11 @@ def _a2a_adapter(url: str, headers: Sequence[tuple[str, str]]) -> AgentAdapter:
     return A2AAdapter(url, headers)
 
 
-async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
-    """The adapter for what was found; `get_agent_async` is awaited first.
+async def make_adapter(
+    found: Any, agent_name: str | None, applied: AppliedChanges | None = None
+) -> AgentAdapter:
+    """The adapter for what was found; `get_agent_async` is awaited first, and what the variant of `applied`
+    changes of the agent is changed.
 
     Raises AgentLoadError where no framework can drive it.
     """
@@ -206,6 +211,8 @@ async def make_adapter(found: Any, agent_name: str | None) -> AgentAdapter:
         # ADK's contract is a pair of the agent and what closes it; a bare agent is common.
         found = found[0] if isinstance(found, tuple) else found
     framework = _framework(found)
+    if applied is not None:
+        finish_variant(applied, found, framework)
     if framework == "adk":
         from .adapters.adk.adapter import AdkAdapter
 

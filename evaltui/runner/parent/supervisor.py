@@ -143,11 +143,13 @@ class Host:
         await self._send(
             {
                 "op": "load",
-                "agent_dir": str(agent.folder) if agent else None,
+                "agent_dir": str(agent.code) if agent else None,
+                "home": str(agent.folder) if agent else None,
                 "agent_name": agent.name if agent else None,
                 "module": agent.module if agent else "",
                 "url": agent.url if agent else "",
                 "headers": agent.headers if agent else (),
+                "variant": agent.variant.for_host() if agent and agent.variant else None,
                 "t0": started,
                 "seal": self._seal,
             }

@@ -134,6 +134,7 @@ class Agent:
         self.name = name
         self.model = model
         self.instruction = instruction
+        self.config: types.GenerateContentConfig | None = None
         self.tools: dict[str, Tool] = {}
         for tool in map(Tool, tools):
             if tool.name in self.tools:

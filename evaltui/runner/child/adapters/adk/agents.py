@@ -36,6 +36,12 @@ def agents_below(root: BaseNode) -> list[BaseAgent]:
     return [node for node in _walk(root, _parts) if isinstance(node, BaseAgent) and node is not root]
 
 
+def llm_agents(root: BaseNode) -> list[LlmAgent]:
+    """The agents with a model at or below `root`, in depth-first order, those that are tools too."""
+    found: list[LlmAgent] = [node for node in _walk(root, _parts_and_tools) if isinstance(node, LlmAgent)]
+    return found
+
+
 def _walk(root: BaseNode, parts: Callable[[BaseNode], list[BaseNode]]) -> Iterator[BaseNode]:
     pending, seen = [root], set[int]()
     while pending:

@@ -157,6 +157,7 @@ class NativeSession:
             system_instruction=instruction(self._context) if callable(instruction) else instruction,
             contents=tuple(self._contents),
             tools=tuple(tool.declaration for tool in self._agent.tools.values()),
+            config=self._agent.config,
         )
         exchange = model_exchange(self._model, request, self._agent.name)
         mark = exchange.mark if exchange else {}

@@ -1,0 +1,113 @@
+"""Which variants of an agent a command runs, and the agent as each of them has it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaltui.commands.output import UsageError
+from evaltui.core.model.variants import BASE, Variant
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.interpreters import InterpreterError, find_interpreter
+from evaltui.files.run_settings import RunSettings
+from evaltui.files.variant_settings import EVERY, VariantTextError, variant_of_text
+from evaltui.files.variants import VariantFileError, hidden_in, ready, with_places
+from evaltui.runner.errors import AgentBrokenError
+from evaltui.runner.parent.pool import StartedHost
+from evaltui.runs.history import find_run
+from evaltui.runs.resuming import ResumeError, begun_with
+from evaltui.runs.store import RunStore
+
+_VARIANT_ERROR = "VariantError"
+
+
+def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
+    """The variants of the options, in their order; none where none is asked for. Raises UsageError."""
+    found: dict[str, Variant] = {}
+    for variant in _variants(options, settings):
+        if found.setdefault(variant.name, variant) != variant:
+            raise UsageError(f"--variant: two different variants are named {variant.name}")
+    if found and (options.url or options.watch):
+        what = "an agent behind a network cannot be changed from here" if options.url else "not with --watch"
+        raise UsageError(f"--variant: {what}")
+    if found and (options.resume or options.retry_errors):
+        raise UsageError("--variant: a run that is resumed keeps its own; leave out --variant")
+    return tuple(found.values())
+
+
+def _variants(options: argparse.Namespace, settings: RunSettings) -> Iterator[Variant]:
+    folder = settings.file.parent if settings.file else Path()
+    known = {
+        name: with_places(variant, options.agent_dir, folder) for name, variant in settings.variants.items()
+    }
+    for text in options.variant:
+        if text == EVERY:
+            if not known:
+                raise UsageError(f"--variant {EVERY}: [tool.evaltui.variants] of pyproject.toml has none")
+            yield known.get(BASE, Variant(BASE))
+            yield from known.values()
+            continue
+        try:
+            variant = variant_of_text(text, known)
+        except VariantTextError as error:
+            raise UsageError(f"--variant: {error}") from error
+        yield variant if known.get(text) == variant else with_places(variant, options.agent_dir, Path())
+
+
+def variant_of_resumed(options: argparse.Namespace, store: RunStore) -> Variant | None:
+    """That of the run to resume. Raises UsageError, SelectionError."""
+    if not (options.resume or options.retry_errors):
+        return None
+    path = find_run(store, options.resume or "last")
+    try:
+        variant = begun_with(path).variant
+    except (ResumeError, OSError, ValueError):
+        # Told by who resumes it.
+        return None
+    if variant is not None and (name := hidden_in(variant)):
+        raise UsageError(f"--resume: the value of {name} is secret, so the run log does not have it")
+    return variant
+
+
+@contextmanager
+def with_variant(
+    options: argparse.Namespace, agent: AgentAddress, variant: Variant | None
+) -> Iterator[AgentAddress]:
+    """The agent as the variant has it, while it is run. Raises UsageError."""
+    if variant is None:
+        yield agent
+        return
+    try:
+        with ready(variant, agent.folder) as found:
+            changed = replace(agent, variant=found)
+            if variant.of_kind("agent"):
+                interpreter = find_interpreter(changed.code, options.python)
+                changed = replace(changed, module="", interpreter=interpreter)
+            yield changed
+    except (VariantFileError, InterpreterError) as error:
+        raise UsageError(f"--variant: {error}") from error
+
+
+async def require_variant(host: StartedHost) -> None:
+    """Wait until the agent is there as its variant has it; raises UsageError where it does not fit."""
+    if host.settings.agent.variant is None:
+        return
+    try:
+        await host.loading
+    except AgentBrokenError as broken:
+        if broken.error.type == _VARIANT_ERROR:
+            raise UsageError(f"--variant: {broken.error.message}") from broken
+
+
+def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[str]:
+    """What its host has changed for the variant: `variant pro: root_agent.model a → b`."""
+    done = [
+        f"{one['what']} {one['old']} → {one['new']}" if one["old"] else f"{one['what']} {one['new']}"
+        for one in info.get("changes", ())
+    ]
+    if agent.variant is not None and done:
+        yield f"variant {agent.variant.variant.name}: {', '.join(done)}"

@@ -1,0 +1,67 @@
+"""An earlier version of an agent: a commit checked out into a temporary folder, for as long as it is run."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from evaltui.files.folders import agent_folder
+
+
+class GitError(ValueError):
+    """Why a commit cannot be checked out: a sentence."""
+
+
+@contextmanager
+def checked_out(agent_dir: Path, commit: str) -> Iterator[tuple[Path, str]]:
+    """The folder or file of an agent as it was at a commit, and the commit's id. It is gone afterwards.
+
+    Raises GitError where there is no git, no repository, no such commit, or no agent in it.
+    """
+    agent_dir = agent_dir.resolve()
+    folder = agent_folder(agent_dir)
+    top = Path(_git(folder, "rev-parse", "--show-toplevel"))
+    try:
+        found = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
+    except GitError as error:
+        raise GitError(f"{commit!r} is not a commit, branch or tag of {top}") from error
+    inside = agent_dir.relative_to(top.resolve())
+    with tempfile.TemporaryDirectory(prefix="evaltui-") as temporary:
+        # Named as the original: an agent at the top is imported by the name of its folder.
+        place = Path(temporary).resolve() / top.name
+        try:
+            _git(folder, "worktree", "add", "--detach", "--force", str(place), found)
+            if not (place / inside).exists():
+                raise GitError(f"{inside} is not in {commit} ({found[:7]})")
+            yield place / inside, found
+        finally:
+            _removed(folder, place)
+
+
+def _removed(folder: Path, place: Path) -> None:
+    # The temporary folder goes anyway, and git forgets what is not there.
+    with suppress(GitError):
+        _git(folder, "worktree", "remove", "--force", "--force", str(place))
+
+
+def _git(folder: Path, *words: str) -> str:
+    """What git prints. A hook of the repository is not run. Raises GitError."""
+    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *words]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise GitError("git is not installed") from error
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise GitError(f"git {words[0]}: {said.removeprefix('fatal: ')}")
+    return done.stdout.strip()

@@ -1,0 +1,174 @@
+"""The report of a matrix for people: a row for each case, a column for each variant, and the sums below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+
+from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.model.outcome import Status
+from evaltui.core.model.variants import Variant
+from evaltui.reports.matrix_figures import cost_of, cost_per_passed, interval_text, paired_text
+from evaltui.reports.matrix_report import MatrixReport
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_rate, show_score
+from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
+from evaltui.text.outcomes import glyph
+from evaltui.text.values import cut as limited
+from evaltui.text.values import show_value, visible
+
+_MIN_WIDTH = 40
+# From so many cases on, only those are shown that differ.
+_MANY = 40
+_GAP = 2
+_FEWEST_CELLS = 12
+_LONGEST = 32
+_DIRECTIONS = {"better": "▲", "worse": "▼"}
+
+
+def render_matrix(report: MatrixReport, *, color: bool, width: int) -> str:
+    """The whole report, for `width` cells, at least 40; variants that do not fit follow below the others."""
+    width = max(width, _MIN_WIDTH)
+    return "".join(f"{draw(line, color=color)}\n" for line in _report(report, width))
+
+
+def _report(report: MatrixReport, width: int) -> Iterator[Line]:
+    matrix = report.matrix
+    head: Line = [(f"matrix {visible(report.id)}", "bold")]
+    counts = f"{counted(len(matrix.rows), 'case')}, {counted(len(matrix.columns), 'variant')}"
+    yield [*head, (f" ({counts})", "")]
+    yield from _variants(report, width)
+    yield []
+    rows, alike = _shown(matrix)
+    for columns in _blocks(matrix, rows, width):
+        yield from _table(matrix, rows, columns, width)
+        yield []
+    if alike:
+        yield [(f"{counted(alike, 'case')} alike in all variants not shown; csv and json have all", "muted")]
+    for place, comparison in enumerate(report.comparisons):
+        if comparison is not None:
+            broken = counted(len(comparison.regressions), "regression")
+            yield [(f"{visible(matrix.name(place))}: {broken} against {visible(comparison.base.id)}", "")]
+    for note in report.notes:
+        yield from wrap([("note  ", "warning"), (visible(note), "")], width)
+    if report.seconds is not None:
+        yield [(f"in {show_duration(report.seconds)}", "muted")]
+
+
+def _variants(report: MatrixReport, width: int) -> Iterator[Line]:
+    """What each variant changes: as its host says it, else as it was asked for."""
+    names = [visible(report.matrix.name(place)) for place in range(len(report.matrix.columns))]
+    longest = max(map(cell_len, names))
+    for name, run, done, log in zip(names, report.matrix.columns, report.changes, report.logs, strict=True):
+        changes = ", ".join(_change(**one) for one in done) or variant_text(run.variant)
+        lines = [*wrap([(visible(changes), "")], width - longest - _GAP)]
+        if log is not None:
+            lines += wrap([(f"log {visible(log)}", "muted")], width - longest - _GAP)
+        for number, line in enumerate(lines):
+            yield [(pad("" if number else name, longest + _GAP), "bold"), *line]
+
+
+def _change(what: str, old: str, new: str) -> str:
+    return f"{what} {limited(old, _LONGEST)} → {limited(new, _LONGEST)}" if old else f"{what} {new}"
+
+
+def variant_text(variant: Variant | None) -> str:
+    """`model=gemini-2.5-pro, config.temperature=0`; of one without changes what that means."""
+    if variant is None or not variant.changes:
+        return "the agent as it is"
+    values = (one.value if isinstance(one.value, str) else show_value(one.value) for one in variant.changes)
+    return ", ".join(f"{one.key}={value}" for one, value in zip(variant.changes, values, strict=True))
+
+
+def _shown(matrix: Matrix) -> tuple[list[Row], int]:
+    """The rows of the table, and how many are left out because they do not differ."""
+    if len(matrix.rows) <= _MANY:
+        return list(matrix.rows), 0
+    rows = [row for row in matrix.rows if row.differs]
+    return rows, len(matrix.rows) - len(rows)
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A variant in the table."""
+
+    place: int
+    width: int
+
+
+def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[_Column]]:
+    """The columns that fit beside each other; the next ones come in a table below."""
+    left = width - _first_width(rows, width)
+    block: list[_Column] = []
+    for place in range(len(matrix.columns)):
+        texts = [_cell_line(row.cells[place]) for row in rows]
+        sums = [[(text(matrix, place), "")] for _, text in _SUMS]
+        needed = max(_FEWEST_CELLS, cell_len(visible(matrix.name(place))), *map(cells, [*texts, *sums]))
+        needed = min(needed, width - _first_width(rows, width) - _GAP)
+        if block and needed + _GAP > left:
+            yield block
+            block, left = [], width - _first_width(rows, width)
+        block.append(_Column(place, needed))
+        left -= needed + _GAP
+    yield block
+
+
+def _first_width(rows: Sequence[Row], width: int) -> int:
+    names = [cell_len(visible(row.case.eval_id)) + 2 for row in rows]
+    sums = [len(title) for title, _ in _SUMS]
+    return min(max([*names, *sums]), width // 3)
+
+
+def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[_Column], width: int) -> Iterator[Line]:
+    first, places = _first_width(rows, width), range(len(matrix.columns))
+
+    def line(title: str, role: str, of_variants: Sequence[Line]) -> Line:
+        whole: Line = [(pad(title, first), role)]
+        for column in columns:
+            cell = cut(of_variants[column.place], column.width)
+            whole += [(" " * _GAP, ""), *cell, (" " * (column.width - cells(cell)), "")]
+        return whole
+
+    yield line("", "", [[(visible(matrix.name(place)), "bold")] for place in places])
+    label = ""
+    for row in rows:
+        if row.case.path != label:
+            label = row.case.path
+            yield [(visible(row.eval_set_id), "bold")]
+        yield line(f"  {visible(row.case.eval_id)}", "", [_cell_line(cell) for cell in row.cells])
+    yield [("─" * min(width, first + sum(column.width + _GAP for column in columns)), "muted")]
+    for title, text in _SUMS:
+        yield line(title, "muted", [[(text(matrix, place), "")] for place in places])
+
+
+def _cell_line(cell: Cell) -> Line:
+    """`✓ 1.00 3.1 s`, of a case that was repeated `≈ 4/5 2.9 s ▲`."""
+    case = cell.case
+    if case is None:
+        return [("○ not run", "muted")] if cell.is_open else [(UNKNOWN, "muted")]
+    figure = f"{case.passed}/{case.runs}" if case.runs > 1 else show_score(cell.score)
+    if case.status is Status.ERROR:
+        figure = "error"
+    parts = [figure, *cost_of(case), show_duration(case.seconds), _DIRECTIONS.get(cell.direction, "")]
+    return [glyph(case.status), (f" {' '.join(filter(None, parts))}", "")]
+
+
+def _rate(matrix: Matrix, place: int) -> str:
+    totals = matrix.totals[place]
+    return show_rate(totals.passed / totals.runs) if totals.runs else UNKNOWN
+
+
+def _tokens(matrix: Matrix, place: int) -> str:
+    return show_number(matrix.totals[place].tokens)
+
+
+_SUMS: tuple[tuple[str, Callable[[Matrix, int], str]], ...] = (
+    ("pass rate", _rate),
+    ("95% interval", interval_text),
+    ("cost per passed case", cost_per_passed),
+    ("p50 seconds", lambda matrix, place: show_duration(matrix.totals[place].p50)),
+    ("p95 seconds", lambda matrix, place: show_duration(matrix.totals[place].p95)),
+    ("tokens", _tokens),
+    ("against base", paired_text),
+)

@@ -1,0 +1,90 @@
+"""What a variant changes of an agent, in the process that runs it. Runs only in the child process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core.model.variants import Change, Variant
+from ...core.secrets import is_secret
+from ...text.values import did_you_mean
+from ..protocol import Message
+from .adapters.applied_changes import AppliedChanges, VariantError
+from .own_modules import load_env_file
+
+if TYPE_CHECKING:
+    from .native.agent import Agent
+
+
+def begin_variant(load: Message) -> AppliedChanges | None:
+    """Sets the environment of the variant that a message `load` names; None where it names none.
+
+    To be called before the agent is imported. Raises AgentLoadError.
+    """
+    given = load["variant"]
+    if given is None:
+        return None
+    applied = AppliedChanges(Variant.from_json(given), list(given["done"]))
+    # What they set is what the variant changes; the agent's own file wins.
+    for folder in (load["agent_dir"], load["home"]):
+        load_env_file(Path(folder))
+    for change in applied.variant.of_kind("env"):
+        name, value = change.name, str(change.value)
+        before = os.environ.get(name)
+        if before == value:
+            applied.same.append(f"{name} has this value already")
+        else:
+            shown = {"old": before, "new": value}
+            hidden = {side: f"<{name}>" for side, text in shown.items() if text and is_secret(name, text)}
+            applied.done.append({"what": change.key, "new": value, "old": before or "not set", **hidden})
+            os.environ[name] = value
+    return applied
+
+
+def sets_environment(load: Message) -> bool:
+    """Whether the agent is imported in another environment than other hosts have."""
+    given = load["variant"]
+    return given is not None and any(Change(key, None).kind == "env" for key in given["changes"])
+
+
+def finish_variant(applied: AppliedChanges, found: Any, framework: str) -> None:
+    """Changes the agent object that was imported. Raises VariantError where it cannot be."""
+    of_object = [one for one in applied.variant.changes if one.kind in ("model", "config", "instruction")]
+    if of_object and framework == "adk":
+        from .adapters.adk.variants import change_agents
+
+        change_agents(found, of_object, applied)
+    elif of_object and framework == "native":
+        _change_native_agent(found, of_object, applied)
+    elif of_object:
+        what = "a function" if framework == "other" else f"an agent of {framework}"
+        raise VariantError(
+            f"variant {applied.variant.name}: {of_object[0].key} cannot be changed in {what}, "
+            "only env, git and agent can: read the model or prompt from an environment variable"
+        )
+    applied.require_some()
+
+
+def _change_native_agent(agent: Agent, changes: Sequence[Change], applied: AppliedChanges) -> None:
+    """Raises VariantError for another agent's name, and a field that there is not."""
+    from .adapters.generation_config import field_of, with_field
+
+    for change in changes:
+        if change.kind != "config" and change.name not in ("", agent.name):
+            hint = did_you_mean(change.name, [agent.name]) or f". The agent is {agent.name}"
+            raise VariantError(f"{change.key}: no agent {change.name!r}{hint}")
+        match change.kind:
+            case "model":
+                before = agent.model if isinstance(agent.model, str) else agent.model.name
+                if applied.set(f"{agent.name}.model", before, str(change.value)):
+                    agent.model = str(change.value)
+            case "config":
+                config = with_field(agent.config, change.name, change.value)
+                before, after = (field_of(one, change.name) for one in (agent.config, config))
+                if applied.set(f"{agent.name}.{change.key}", before, after):
+                    agent.config = config
+            case _:
+                if applied.set(f"{agent.name}.instruction", agent.instruction, str(change.value)):
+                    agent.instruction = str(change.value)
