@@ -36,8 +36,8 @@ def schema_parser() -> Parser:
     )
     parser.add_argument(
         "format",
-        choices=("evalset", "config", "report", "events"),
-        metavar="evalset|config|report|events",
+        choices=("evalset", "config", "report", "matrix", "events"),
+        metavar="evalset|config|report|matrix|events",
         help="Eval sets, test_config.json, the JSON report, or the lines of run logs",
     )
     parser.add_argument(

@@ -336,9 +336,7 @@ class Job:
     ) -> Comparison | None:
         if self._ending.baseline is None:
             return None
-        return compare(
-            self._ending.baseline, self._summary(selected, executed, result), self._ending.alpha
-        )
+        return compare(self._ending.baseline, self._summary(selected, executed, result), self._ending.alpha)
 
     def _summary(self, selected: SelectedRun, executed: ExecutedRun, result: RunResult) -> RunSummary:
         cases = {case.id: summarize(case) for case in result.cases}

@@ -82,6 +82,10 @@ def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
             from evaltui.reports.report_shape import report_schema
 
             return report_schema()
+        case "matrix":
+            from evaltui.reports.matrix_shape import matrix_schema
+
+            return matrix_schema()
         case _:
             from evaltui.runs.log_shape import log_schema
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Variant
-from evaltui.reports.matrix_figures import cost_of, cost_per_passed, interval_text, paired_text
+from evaltui.reports.matrix_figures import cost_of_run, cost_per_passed_text, interval_text, paired_text
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_rate, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
@@ -150,7 +150,7 @@ def _cell_line(cell: Cell) -> Line:
     figure = f"{case.passed}/{case.runs}" if case.runs > 1 else show_score(cell.score)
     if case.status is Status.ERROR:
         figure = "error"
-    parts = [figure, *cost_of(case), show_duration(case.seconds), _DIRECTIONS.get(cell.direction, "")]
+    parts = [figure, *cost_of_run(case), show_duration(case.seconds), _DIRECTIONS.get(cell.direction, "")]
     return [glyph(case.status), (f" {' '.join(filter(None, parts))}", "")]
 
 
@@ -166,7 +166,7 @@ def _tokens(matrix: Matrix, place: int) -> str:
 _SUMS: tuple[tuple[str, Callable[[Matrix, int], str]], ...] = (
     ("pass rate", _rate),
     ("95% interval", interval_text),
-    ("cost per passed case", cost_per_passed),
+    ("cost per passed case", cost_per_passed_text),
     ("p50 seconds", lambda matrix, place: show_duration(matrix.totals[place].p50)),
     ("p95 seconds", lambda matrix, place: show_duration(matrix.totals[place].p95)),
     ("tokens", _tokens),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from evaltui.core.compare.matrix import Cell, Row
 from evaltui.reports.csv_report import cell_text
 from evaltui.reports.matrix_console import variant_text
+from evaltui.reports.matrix_figures import agent_cost
 from evaltui.reports.matrix_report import MatrixReport
 
 COLUMNS = (
@@ -23,6 +24,7 @@ COLUMNS = (
     "score",
     "seconds",
     "tokens",
+    "usd",
     "direction",
     "path",
 )
@@ -64,5 +66,6 @@ def _values(cell: Cell) -> dict[str, str | float | None]:
         "score": cell.score,
         "seconds": case.seconds,
         "tokens": case.tokens,
+        "usd": cost.usd if (cost := agent_cost(case)) else None,
         "direction": cell.direction,
     }

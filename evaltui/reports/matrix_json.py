@@ -6,7 +6,7 @@ from datetime import UTC
 from typing import Any
 
 from evaltui.core.compare.matrix import Cell, Matrix, Row
-from evaltui.reports.matrix_figures import interval_of, p_of
+from evaltui.reports.matrix_figures import agent_cost, cost_per_passed, interval_of, total_cost
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.text.values import valid_json
 
@@ -54,6 +54,7 @@ def _variant(report: MatrixReport, place: int) -> Json:
 
 def _totals(matrix: Matrix, place: int) -> Json:
     totals, interval = matrix.totals[place], interval_of(matrix, place)
+    cost, per_passed = total_cost(matrix, place), cost_per_passed(matrix, place)
     return {
         "cases": totals.cases,
         "passed_cases": totals.passed_cases,
@@ -65,6 +66,8 @@ def _totals(matrix: Matrix, place: int) -> Json:
         "p50_seconds": totals.p50,
         "p95_seconds": totals.p95,
         "tokens": totals.tokens,
+        "cost": None if cost is None else cost.to_json(),
+        "usd_per_passed_case": None if per_passed is None else per_passed.usd,
     }
 
 
@@ -76,7 +79,7 @@ def _paired(matrix: Matrix, place: int) -> Json | None:
         "better": paired.better,
         "worse": paired.worse,
         "cases": paired.cases,
-        "p": p_of(matrix, place) if paired.cases else None,
+        "p": paired.p if paired.cases else None,
     }
 
 
@@ -103,5 +106,6 @@ def _cell(variant: str, cell: Cell) -> Json:
         "scores": dict(case.scores),
         "seconds": case.seconds,
         "tokens": case.tokens,
+        "cost": None if (cost := agent_cost(case)) is None else cost.to_json(),
         "direction": cell.direction or None,
     }

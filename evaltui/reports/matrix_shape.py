@@ -11,6 +11,19 @@ from evaltui.core.schemas.generating import Schema, schema_of
 Outcome = Literal["PASSED", "FAILED", "ERROR", "NOT_EVALUATED", "FLAKY"]
 
 
+class MatrixCost(BaseModel):
+    """Of all runs together."""
+
+    usd: float | None = None
+    """Of the calls with a known price; absent where no price is known."""
+    saved_usd: float | None = None
+    """What replayed calls would have cost."""
+    unpriced: int = 0
+    """Calls that cost an unknown amount."""
+    unseen: int = 0
+    """Runs in which the agent may have asked models that nobody saw."""
+
+
 class Totals(BaseModel):
     cases: int
     """Those with a result."""
@@ -28,6 +41,10 @@ class Totals(BaseModel):
     """Of a run; null where not known. Likewise the next two."""
     p95_seconds: float | None
     tokens: float | None
+    cost: MatrixCost | None
+    """Of the agent, without judges; null where nobody knows. Likewise the next one."""
+    usd_per_passed_case: float | None
+    """The cost of all cases divided by those that passed."""
 
 
 class AgainstBase(BaseModel):
@@ -76,6 +93,8 @@ class MatrixCell(BaseModel):
     """By metric, the mean over repeats."""
     seconds: float | None = None
     tokens: float | None = None
+    cost: MatrixCost | None = None
+    """Of the agent in all runs of the case."""
     direction: Literal["better", "worse", "same"] | None = None
     """Against the base."""
 
