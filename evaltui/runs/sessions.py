@@ -187,11 +187,12 @@ def _cases_of(request: RunRequest) -> _Cases:
         for number, (eval_id, _) in enumerate(ids_and_turns(plan.cases)):
             case = plan.cases[number]
             to_pair.append(CaseToPair(CaseId(path, eval_id), plan.eval_set_id, messages_of(case)))
-            patterns |= set(_expected_patterns(case))
+            patterns |= set(expected_patterns(case))
     return _Cases(sets, files, tuple(to_pair), frozenset(patterns), tuple(problems))
 
 
-def _expected_patterns(case: EvalCase) -> Iterator[Pattern]:
+def expected_patterns(case: EvalCase) -> Iterator[Pattern]:
+    """The calls that each turn of a case expects."""
     for turn in case.conversation or ():
         yield tuple(call.name or "" for call in tool_calls(turn.intermediate_data))
 

@@ -18,6 +18,8 @@ from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 from evaltui.traces.span import UnreadableTraceError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.chat.conversation import ChatTurn, SessionStart, Transcript, TurnStage
+from evaltui.workbench.new_trajectories import NewTrajectory, TrajectoriesOfCases, new_trajectories
+from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.state import READ_ONLY
 
 # Of those that came first, the run logs stay.
@@ -27,12 +29,17 @@ _MOST = 500
 class ReceivedSessions:
     """What came since the workbench was opened. `changed` is called after every change."""
 
-    def __init__(self, agent: AgentState, changed: Callable[[], None], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, agent: AgentState, sets: OpenSets, changed: Callable[[], None], say: Callable[[str], None]
+    ) -> None:
         self._agent = agent
+        self._of_cases = TrajectoriesOfCases(sets)
         self._changed = changed
         self._say = say
         self._by_id: dict[str, ScoredSession] = {}
         self._listening: asyncio.Task[None] | None = None
+        self.new_trajectories: list[NewTrajectory] = []
+        """What sessions did and no case does, as the cases were when they were read last."""
         self.url = ""
         """Where they are sent to; "" while nobody listens."""
         self.problem = ""
@@ -42,6 +49,15 @@ class ReceivedSessions:
     def sessions(self) -> list[ScoredSession]:
         """The one that was complete last comes first."""
         return list(reversed(self._by_id.values()))
+
+    async def read_cases(self) -> None:
+        """Look again which trajectories cases have."""
+        await self._of_cases.read()
+        self._received()
+
+    def _received(self) -> None:
+        self.new_trajectories = new_trajectories(self.sessions, self._of_cases.known)
+        self._changed()
 
     @property
     def is_on(self) -> bool:
@@ -76,7 +92,7 @@ class ReceivedSessions:
                     self._by_id[session.id] = session
                     while len(self._by_id) > _MOST:
                         del self._by_id[next(iter(self._by_id))]
-                    self._changed()
+                    self._received()
         except (SpoolInUseError, SpoolError, UnreadableTraceError) as error:
             self.problem = str(error)
         except OSError as error:

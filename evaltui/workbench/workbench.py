@@ -104,7 +104,7 @@ class Workbench:
         """The sessions that agents send; nobody listens before it is asked for."""
         from evaltui.workbench.sessions import ReceivedSessions
 
-        return ReceivedSessions(self.agent, self._notify, self.say)
+        return ReceivedSessions(self.agent, self.sets, self._notify, self.say)
 
     @property
     def is_listening(self) -> bool:

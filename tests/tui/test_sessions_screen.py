@@ -1,5 +1,6 @@
 """Sessions that agents send to the workbench: listed as they complete, opened, saved as cases."""
 
+import asyncio
 import json
 
 import httpx
@@ -14,6 +15,7 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.save_case import SaveCaseScreen
 from evaltui.tui.screens.sessions import SessionsScreen
 from evaltui.workbench.workbench import Workbench
+from tests.commands.command_line import call
 from tests.traces.receiver.senders import JSON, spans
 
 AGENT = "def root_agent(message, session):\n    return 'hello'\n"
@@ -100,3 +102,96 @@ async def test_a_port_that_is_taken_is_said(write_agent):
         await until(pilot, lambda: "listens already" in (second.notice.text if second.notice else ""))
         assert not second.received.is_on
     await first.close()
+
+
+def talk(number, said, *calls):
+    """A session whose only turn makes these calls and answers."""
+    document = session(number, said, f"done {number}")
+    (scoped,) = document["resourceSpans"][0]["scopeSpans"]
+    (root,) = scoped["spans"]
+    for place, name in enumerate(calls, start=1):
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.call.arguments": json.dumps({"what": f"{name} {number}"}),
+            "gen_ai.tool.call.result": json.dumps({"key": SECRET}),
+        }
+        scoped["spans"].append(
+            {
+                **root,
+                "spanId": f"{number * 10 + place:016x}",
+                "parentSpanId": root["spanId"],
+                "startTimeUnixNano": str(int(root["startTimeUnixNano"]) + place),
+                "attributes": [{"key": k, "value": {"stringValue": v}} for k, v in attributes.items()],
+            }
+        )
+    return document
+
+
+SECRET = "sk-" + "4f" * 20
+PATTERNS = [("find",), ("find", "buy"), ("find", "find"), ("refund",), ("find", "refund"), ("buy",)]
+
+
+async def offered(write_agent, monkeypatch, count):
+    monkeypatch.setattr(sessions, "QUIET", -1.0)
+    folder = write_agent(AGENT, name="shop")
+    (folder / ".env").write_text(f"SHOP_API_KEY={SECRET}\n")
+    cases = {
+        "_".join(calls): [
+            turn(f"{' '.join(calls)} first", "done", *({"name": name, "args": {}} for name in calls))
+        ]
+        for calls in PATTERNS[:4]
+    }
+    write_cases(folder, "shopping", cases)
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(120, 40)) as pilot:
+        workbench = app.workbench
+        await until(pilot, lambda: workbench.sets.listed)
+        workbench.received.start(0)
+        await pilot.press("T")
+        await until(pilot, lambda: workbench.received.url)
+        documents = []
+        for number in range(count):
+            calls = PATTERNS[number % 6]
+            documents.append(talk(number + 1, f"{' '.join(calls)} please {number}", *calls))
+            await send(pilot, documents[-1])
+        await until(pilot, lambda: "2 trajectories that no case has" in screen_text(app))
+        await pilot.press("n")
+        await until(pilot, lambda: "find → refund" in screen_text(app))
+        found = {one.calls: one.sessions for one in workbench.received.new_trajectories}
+        assert found == {
+            calls: len(range(place, count, 6)) for place, calls in enumerate(PATTERNS) if place > 3
+        }
+        for left in (1, 0):
+            await pilot.press("ctrl+t")
+            await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen))
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
+            await until(pilot, lambda left=left: len(workbench.received.new_trajectories) == left)
+        assert "Cases have all trajectories of the sessions" in screen_text(app)
+        await workbench.editing.save(folder / "shopping.evalset.json")
+    traces = folder.parent / "traces.jsonl"
+    traces.write_text("\n".join(map(json.dumps, documents)))
+    return folder, traces
+
+
+async def test_trajectories_that_no_case_has_become_cases_that_pass(write_agent, monkeypatch):
+    await asyncio.to_thread(assert_pass, *await offered(write_agent, monkeypatch, 7), 2)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+async def test_of_six_trajectories_in_500_sessions_two_are_offered(write_agent, monkeypatch):
+    await asyncio.to_thread(assert_pass, *await offered(write_agent, monkeypatch, 500), 2)
+
+
+def assert_pass(folder, traces, new):
+    """The cases that were made pass against the traces that they are from; the secret is in none."""
+    (path,) = folder.glob("*.evalset.json")
+    assert SECRET not in path.read_text()
+    cases = [one["eval_id"] for one in json.loads(path.read_text())["eval_cases"]]
+    assert len(cases) == 4 + new
+    selected = f"{path}:{','.join(cases[4:])}"
+    report = folder / "report.json"
+    call("score", traces, "--sets", selected, "--home", folder, "--only-paired", "--report", f"json={report}")
+    assert [one["status"] for one in json.loads(report.read_text())["cases"]] == ["PASSED"] * new

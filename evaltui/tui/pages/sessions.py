@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from evaltui.core.secrets import Secrets
 from evaltui.runs.sessions import ScoredSession, pattern_in_words
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
 from evaltui.tui.pages.writer import Page
+from evaltui.workbench.new_trajectories import NewTrajectory
 
 # Cells of the columns, in a line from `_WIDE` cells on, and in one with fewer.
 _WIDE, _COLUMNS, _NARROW_COLUMNS = 110, (20, 26), (12, 20)
+_COUNT = len("500 sessions")
 _MOST_MESSAGE = 400
 
 
-def session_line(session: ScoredSession, width: int) -> Line:
+def session_line(session: ScoredSession, width: int, secrets: Secrets) -> Line:
     """`✗ talk-7  like where_is_order  find_order: order_id is "1003", expected "1002"`"""
     name, case = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     line: Line = [
@@ -23,18 +27,24 @@ def session_line(session: ScoredSession, width: int) -> Line:
     ]
     if session.new_patterns:
         line.append(("new trajectory  ", "warning"))
-    return [*line, (session.why, "" if session.result else "muted")]
+    return [*line, (secrets.in_text(session.why), "" if session.result else "muted")]
 
 
-def write_session(page: Page, session: ScoredSession) -> None:
+def trajectory_line(trajectory: NewTrajectory) -> Line:
+    """` 12 sessions  find_order → refund`"""
+    count = counted(trajectory.sessions, "session").rjust(_COUNT)
+    return [(f"{count}  ", "muted"), (pattern_in_words(trajectory.calls), "bold")]
+
+
+def write_session(page: Page, session: ScoredSession, secrets: Secrets) -> None:
     """What the user said, what no case has, and what else is to be known."""
-    for number, message in enumerate(session.messages, start=1):
+    for number, message in enumerate(secrets.masked(session.messages), start=1):
         page.lines += wrap(
             [(f"turn {number}  ", "muted"), (visible(cut(message, _MOST_MESSAGE)), "")], page.width
         )
     for pattern in session.new_patterns:
         page.lines += wrap([("new trajectory  ", "warning"), (pattern_in_words(pattern), "bold")], page.width)
-    for remark in (*([session.problem] if session.problem else ()), *session.remarks):
+    for remark in secrets.masked([*([session.problem] if session.problem else ()), *session.remarks]):
         page.lines += wrap([("note  ", "warning"), (visible(remark), "muted")], page.width)
 
 

@@ -21,6 +21,7 @@ from evaltui.workbench.workbench import Workbench
 # From here on there are rows for all of a plot, and between blocks.
 _TALL = 32
 RUNS, COMPARE, SESSIONS, MATRIX = "runs", "compare", "sessions", "matrix"
+TRAJECTORIES = "trajectories"
 _TABS = ((RUNS, "H", "Runs"), (COMPARE, "=", "Compare"))
 
 
@@ -35,6 +36,11 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self.workbench = workbench
+
+    @property
+    def on_top(self) -> str:
+        """The tab whose contents are shown."""
+        return self.tab
 
     @abstractmethod
     def parts(self) -> Iterator[Widget]:
@@ -74,7 +80,7 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
 
     def draw_frame(self) -> None:
         """Draws the tabs, where one is, and the lines around the frame."""
-        tabs = tuple(Tab(tab, key, title, None, tab == self.tab) for tab, key, title in self.tabs)
+        tabs = tuple(Tab(tab, key, title, None, tab == self.on_top) for tab, key, title in self.tabs)
         where = self.where()
         self.query_one(TabRow).show(tabs, where)
         frame = self.query_one(f"#{self.tab}-frame", PaneFrame)
@@ -88,5 +94,5 @@ class FramedScreen(DialogScreen[ScreenResultType], inherit_bindings=False):
 
     def action_go_to(self, tab: str) -> None:
         """A click on a tab."""
-        if tab != self.tab and self.takes_input:
+        if tab != self.on_top and self.takes_input:
             self.other_tab()

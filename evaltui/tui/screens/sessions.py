@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from textual import on
@@ -14,14 +15,17 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.pages.sessions import session_line, write_address, write_session
+from evaltui.tui.pages.sessions import session_line, trajectory_line, write_address, write_session
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.screens.framed import SESSIONS, FramedScreen
+from evaltui.tui.screens.framed import SESSIONS, TRAJECTORIES, FramedScreen
 from evaltui.tui.screens.runs import Wanted
 from evaltui.tui.widgets.lines import CursorLines, PageLines
 from evaltui.workbench.actions import Scope
+from evaltui.workbench.new_trajectories import NewTrajectory
 from evaltui.workbench.sessions import transcript_of
 from evaltui.workbench.workbench import Workbench
+
+_NO_TRAJECTORIES = "Cases have all trajectories of the sessions"
 
 
 class Left(NamedTuple):
@@ -37,16 +41,23 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     BINDINGS = bindings(Scope.SESSIONS)
     AUTO_FOCUS = "#sessions-rows"
     tab, scope = SESSIONS, Scope.SESSIONS
-    tabs = ((SESSIONS, "T", "Sessions"),)
+    tabs = ((SESSIONS, "T", "Sessions"), (TRAJECTORIES, "n", "New trajectories"))
 
     def parts(self) -> Iterator[Widget]:
         yield SessionRows(self.workbench, id="sessions-rows")
+        rows = TrajectoryRows(self.workbench, id="trajectories-rows")
+        rows.display = False
+        yield rows
         yield PageLines(self._write, can_focus=False, id="sessions-details")
 
     def on_mount(self) -> None:
         super().on_mount()
         self.workbench.received.start()
         self.workbench.subscribe(self.follow)
+        self._read_cases()
+
+    def _read_cases(self) -> None:
+        self.run_worker(self.workbench.received.read_cases(), group="cases", exclusive=True)
 
     def on_unmount(self) -> None:
         self.workbench.unsubscribe(self.follow)
@@ -55,9 +66,26 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     def rows(self) -> SessionRows:
         return self.query_one(SessionRows)
 
+    @property
+    def trajectories(self) -> TrajectoryRows:
+        return self.query_one(TrajectoryRows)
+
+    @property
+    def on_top(self) -> str:
+        return TRAJECTORIES if self.trajectories.display else SESSIONS
+
+    @property
+    def session(self) -> ScoredSession | None:
+        """The one that the cursor is on; of a trajectory its example."""
+        if self.on_top == SESSIONS:
+            return self.rows.current
+        trajectory = self.trajectories.current
+        return trajectory.example if trajectory else None
+
     def follow(self) -> None:
         if self.is_mounted:
             self.rows.follow()
+            self.trajectories.follow()
             self.draw_around()
 
     @on(CursorLines.Moved)
@@ -71,15 +99,20 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
         return [(state, "" if received.url else "warning"), ("   ", ""), *self._count()]
 
     def _count(self) -> Line:
-        return [(counted(len(self.workbench.received.sessions), "session"), "muted")]
+        sessions = (counted(len(self.workbench.received.sessions), "session"), "muted")
+        new = len(self.workbench.received.new_trajectories)
+        if not new:
+            return [sessions]
+        said = f"{counted(new, 'trajectory', 'trajectories')} that no case has"
+        return [sessions, ("   ", ""), (said, "warning")]
 
     def other_tab(self) -> None:
-        """There is one tab."""
+        self.action_toggle_trajectories()
 
     def _write(self, page: Page) -> None:
         received = self.workbench.received
-        if (session := self.rows.current) is not None:
-            write_session(page, session)
+        if (session := self.session) is not None:
+            write_session(page, session, self.workbench.agent.secrets)
         elif received.url or received.problem:
             write_address(page, received.url, received.problem)
 
@@ -87,6 +120,12 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
     def action_close_sessions(self) -> None:
         self.dismiss(None)
+
+    def action_toggle_trajectories(self) -> None:
+        rows, others = self.rows, self.trajectories
+        rows.display, others.display = others.display, rows.display
+        (others if others.display else rows).focus()
+        self.draw_around()
 
     async def action_toggle_listening(self) -> None:
         if self.workbench.received.is_on:
@@ -96,9 +135,9 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
     @on(CursorLines.Opened)
     def action_open_session(self) -> None:
-        session = self.rows.current
+        session = self.session
         if session is None:
-            self.workbench.say("No sessions yet")
+            self.workbench.say(self._nothing())
         elif session.log is None or session.case is None or session.result is None:
             save = key_of("session_to_case")
             self.workbench.say(f"{session.problem or 'Not stored'}: no result to show   {save} save as case")
@@ -111,36 +150,52 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     def action_session_to_case(self) -> None:
         from evaltui.tui.screens.save_case import SaveCaseScreen
 
-        session = self.rows.current
+        session = self.session
         if session is None:
-            self.workbench.say("No sessions yet")
+            self.workbench.say(self._nothing())
             return
         try:
             screen = SaveCaseScreen(self.workbench, transcript_of(session))
         except ValueError as error:
             self.workbench.say(f"Cannot save as case: {error}")
             return
-        self.app.push_screen(screen, lambda saved: saved and self.dismiss(Left(None)))
+        self.app.push_screen(screen, self._saved)
+
+    def _nothing(self) -> str:
+        return "No sessions yet" if self.on_top == SESSIONS else _NO_TRAJECTORIES
+
+    def _saved(self, saved: bool | None) -> None:
+        if saved and self.on_top == SESSIONS:
+            self.dismiss(Left(None))
+        elif saved:
+            # The next one may be saved as well.
+            self._read_cases()
 
 
-class SessionRows(CursorLines, can_focus=True, inherit_bindings=False):
-    """A line per session, the newest first; the cursor stays with its session."""
+class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
+    """A line for each of what changes while it is looked at; the cursor stays with its own."""
+
+    nothing: str
 
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
-        self._workbench = workbench
-        self._at = ""
+        self.received = workbench.received
+        self.agent = workbench.agent
+        self._at: object = None
 
-    @property
-    def current(self) -> ScoredSession | None:
-        sessions = self._workbench.received.sessions
-        return sessions[self.cursor] if self.cursor < len(sessions) else None
+    @abstractmethod
+    def keys(self) -> Sequence[object]:
+        """What the lines are told from each other by."""
+
+    @abstractmethod
+    def row(self, number: int) -> Line:
+        """A line without the mark of the cursor."""
 
     def follow(self) -> None:
-        ids = [one.id for one in self._workbench.received.sessions]
-        self.lines_changed(max(1, len(ids)))
-        if self._at in ids:
-            self.cursor = ids.index(self._at)
+        keys = self.keys()
+        self.lines_changed(max(1, len(keys)))
+        if self._at in keys:
+            self.cursor = keys.index(self._at)
         self.cursor = min(self.cursor, self.line_count - 1)
         self.refresh()
 
@@ -148,13 +203,46 @@ class SessionRows(CursorLines, can_focus=True, inherit_bindings=False):
         self.follow()
 
     def line(self, number: int) -> Line:
-        sessions = self._workbench.received.sessions
-        if not sessions:
-            return [("  ", ""), (f"No sessions yet   {key_of('close_sessions')} back", "muted")]
+        if number >= len(self.keys()):
+            return [("  ", ""), (f"{self.nothing}   {key_of('close_sessions')} back", "muted")]
         marker = ("▌" if number == self.cursor else " ", "bold accent")
-        return [marker, (" ", ""), *session_line(sessions[number], self.line_width)]
+        return [marker, (" ", ""), *self.row(number)]
 
     def move_to(self, number: int) -> None:
         super().move_to(number)
-        current = self.current
-        self._at = current.id if current else ""
+        keys = self.keys()
+        self._at = keys[self.cursor] if self.cursor < len(keys) else None
+
+
+class SessionRows(_Rows, inherit_bindings=False):
+    """The sessions, the newest first."""
+
+    nothing = "No sessions yet"
+
+    @property
+    def current(self) -> ScoredSession | None:
+        sessions = self.received.sessions
+        return sessions[self.cursor] if self.cursor < len(sessions) else None
+
+    def keys(self) -> Sequence[object]:
+        return [one.id for one in self.received.sessions]
+
+    def row(self, number: int) -> Line:
+        return session_line(self.received.sessions[number], self.line_width, self.agent.secrets)
+
+
+class TrajectoryRows(_Rows, inherit_bindings=False):
+    """The trajectories that no case has, the most frequent first."""
+
+    nothing = _NO_TRAJECTORIES
+
+    @property
+    def current(self) -> NewTrajectory | None:
+        found = self.received.new_trajectories
+        return found[self.cursor] if self.cursor < len(found) else None
+
+    def keys(self) -> Sequence[object]:
+        return [one.calls for one in self.received.new_trajectories]
+
+    def row(self, number: int) -> Line:
+        return trajectory_line(self.received.new_trajectories[number])
