@@ -145,7 +145,7 @@ def test_toml_in_a_page_is_a_keymap_or_settings(page, tmp_path):
         if language == "toml":
             file = tmp_path / "keys.toml"
             file.write_text(block, encoding="utf-8")
-            if block.startswith("[tool.evaltui]"):
+            if block.startswith("[tool.evaltui"):
                 settings, problems = read_table(file)
                 assert problems == []
                 assert settings != RunSettings(file=file)

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
@@ -16,8 +16,12 @@ from evaltui.files.folders import agent_folder, seen_from_here
 from evaltui.files.variant_settings import VariantTextError, variants_of
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
+if TYPE_CHECKING:
+    from evaltui.core.model.config import OwnPrice
+
 PROJECT_FILE = "pyproject.toml"
 _VARIANTS = "variants"
+_PRICES = "prices"
 # Seconds per case.
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_PARALLEL = 4
@@ -45,6 +49,8 @@ class RunSettings:
     """Number of runs that stay when one more is over; None: all of them."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """Other ways to run the agent, by name, their files as seen from `file`."""
+    prices: Mapping[str, OwnPrice] = field(default_factory=dict)
+    """What models cost, by name: the table `prices`, which is no option."""
     file: Path | None = None
     """The pyproject.toml that has the table; None where none has."""
 
@@ -219,10 +225,11 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     if not isinstance(table, dict):
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
         return None, [Problem.error((), wrong, file=shown, line=_line(text, ()))]
+    prices, wrong_prices = _prices(table.pop(_PRICES, {}))
     wrong_keys = dict(_problems(table, path.parent))
     problems = [
-        Problem.error((), problem, file=shown, line=_line(text, (key,)))
-        for key, problem in wrong_keys.items()
+        Problem.error((), problem, file=shown, line=_line(text, keys) or _line(text, keys[:2]))
+        for keys, problem in (*(((key,), one) for key, one in wrong_keys.items()), *wrong_prices)
     ]
     right = {key: value for key, value in table.items() if key not in wrong_keys}
     variants = variants_of(right.pop(_VARIANTS, {}))
@@ -231,7 +238,30 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
         values["results_dir"] = path.parent / _place(folder)
     if timeout := values.get("timeout"):
         values["timeout"] = float(timeout)
-    return RunSettings(**values, variants=variants, file=path), problems
+    return RunSettings(**values, variants=variants, prices=prices, file=path), problems
+
+
+def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, ...], str]]]:
+    """Prices, as far as they are right, and what is wrong in the table, each with its keys."""
+    if not isinstance(table, dict):
+        wrong = f"tool.evaltui.{_PRICES} is {show_value(table)}. Give a table: [tool.evaltui.{_PRICES}]"
+        return {}, [((_PRICES,), wrong)]
+    if not table:
+        return {}, []
+    # Most projects do without, and without pydantic the start is quicker.
+    from pydantic import ValidationError
+
+    from evaltui.core.model.config import OwnPrice
+
+    prices, problems = {}, list[tuple[tuple[str, ...], str]]()
+    for model, value in table.items():
+        try:
+            prices[model] = OwnPrice.model_validate(value)
+        except ValidationError as error:
+            for one in error.errors(include_url=False):
+                keys = (_PRICES, model, *map(str, one["loc"]))
+                problems.append((keys, f"tool.evaltui.{'.'.join(keys)}: {one['msg']}"))
+    return prices, problems
 
 
 def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:
@@ -244,9 +274,8 @@ def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, 
             except VariantTextError as error:
                 yield key, f"{place}: {error}"
         elif (setting := SETTINGS.get(key)) is None:
-            known = (
-                did_you_mean(key, [*SETTINGS, _VARIANTS]) or f". Known: {', '.join([*SETTINGS, _VARIANTS])}"
-            )
+            names = [*SETTINGS, _VARIANTS, _PRICES]
+            known = did_you_mean(key, names) or f". Known: {', '.join(names)}"
             yield key, f"{place} is unknown{known}"
         elif not setting.kind.accepts(value):
             yield key, f"{place} is {show_value(value)}. Give {setting.kind.wanted}"

@@ -254,6 +254,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         record="off" if request.session else request.settings.record,
         tools=request.settings.tools,
         matrix=request.matrix,
+        prices=request.settings.prices,
     )
 
 

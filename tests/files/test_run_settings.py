@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.commands.arguments import run_parser, workbench_parser
+from evaltui.core.model.config import OwnPrice
 from evaltui.files.lint import lint
 from evaltui.files.run_settings import SETTINGS, RunSettings, SettingsError, run_settings
 
@@ -60,7 +61,8 @@ def problem(agent: Path, **given) -> str:
 
 def test_each_is_a_field_an_option_of_run_and_one_of_the_workbench():
     assert {one.attribute for one in SETTINGS.values()} == {one.name for one in fields(RunSettings)} - {
-        "file"
+        "file",
+        "prices",
     }
     assert VALUES.keys() == WRONG.keys() == SETTINGS.keys()
     for parser in (run_parser(), workbench_parser({})):
@@ -138,9 +140,41 @@ def test_an_unknown_key_names_the_nearest(key, meant, agent):
 
 
 def test_an_unknown_key_that_is_like_none_gets_all_of_them(agent):
-    path = table(agent, "[tool.evaltui.prices]\nx = 1")
-    message = f"{path}:2: tool.evaltui.prices is unknown. Known: {', '.join(SETTINGS)}"
+    path = table(agent, "[tool.evaltui.zzzzzz]\nx = 1")
+    message = f"{path}:2: tool.evaltui.zzzzzz is unknown. Known: {', '.join(SETTINGS)}, prices"
     assert problem(agent) == message
+
+
+def test_prices_are_a_table_by_model(agent):
+    text = """timeout = 5
+[tool.evaltui.prices]
+my-llm = { input_mtok = 1, output_mtok = 2.5 }
+"openai/gpt-4o" = { input_mtok = 2, output_mtok = 10, cached_input_mtok = 0 }
+"""
+    table(agent, text)
+    found = run_settings(agent)
+    assert found.timeout == 5
+    assert found.prices["my-llm"] == OwnPrice(input_mtok=1, output_mtok=2.5)
+    assert found.prices["openai/gpt-4o"].cached_input_mtok == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "wrong"),
+    [
+        ("prices = 3", 2, " is 3. Give a table: [tool.evaltui.prices]"),
+        ("prices.m = 3", 2, ".m: "),
+        ("prices.m = {}", 2, ".m.input_mtok: Field required"),
+        ("prices.m = {input_mtok = -1, output_mtok = 2}", 2, ".m.input_mtok: "),
+        ('prices.m = {input_mtok = 1, output_mtok = "2"}', 2, ".m.output_mtok: is not a number"),
+        ("prices.m = {input_mtok = 1, output_mtok = nan}", 2, ".m.output_mtok: "),
+        ("prices.m = {input_mtok = 1, output_mtok = 2, input = 1}", 2, ".m.input: "),
+        ("timeout = 5\n[tool.evaltui.prices.m]\ninput_mtok = true\noutput_mtok = 2", 4, ".m.input_mtok: "),
+    ],
+)
+def test_wrong_prices_are_told_with_their_line(text, line, wrong, agent):
+    path = table(agent, text)
+    first = problem(agent).splitlines()[0]
+    assert first.startswith(f"{path}:{line}: tool.evaltui.prices{wrong}"), first
 
 
 def test_every_problem_is_told(agent):
