@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
+from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
@@ -21,6 +22,8 @@ from evaltui.text.outcomes import ROLES, counted_as, glyph
 from evaltui.text.values import visible
 
 _MIN_WIDTH = 40
+# Below it, why a case did not pass has too little room.
+_WIDTH_OF_COSTS = 80
 # Runs of cases from which on a rate says something.
 _LEAST = 2
 _COUNTED = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
@@ -50,6 +53,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     yield from _rates(report, width)
+    yield from cost_lines(report.result.spent, width)
     yield from _sum(report, width)
 
 
@@ -104,13 +108,25 @@ def case_lines(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
     ids = min(ids, width // 3)
     figures = [_figure(case) for case in cases]
     column = max((len(figure) for figure in figures), default=0)
-    for case, figure in zip(cases, figures, strict=True):
+    costs = _costs(cases) if width >= _WIDTH_OF_COSTS else [""] * len(cases)
+    for case, figure, cost in zip(cases, figures, costs, strict=True):
         line: Line = [
             glyph(case.status),
             (f" {pad(visible(case.eval_id), ids)}  {figure:>{column}}  ", ""),
+            (cost, "muted"),
             (summary(case), ""),
         ]
         yield cut(line, width)
+
+
+def _costs(cases: Sequence[CaseResult]) -> list[str]:
+    """A column with what each case cost; empty where no model was asked that costs something."""
+    spent = [case.spent for case in cases]
+    if not any(map(is_worth_telling, spent)):
+        return [""] * len(cases)
+    shown = [UNKNOWN if one is None else one.cost.short for one in spent]
+    column = max(map(len, shown))
+    return [f"{one:>{column}}  " for one in shown]
 
 
 def _figure(case: CaseResult) -> str:

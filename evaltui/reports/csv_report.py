@@ -20,6 +20,7 @@ from evaltui.core.model.outcome import (
     RepeatResult,
     TurnResult,
 )
+from evaltui.core.model.spending import Spending
 from evaltui.reports.model import RunReport
 from evaltui.text.values import visible_block
 
@@ -50,6 +51,12 @@ COLUMNS = (
     "case_pass_rate",
     "case_pass_rate_low",
     "case_pass_rate_high",
+    "cost_usd",
+    "unpriced_calls",
+    "input_tokens",
+    "cached_tokens",
+    "thought_tokens",
+    "output_tokens",
 )
 
 _Row = dict[str, str | float | None]
@@ -64,7 +71,8 @@ def csv_report(report: RunReport) -> str:
     A metric that says nothing of single turns has one row without a turn, and a repeat without any metric,
     such as one that raised, one row without a metric, so that no case is missing. `score` and `eval_status`
     are those of the row's turn, those of the metric over all turns are at the end. `judged` has a line for
-    everything that a judge found in the turn. Text that a spreadsheet would run as a formula gets a leading
+    everything that a judge found in the turn. What a repeat cost is in its first row, so that a column adds
+    up. Text that a spreadsheet would run as a formula gets a leading
     apostrophe; control characters are spelled out.
     """
     file = io.StringIO()
@@ -100,8 +108,25 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "case_pass_rate_low": round(rate.interval.low, 6),
             "case_pass_rate_high": round(rate.interval.high, 6),
         }
+        cost = _cost(repeat.spent)
         for row in _repeat_rows(repeat, expected):
-            yield head | row
+            yield head | row | cost
+            cost = {}
+
+
+def _cost(spent: Spending | None) -> _Row:
+    """What the model calls of a repeat cost; empty where nobody knows."""
+    if spent is None:
+        return {}
+    tokens = spent.tokens
+    return {
+        "cost_usd": None if spent.usd is None else round(spent.usd, 12),
+        "unpriced_calls": spent.cost.unpriced,
+        "input_tokens": tokens.input,
+        "cached_tokens": tokens.cached,
+        "thought_tokens": tokens.thoughts,
+        "output_tokens": tokens.output,
+    }
 
 
 def _repeat_rows(repeat: RepeatResult, expected: Sequence[Invocation]) -> Iterator[_Row]:

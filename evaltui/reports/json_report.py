@@ -24,6 +24,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
+from evaltui.core.model.spending import Cost, ModelSpending, Spending, Tokens
 from evaltui.core.statistics.estimates import Estimate
 from evaltui.reports.model import RunReport, count
 from evaltui.reports.tag_totals import tag_totals
@@ -52,6 +53,7 @@ def json_report(report: RunReport) -> Json:
             "model_calls": {"live": report.calls.live, "replayed": report.calls.replayed},
             "judge_calls": {"live": report.calls.judge_live, "replayed": report.calls.judge_replayed},
             "stubbed_tool_calls": report.calls.stubbed_tools,
+            "spent": spent_json(report.result.spent),
             "log": report.log,
             "notes": report.notes,
             "preflight": [_check(check) for check in report.checks],
@@ -94,10 +96,47 @@ def case_result_json(case: CaseResult, tags: Sequence[str] | None = None) -> Jso
             "repeats": [_repeat(repeat) for repeat in case.repeats],
             "turns": [_turn(turn) for turn in case.turns],
             "state": [_fields(diff, "path", "expected", "actual") for diff in case.state],
+            "spent": spent_json(case.spent),
             **_stopped(case),
         }
     )
     return document
+
+
+def spent_json(spent: Spending | None) -> Json | None:
+    """What model calls cost; None where nobody knows."""
+    if spent is None:
+        return None
+    return {
+        **_cost(spent.cost),
+        "prices": spent.prices,
+        "models": [_model(one) for one in spent.models],
+    }
+
+
+def _model(one: ModelSpending) -> Json:
+    return {
+        **_fields(one, "payer", "model", "calls", "replayed", "unmetered", "unpriced"),
+        "tokens": _tokens(one.tokens),
+        "saved_tokens": _tokens(one.saved_tokens),
+        "usd": _dollars(one.usd),
+        "saved_usd": _dollars(one.saved_usd),
+        "prices": one.prices,
+    }
+
+
+def _tokens(tokens: Tokens) -> Json:
+    return _fields(tokens, "input", "cached", "thoughts", "output")
+
+
+def _cost(cost: Cost) -> Json:
+    usd = {"usd": _dollars(cost.usd), "saved_usd": _dollars(cost.saved_usd)}
+    return usd | _fields(cost, "unpriced", "unseen")
+
+
+def _dollars(usd: float | None) -> float | None:
+    """Without the noise that sums of floats have in their last digits."""
+    return None if usd is None else round(usd, 12)
 
 
 def _fields(of: object, *names: str) -> Json:
@@ -189,6 +228,7 @@ def _repeat(repeat: RepeatResult) -> Json:
         "metrics": [_metric(metric) for metric in repeat.metrics],
         "actual": [dump(invocation) for invocation in repeat.actual],
         "seconds": round(repeat.seconds, 3),
+        "spent": spent_json(repeat.spent),
         **_stopped(repeat),
     }
 
@@ -311,4 +351,5 @@ def _summary(summary: CaseSummary | None) -> Json | None:
     if summary is None:
         return None
     numbers = _fields(summary, "passes", "runs", "passed", "seconds", "tokens")
-    return {"status": summary.status.value, **numbers}
+    cost = None if summary.cost is None else _cost(summary.cost)
+    return {"status": summary.status.value, **numbers, "cost": cost}

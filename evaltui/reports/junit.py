@@ -7,7 +7,9 @@ from datetime import UTC
 from xml.etree import ElementTree as ET
 
 from evaltui.core.compare.explain import sentence
+from evaltui.core.cost.cost_lines import estimate
 from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.spending import Spending, total
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport, verdict
 from evaltui.runs.sets import SetInfo
@@ -46,12 +48,27 @@ def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.
         "config": _config(info),
         "defaulted": ", ".join(info.defaulted),
         **({} if info.passed_over is None else {"config_not_used": str(info.passed_over)}),
+        **_cost(total(case.spent for case in cases)),
     }
     for name, value in known.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))
     for case in cases:
         suite.append(_testcase(case, report.name_of(info), info.tags.get(case.eval_id, ())))
     return suite
+
+
+def _cost(spent: Spending | None) -> dict[str, str]:
+    """What is known of what the cases cost."""
+    if spent is None:
+        return {}
+    cost, known = spent.cost, {}
+    if cost.usd is not None:
+        known["cost_usd"] = f"{cost.usd:.10f}".rstrip("0").removesuffix(".")
+    if not cost.is_exact:
+        known["cost"] = str(cost)
+    if prices := estimate(spent):
+        known["cost_prices"] = prices
+    return known
 
 
 def _config(info: SetInfo) -> str:

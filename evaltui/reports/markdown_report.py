@@ -11,6 +11,7 @@ from html import escape
 
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
+from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.console import counts
 from evaltui.reports.details import MAX_WIDTH, case_details
@@ -41,6 +42,8 @@ def markdown_report(report: RunReport) -> str:
     shown = page.add_rows(rows)
     if tags := tag_totals(report):
         page.add(_tags(tags))
+    if lines := list(cost_lines(report.result.spent, MAX_WIDTH)):
+        page.add_block("Cost", lines)
     if report.comparison is not None:
         page.add_block("Comparison", list(comparison_lines(report.comparison, MAX_WIDTH)), is_open=True)
     detailed = 0
@@ -113,7 +116,9 @@ def _head(report: RunReport, not_passed: int) -> str:
     took = f"in {show_duration(report.seconds)}" if report.seconds is not None else ""
     calls = str(report.calls) if report.uses_recordings else ""
     rate = f"pass rate {report.rates.in_words}" if report.rates else ""
-    facts = " · ".join(filter(None, (" ".join(filter(None, (line, took))), rate, calls)))
+    spent = report.result.spent
+    cost = str(spent.cost) if spent is not None and is_worth_telling(spent) else ""
+    facts = " · ".join(filter(None, (" ".join(filter(None, (line, took))), rate, calls, cost)))
     if report.rates and report.rates.scores_in_words:
         facts += f"\n\nmean scores {_code(report.rates.scores_in_words)}"
     notes = "".join(f"> {_code(note)}\n\n" for note in report.notes)

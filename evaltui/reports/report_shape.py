@@ -9,8 +9,8 @@ from pydantic import BaseModel
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ArgOp, CallOp, Expectation, Status
 from evaltui.core.schemas.generating import Schema, schema_of
-
-Outcome = Literal["PASSED", "FAILED", "ERROR", "NOT_EVALUATED", "FLAKY"]
+from evaltui.reports.comparison_shape import Comparison, Outcome
+from evaltui.reports.cost_shape import Spent
 
 
 class Error(BaseModel):
@@ -156,6 +156,8 @@ class Repeat(BaseModel):
     actual: list[dict[str, Any]]
     """The turns as they ran, as invocations of an eval set."""
     seconds: float
+    spent: Spent | None
+    """What its model calls cost; null where nobody knows."""
     stopped: str = ""
     """What ended the conversation with a simulated user."""
 
@@ -237,6 +239,8 @@ class Case(BaseModel):
     turns: list[Turn]
     state: list[State]
     """Keys of the final session state that differ."""
+    spent: Spent | None
+    """Of all repeats; null where nobody knows."""
     stopped: str = ""
     """What ended the conversation with a simulated user."""
 
@@ -290,76 +294,6 @@ class EvalSet(BaseModel):
     config: Config
 
 
-class ComparedRun(BaseModel):
-    id: str
-    cases: int
-    passing: int
-    unfinished: int
-
-
-class Total(BaseModel):
-    base: float
-    candidate: float
-
-
-class Summary(BaseModel):
-    status: Outcome
-    passes: bool
-    runs: int
-    passed: int
-    seconds: float | None
-    tokens: float | None
-
-
-class Score(BaseModel):
-    metric: str
-    base: float | None
-    candidate: float | None
-
-
-class Change(BaseModel):
-    eval_set_id: str
-    path: str
-    eval_id: str
-    change: Literal["broken", "fixed", "flaky", "expectation_changed", "new", "gone", "not_run", "unchanged"]
-    regression: bool
-    """Whether it does not pass, the baseline does not excuse that, and it is no chance."""
-    p: float | None = None
-    """Of Fisher's exact test, one-sided, of a case that broke and was repeated in both runs."""
-    reasons: list[str]
-    base: Summary | None
-    candidate: Summary | None
-    scores: list[Score]
-
-
-class Paired(BaseModel):
-    """The cases that were judged in both runs, paired by their verdicts."""
-
-    better: int
-    worse: int
-    cases: int
-    repeated: bool
-    """Whether a verdict is that of several repeats."""
-    p: float
-    """Of McNemar's exact test, two-sided."""
-
-
-class Comparison(BaseModel):
-    base: ComparedRun
-    candidate: ComparedRun
-    changed: list[str]
-    """Differences of agent, model and options."""
-    totals: dict[str, int]
-    """Cases by kind of change."""
-    regressions: int
-    alpha: float = 0.05
-    """The highest p that is evidence."""
-    paired: Paired | None = None
-    seconds: Total | None
-    tokens: Total | None
-    cases: list[Change]
-
-
 class Report(BaseModel):
     """The report of `evaltui run --report json`. Keys may be added within a version; none goes or changes."""
 
@@ -379,6 +313,8 @@ class Report(BaseModel):
     model_calls: Calls
     judge_calls: Calls
     stubbed_tool_calls: int
+    spent: Spent | None
+    """Of all cases; null where nobody knows."""
     log: str | None
     """The run log."""
     notes: list[str]

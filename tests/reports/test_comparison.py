@@ -130,6 +130,7 @@ def test_as_json():
         "passed": 0,
         "seconds": 1.1,
         "tokens": 180.0,
+        "cost": None,
     }
     assert [case["base"] for case in document["cases"] if case["change"] == "new"] == [None]
     assert len(document["cases"]) == 8

@@ -79,6 +79,12 @@ async def test_a_row_per_turn_and_metric_with_both_sides():
         "case_pass_rate": "0.0",
         "case_pass_rate_low": "0.0",
         "case_pass_rate_high": "0.793451",
+        "cost_usd": "",
+        "unpriced_calls": "",
+        "input_tokens": "",
+        "cached_tokens": "",
+        "thought_tokens": "",
+        "output_tokens": "",
     }
     assert second["reason"]
 
