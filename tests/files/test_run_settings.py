@@ -62,6 +62,7 @@ def problem(agent: Path, **given) -> str:
 def test_each_is_a_field_an_option_of_run_and_one_of_the_workbench():
     assert {one.attribute for one in SETTINGS.values()} == {one.name for one in fields(RunSettings)} - {
         "file",
+        "variants",
         "prices",
     }
     assert VALUES.keys() == WRONG.keys() == SETTINGS.keys()
@@ -141,7 +142,7 @@ def test_an_unknown_key_names_the_nearest(key, meant, agent):
 
 def test_an_unknown_key_that_is_like_none_gets_all_of_them(agent):
     path = table(agent, "[tool.evaltui.zzzzzz]\nx = 1")
-    message = f"{path}:2: tool.evaltui.zzzzzz is unknown. Known: {', '.join(SETTINGS)}, prices"
+    message = f"{path}:2: tool.evaltui.zzzzzz is unknown. Known: {', '.join(SETTINGS)}, variants, prices"
     assert problem(agent) == message
 
 
