@@ -10,9 +10,16 @@ from rich.cells import cell_len
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Variant
-from evaltui.reports.matrix_figures import cost_of_run, cost_per_passed_text, interval_text, paired_text
+from evaltui.reports.matrix_figures import (
+    cost_per_passed_text,
+    cost_text,
+    interval_text,
+    paired_text,
+    rate_text,
+    total_cost_text,
+)
 from evaltui.reports.matrix_report import MatrixReport
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_rate, show_score
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut as limited
@@ -150,13 +157,8 @@ def _cell_line(cell: Cell) -> Line:
     figure = f"{case.passed}/{case.runs}" if case.runs > 1 else show_score(cell.score)
     if case.status is Status.ERROR:
         figure = "error"
-    parts = [figure, *cost_of_run(case), show_duration(case.seconds), _DIRECTIONS.get(cell.direction, "")]
+    parts = [figure, cost_text(cell), show_duration(case.seconds), _DIRECTIONS.get(cell.direction, "")]
     return [glyph(case.status), (f" {' '.join(filter(None, parts))}", "")]
-
-
-def _rate(matrix: Matrix, place: int) -> str:
-    totals = matrix.totals[place]
-    return show_rate(totals.passed / totals.runs) if totals.runs else UNKNOWN
 
 
 def _tokens(matrix: Matrix, place: int) -> str:
@@ -164,8 +166,9 @@ def _tokens(matrix: Matrix, place: int) -> str:
 
 
 _SUMS: tuple[tuple[str, Callable[[Matrix, int], str]], ...] = (
-    ("pass rate", _rate),
+    ("pass rate", rate_text),
     ("95% interval", interval_text),
+    ("cost", total_cost_text),
     ("cost per passed case", cost_per_passed_text),
     ("p50 seconds", lambda matrix, place: show_duration(matrix.totals[place].p50)),
     ("p95 seconds", lambda matrix, place: show_duration(matrix.totals[place].p95)),

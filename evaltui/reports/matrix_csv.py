@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from evaltui.core.compare.matrix import Cell, Row
 from evaltui.reports.csv_report import cell_text
 from evaltui.reports.matrix_console import variant_text
-from evaltui.reports.matrix_figures import agent_cost
 from evaltui.reports.matrix_report import MatrixReport
 
 COLUMNS = (
@@ -66,6 +65,6 @@ def _values(cell: Cell) -> dict[str, str | float | None]:
         "score": cell.score,
         "seconds": case.seconds,
         "tokens": case.tokens,
-        "usd": cost.usd if (cost := agent_cost(case)) else None,
+        "usd": cost.usd if (cost := case.costs.get("agent")) else None,
         "direction": cell.direction,
     }

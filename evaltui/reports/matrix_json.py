@@ -6,7 +6,6 @@ from datetime import UTC
 from typing import Any
 
 from evaltui.core.compare.matrix import Cell, Matrix, Row
-from evaltui.reports.matrix_figures import agent_cost, cost_per_passed, interval_of, total_cost
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.text.values import valid_json
 
@@ -53,16 +52,16 @@ def _variant(report: MatrixReport, place: int) -> Json:
 
 
 def _totals(matrix: Matrix, place: int) -> Json:
-    totals, interval = matrix.totals[place], interval_of(matrix, place)
-    cost, per_passed = total_cost(matrix, place), cost_per_passed(matrix, place)
+    totals = matrix.totals[place]
+    rate, cost, per_passed = totals.rate, totals.cost, totals.cost_per_passed
     return {
         "cases": totals.cases,
         "passed_cases": totals.passed_cases,
         "unfinished_cases": totals.open_cases,
         "runs": totals.runs,
         "passed_runs": totals.passed,
-        "pass_rate": totals.passed / totals.runs if totals.runs else None,
-        "interval": None if interval is None else list(interval),
+        "pass_rate": rate.mean if rate else None,
+        "interval": list(rate.interval) if rate and rate.interval else None,
         "p50_seconds": totals.p50,
         "p95_seconds": totals.p95,
         "tokens": totals.tokens,
@@ -106,6 +105,6 @@ def _cell(variant: str, cell: Cell) -> Json:
         "scores": dict(case.scores),
         "seconds": case.seconds,
         "tokens": case.tokens,
-        "cost": None if (cost := agent_cost(case)) is None else cost.to_json(),
+        "cost": None if (cost := case.costs.get("agent")) is None else cost.to_json(),
         "direction": cell.direction or None,
     }

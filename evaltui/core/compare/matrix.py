@@ -13,6 +13,7 @@ from evaltui.core.compare.run_comparison import CaseChange, compare
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.spending import Cost
 from evaltui.core.statistics.estimates import Estimate, clustered_rate, quantile
 
 Direction = Literal["better", "worse", "same", ""]
@@ -35,6 +36,12 @@ class Cell:
     def rate(self) -> float | None:
         """The share of its runs that passed; None without a result."""
         return self.case.passed / self.case.runs if self.case else None
+
+    @property
+    def cost(self) -> Cost | None:
+        """What the agent costs in one run of it; None where nobody knows."""
+        cost = self.case.costs.get("agent") if self.case else None
+        return cost.shared_by(self.case.runs) if cost and self.case else None
 
     @property
     def score(self) -> float | None:
@@ -78,6 +85,14 @@ class Totals:
     p95: float | None
     tokens: float | None
     """Of all executions; None where they are not known of every case."""
+    cost: Cost | None
+    """What the agent cost in all of them, judges left out; None where nobody knows of any."""
+
+    @property
+    def cost_per_passed(self) -> Cost | None:
+        """The cost of all cases divided by those that passed; None where none did, or nobody knows."""
+        known = self.cost is not None and self.cost.usd is not None and self.passed_cases
+        return self.cost.shared_by(self.passed_cases) if known and self.cost else None
 
 
 @dataclass(frozen=True)
@@ -182,7 +197,15 @@ def _totals(run: RunSummary) -> Totals:
         p50=quantile(times, 0.5) if times else None,
         p95=quantile(times, 0.95) if times else None,
         tokens=fsum(tokens) if tokens and len(tokens) == len(cases) else None,
+        cost=_cost(cases),
     )
+
+
+def _cost(cases: Sequence[CaseSummary]) -> Cost | None:
+    costs = [case.costs.get("agent") for case in cases]
+    if not any(costs):
+        return None
+    return sum((cost or Cost(unseen=case.runs) for cost, case in zip(costs, cases, strict=True)), Cost())
 
 
 def _times(cases: Iterable[CaseSummary]) -> Iterator[float]:

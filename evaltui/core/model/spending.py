@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any, Literal, TypeVar
 
@@ -84,6 +84,11 @@ class Cost:
             self.unpriced + other.unpriced,
             self.unseen + other.unseen,
         )
+
+    def shared_by(self, number: int) -> Cost:
+        """The part of one of so many; what is not known of all is not known of it."""
+        usd, saved = (None if one is None else one / number for one in (self.usd, self.saved_usd))
+        return replace(self, usd=usd, saved_usd=saved)
 
     def to_json(self) -> dict[str, Any]:
         """Without what is not known, and counts of 0."""

@@ -35,7 +35,7 @@ ONE_BESIDE = 120
 _MOST_REPEATS = 10
 _BAR = 8
 _INTERVAL_DOTS = 16
-_WITH_FIGURES = 29
+_WITH_FIGURES = 28
 # What varies little is not worth a word.
 _LITTLE = 0.02
 
@@ -117,6 +117,8 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
     for number, (key, values) in enumerate(changes_of(matrix).items()):
         yield head(5 + number, key, lambda place, of=values: [(of[place], "muted")])  # type: ignore[misc]
     yield head(1, "pass rate, 95% interval", lambda place: _rate(matrix.totals[place], size))
+    dearest = max((totals.cost.usd or 0.0 for totals in matrix.totals if totals.cost), default=0.0)
+    yield head(2, "cost", lambda place: _cost(matrix.totals[place], dearest, size))
     longest = max((totals.p95 or 0.0 for totals in matrix.totals), default=0.0)
     yield head(3, "time p95", lambda place: _time(matrix.totals[place], longest, size))
     yield head(4, "tokens", lambda place: [(_tokens(matrix.totals[place]), "bold")])
@@ -169,6 +171,20 @@ def _rate(totals: Totals, size: int) -> Line:
         drawn = ["·" if not low <= place <= high else EMPTY_BAR for place in range(dots)]
         left += [("".join(drawn[:at]), "muted"), ("●", "accent"), ("".join(drawn[at + 1 :]), "muted")]
     return both_ends(left, right, size, least=5)
+
+
+def _cost(totals: Totals, dearest: float, size: int) -> Line:
+    """`$0.021 ━━━━────  $0.0026 per pass`, of all executions; what is not priced is named instead."""
+    cost, per_passed = totals.cost, totals.cost_per_passed
+    if cost is None or cost.usd is None:
+        return [(str(cost) if cost else UNKNOWN, "muted")]
+    left: Line = [(pad(cost.short, 9), "bold")]
+    if dearest:
+        left += bar(cost.usd / dearest, _BAR, "number")
+    right: Line = [(f"{per_passed.short} per pass", "muted")] if per_passed else []
+    if not cost.is_exact or cost.saved_usd:
+        right = [(str(cost).partition(" ")[2] or cost.short, "muted")]
+    return both_ends(left, right, size, least=9)
 
 
 def _time(totals: Totals, longest: float, size: int) -> Line:
@@ -225,8 +241,9 @@ def _cell(cell: Cell, size: int) -> Line:
 
 def _figures(cell: Cell) -> Line:
     score = show_score(cell.score) if cell.score is not None else ""
+    cost = cell.cost.short if cell.cost and cell.cost.usd is not None else ""
     seconds = show_duration(cell.case.seconds) if cell.case and cell.case.seconds is not None else ""
-    return [("  ".join(filter(None, (score, seconds))), "faint")]
+    return [(" ".join(filter(None, (score, cost, seconds))), "faint")]
 
 
 def _direction(cell: Cell) -> Line:
@@ -282,12 +299,17 @@ def verdict_line(matrix: Matrix, place: int) -> tuple[Line, Line]:
     right = [
         f"{what} {show_growth(before, after)}"
         for what, before, after in (
+            ("cost", _usd(theirs), _usd(mine)),
             ("p95", theirs.p95, mine.p95),
             ("tokens", theirs.tokens, mine.tokens),
         )
         if before and after is not None and abs(after - before) > _LITTLE * before
     ]
     return left, [(", ".join(right), "muted")] if right else []
+
+
+def _usd(totals: Totals) -> float | None:
+    return totals.cost.usd if totals.cost else None
 
 
 def longest_name(matrix: Matrix) -> int:

@@ -6,7 +6,7 @@ from evaltui.core.compare.explain import call_args, call_name, describe_call, fi
 from evaltui.core.compare.matrix import Matrix
 from evaltui.core.compare.repeats import trajectory_groups
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
-from evaltui.text.figures import counted, show_duration, show_scores
+from evaltui.text.figures import counted, show_duration, show_money, show_scores
 from evaltui.text.lines import Line, cells, cut, wrap_behind
 from evaltui.text.outcomes import CALL_MARKS, ROLES, glyph
 from evaltui.text.scatter import Point, scatter_plot
@@ -102,14 +102,16 @@ def _call(diff: CallDiff) -> tuple[Line, Line]:
 
 
 def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
-    """The pass rate of every variant against its time."""
+    """The pass rate of every variant against its cost; against its time where no cost is known."""
+    costs = [totals.cost.usd if totals.cost else None for totals in matrix.totals]
+    has_costs = any(costs)
+    against = costs if has_costs else [totals.p50 for totals in matrix.totals]
     points = [
-        Point(totals.p50, totals.rate.mean, visible(matrix.name(place)), "accent" if place == current else "")
-        for place, totals in enumerate(matrix.totals)
-        if totals.rate is not None and totals.p50 is not None
+        Point(x, totals.rate.mean, visible(matrix.name(place)), "accent" if place == current else "")
+        for place, (totals, x) in enumerate(zip(matrix.totals, against, strict=True))
+        if totals.rate is not None and x is not None
     ]
     points.sort(key=lambda point: point.role == "accent")
-    return [
-        [("pass rate against time (p50)", "muted")],
-        *scatter_plot(points, width, height - 1, show_duration),
-    ]
+    title = f"pass rate against {'cost' if has_costs else 'time (p50)'}"
+    plot = scatter_plot(points, width, height - 1, show_money if has_costs else show_duration)
+    return [[(title, "muted")], *plot]
