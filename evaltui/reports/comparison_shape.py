@@ -80,4 +80,6 @@ class Comparison(BaseModel):
     paired: Paired | None = None
     seconds: Total | None
     tokens: Total | None
+    usd: Total | None
+    """Mean cost of a repeat of each case in both, summed up, in US dollars."""
     cases: list[Change]

@@ -290,6 +290,7 @@ def comparison_json(comparison: Comparison) -> Json:
             "paired": _fields(comparison.paired, "better", "worse", "cases", "repeated", "p"),
             "seconds": _total(comparison.seconds),
             "tokens": _total(comparison.tokens),
+            "usd": _total(comparison.usd),
             "cases": [_change(change, comparison) for change in comparison.cases],
         }
     )

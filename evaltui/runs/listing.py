@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from evaltui.core.model.outcome import Status, worst_status
+from evaltui.core.model.spending import Cost, total_cost
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
@@ -57,6 +58,8 @@ class RunRow:
     """The id that all runs of its matrix have; "" where it is of none."""
     variant: Variant | None = None
     """The variant of the agent that was run; None where none was asked for."""
+    cost: Cost | None = None
+    """That of all cases; None where nobody knows."""
     problem: str = ""
     """Why it cannot be read; nothing else is known then."""
 
@@ -180,6 +183,7 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
         None if files is None or not header.files else changed_files(header.files, files),
         header.matrix,
         header.variant,
+        total_cost(one.summary.cost for one in run.results),
     )
 
 

@@ -16,7 +16,16 @@ from evaltui.core.compare.run_comparison import (
     what_changed,
 )
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.text.figures import counted, plural, show_duration, show_number, show_p, show_score, some_of
+from evaltui.text.figures import (
+    counted,
+    plural,
+    show_duration,
+    show_money,
+    show_number,
+    show_p,
+    show_score,
+    some_of,
+)
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
@@ -143,6 +152,8 @@ def _spent(comparison: Comparison) -> Iterator[str]:
         yield f"time {show_duration(seconds.base)} → {show_duration(seconds.candidate)}{seconds.growth}"
     if tokens := comparison.tokens:
         yield f"{_tokens(tokens.base, tokens.candidate)}{tokens.growth}"
+    if usd := comparison.usd:
+        yield f"cost {show_money(usd.base)} → {show_money(usd.candidate)}{usd.growth}"
 
 
 def _indented(margin: str, text: str, width: int) -> Iterator[Line]:

@@ -257,6 +257,12 @@ class Comparison:
     def tokens(self) -> Total | None:
         return _total([(a.tokens, b.tokens) for a, b in self._in_both()])
 
+    @property
+    def usd(self) -> Total | None:
+        """Mean cost of a run of each case, summed up; None where no model was asked that costs something."""
+        found = _total([(a.usd, b.usd) for a, b in self._in_both()])
+        return found if found and (found.base or found.candidate) else None
+
     def _in_both(self) -> Iterator[tuple[CaseSummary, CaseSummary]]:
         for change in self.cases:
             if change.base is not None and change.candidate is not None:

@@ -54,6 +54,12 @@ class CaseSummary:
         return reduce(Cost.__add__, self.costs.values()) if self.costs else None
 
     @property
+    def usd(self) -> float | None:
+        """What one of its runs cost on average; None where a part of it is not known."""
+        cost = self.cost
+        return None if cost is None or cost.usd is None or not cost.is_exact else cost.usd / self.runs
+
+    @property
     def id(self) -> CaseId:
         return CaseId(self.path or self.eval_set_id, self.eval_id)
 

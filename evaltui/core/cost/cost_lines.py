@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from evaltui.core.cost.prices import OWN, is_stand_in
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
-from evaltui.text.figures import UNKNOWN, counted, show_money
+from evaltui.text.figures import UNKNOWN, counted, plural, show_money, show_number
 from evaltui.text.lines import Line, cut, pad, wrap
 from evaltui.text.values import visible
 
@@ -29,6 +29,13 @@ def cost_lines(spent: Spending | None, width: int) -> Iterator[Line]:
         return
     prices = f", {estimate(spent)}" if estimate(spent) else ""
     yield from wrap([("cost  ", "muted"), (str(spent.cost), "bold"), (prices, "muted")], width)
+    yield from model_lines(spent, width)
+
+
+def model_lines(spent: Spending | None, width: int) -> Iterator[Line]:
+    """A line for each payer and model; none where nothing is worth telling."""
+    if spent is None or not is_worth_telling(spent):
+        return
     rows = [_row(one) for one in spent.models]
     columns = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -39,7 +46,7 @@ def cost_lines(spent: Spending | None, width: int) -> Iterator[Line]:
 
 def _row(one: ModelSpending) -> tuple[str, ...]:
     calls = [counted(one.calls, "call")] if one.calls else []
-    calls += [f"{one.replayed:,} replayed"] if one.replayed else []
+    calls += [f"{show_number(one.replayed)} replayed"] if one.replayed else []
     saved = f"saved {show_money(one.saved_usd)}" if one.replayed else ""
     usd = one.usd if one.usd is not None or one.unpriced else 0.0
     unpriced = counted(one.unpriced, "unpriced call") if one.unpriced else ""
@@ -52,8 +59,9 @@ def _row(one: ModelSpending) -> tuple[str, ...]:
 def tokens_in_words(tokens: Tokens) -> str:
     """`9,612 → 1,038 tokens (1,200 cached, 300 thoughts)`"""
     if tokens.total is None:
-        return f"{UNKNOWN} tokens"
-    known = (UNKNOWN if count is None else f"{count:,}" for count in (tokens.input, tokens.output))
+        return f"{UNKNOWN} {plural(0, 'token')}"
+    known = " → ".join(map(show_number, (tokens.input, tokens.output)))
     parts = ((tokens.cached, "cached"), (tokens.thoughts, "thoughts"))
-    details = ", ".join(f"{count:,} {name}" for count, name in parts if count)
-    return f"{' → '.join(known)} tokens" + (f" ({details})" if details else "")
+    details = ", ".join(f"{show_number(count)} {name}" for count, name in parts if count)
+    text = f"{known} {plural(0, 'token')}"
+    return f"{text} ({details})" if details else text

@@ -112,6 +112,14 @@ class Cost:
 _UNKNOWN_COST = Cost()
 
 
+def total_cost(costs: Iterable[Cost | None]) -> Cost | None:
+    """The sum; None where nothing of it is known. What is not known counts as unseen."""
+    parts = list(costs)
+    if all(part is None for part in parts):
+        return None
+    return reduce(Cost.__add__, (Cost(unseen=1) if part is None else part for part in parts))
+
+
 @dataclass(frozen=True)
 class ModelSpending:
     """What one model cost one payer."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import CaseChange
+from evaltui.core.cost.cost_lines import estimate, is_worth_telling, model_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.reports.html.case_view import (
@@ -62,6 +63,8 @@ class CaseRow:
     why: str
     user: str
     seconds: str
+    cost: str
+    """`$0.0042`; "" where no model was asked that costs something."""
     change: str
     """How it differs from the baseline, `broken`; "" where it does not."""
     is_regression: bool
@@ -100,6 +103,7 @@ def html_report(report: RunReport) -> str:
         facts=dict(_facts(report)),
         counts=_counts(counts),
         changes=_changes(report),
+        costs=_costs(report),
         comparison=_comparison(report),
         tags=tag_totals(report),
         sets=sets,
@@ -205,6 +209,7 @@ def _row(
         why=cut(visible(row_summary(case)), _LONGEST_WHY),
         user=cut(" ".join(first_user_text(case).split()), _LONGEST_USER),
         seconds=show_duration(sum(repeat.seconds for repeat in case.repeats) if case.repeats else None),
+        cost=case.spent.cost.short if case.spent and is_worth_telling(case.spent) else "",
         change=change.kind if change and change.kind != "unchanged" else "",
         is_regression=case.id in regressions,
         needs_attention=_needs_attention(case),
@@ -245,6 +250,11 @@ def _comparison(report: RunReport) -> list[Line]:
     return [] if report.comparison is None else list(comparison_lines(report.comparison, _COMPARISON_WIDTH))
 
 
+def _costs(report: RunReport) -> list[Line]:
+    """A line for each payer and model; the sum is among the facts."""
+    return list(model_lines(report.result.spent, _COMPARISON_WIDTH))
+
+
 def _title(report: RunReport) -> str:
     cases = report.result.cases
     passed = sum(verdict(case) is Status.PASSED for case in cases)
@@ -268,6 +278,9 @@ def _facts(report: RunReport) -> Iterator[tuple[str, str]]:
         yield "recordings", report.record
     if any(vars(report.calls).values()):
         yield "calls", str(report.calls)
+    spent = report.result.spent
+    if spent is not None and is_worth_telling(spent):
+        yield "cost", ", ".join(filter(None, [str(spent.cost), estimate(spent)]))
     if report.log:
         yield "log", report.log
 

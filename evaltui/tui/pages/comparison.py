@@ -10,7 +10,7 @@ from evaltui.core.compare.comparison_lines import side_line
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Kind, ScoreChange
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import TurnResult
-from evaltui.text.figures import counted, show_duration, show_number, show_p, show_score
+from evaltui.text.figures import counted, show_duration, show_money, show_number, show_p, show_score
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad
 from evaltui.text.outcomes import ROLES, WORDS, counts, glyph
@@ -47,7 +47,8 @@ _MEANINGS: Mapping[Kind, str] = {
 # Room for `≈ 3/5 → ✗ 0/5`.
 _VERDICTS = 15
 _SCORE, _TIME, _TOKENS = 32, 19, 17
-_WITH_TIME, _WITH_SCORE = 76, 130
+_COST = 19
+_WITH_TIME, _WITH_SCORE, _WITH_COST = 76, 130, 150
 _LEAST_WHY = 14
 
 
@@ -74,6 +75,9 @@ def spent_line(compared: Compared) -> Line:
     if tokens := compared.comparison.tokens:
         both = f"{_tokens(tokens.base)} → {_tokens(tokens.candidate)}"
         facts.append([("tokens ", "muted"), (f"{both}{tokens.growth}", "")])
+    if usd := compared.comparison.usd:
+        both = f"{show_money(usd.base)} → {show_money(usd.candidate)}"
+        facts.append([("cost ", "muted"), (f"{both}{usd.growth}", "")])
     changed = "; ".join(map(visible, compared.between))
     facts.append([("changed ", "muted"), (changed, "")] if changed else [("no other changes found", "muted")])
     for run, name in ((compared.base, "base"), (compared.candidate, "candidate")):
@@ -99,16 +103,18 @@ class Columns(NamedTuple):
     score: int = 0
     time: int = 0
     tokens: int = 0
+    cost: int = 0
 
     @classmethod
-    def for_width(cls, width: int, names: int, *, tokens: bool) -> Columns:
-        """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens or
-        not."""
+    def for_width(cls, width: int, names: int, *, tokens: bool, costs: bool = False) -> Columns:
+        """For lines of `width` cells, names of cases of up to so many cells, and runs that tell tokens and
+        costs or not."""
         name = max(8, min(names, width * 2 // 5))
         time = _TIME if width >= _WITH_TIME else 0
         if width < _WITH_SCORE:
             return cls(name, time=time)
-        return cls(name, _SCORE, time, _TOKENS if tokens else 0)
+        room = width >= _WITH_COST
+        return cls(name, _SCORE, time, _TOKENS if tokens else 0, _COST if costs and room else 0)
 
 
 def change_line(change: CaseChange, name: str, why: str | None, columns: Columns, width: int) -> Line:
@@ -126,6 +132,8 @@ def change_line(change: CaseChange, name: str, why: str | None, columns: Columns
         right.append((f"  {_both(change, 'seconds', show_duration):>{columns.time}}", "muted"))
     if columns.tokens:
         right.append((f"  {_both(change, 'tokens', _tokens):>{columns.tokens}}", "muted"))
+    if columns.cost:
+        right.append((f"  {_both(change, 'usd', show_money):>{columns.cost}}", "muted"))
     what: Line = [("…" if why is None else visible(why), "muted")]
     if change.reasons:
         what = [(visible("; ".join(change.reasons)), "")]
@@ -140,6 +148,7 @@ def change_heads(columns: Columns, width: int) -> Line:
     right = f"{'score':<{columns.score}}" if columns.score else ""
     right += f"  {'time':>{columns.time}}" if columns.time else ""
     right += f"  {'tokens':>{columns.tokens}}" if columns.tokens else ""
+    right += f"  {'cost':>{columns.cost}}" if columns.cost else ""
     return both_ends([(left, "muted")], [(right, "muted")] if right else [], width)
 
 
@@ -167,7 +176,7 @@ def _score_change(score: ScoreChange) -> Line:
     return [(before, ""), (" → ", "muted"), (after, "" if before == after else "bold")]
 
 
-def _both(change: CaseChange, what: Literal["seconds", "tokens"], show: Callable[[float], str]) -> str:
+def _both(change: CaseChange, what: Literal["seconds", "tokens", "usd"], show: Callable[[float], str]) -> str:
     values = [getattr(side, what) if side else None for side in (change.base, change.candidate)]
     if values == [None, None]:
         return "—"

@@ -33,7 +33,7 @@ from evaltui.workbench.kept_runs import FailedCase
 
 # Cells of a column, without the two behind it.
 _RUN, _WHEN, _RATE, _TIME = 4, 12, 4, 10
-_BAR, _COST, _CHANGED = 8, 6, 10
+_BAR, _COST, _CHANGED = 8, 8, 10
 # Least and most cells of the columns of names, and of what was run.
 _NAME, _WHAT, _LONGEST_WHAT, _LONGEST_CHANGED = (4, 20), (4, 12), 28, 26
 _CHANGED_HEAD = "changed since previous run"
@@ -126,9 +126,14 @@ def run_line(row: RunRow, columns: Columns, now: datetime, changed: Sequence[str
         (" ", ""),
         *_rate(row, columns.bar),
         (f"  {_lasted(row, now):>{_TIME}}", "warning" if row.ending == "interrupted" else "muted"),
-        *([(f"  {UNKNOWN:>{columns.cost}}", "faint")] if columns.cost else []),
+        *([_cost(row, columns.cost)] if columns.cost else []),
         *([_changed(changed, columns.changed)] if columns.changed else []),
     ]
+
+
+def _cost(row: RunRow, width: int) -> Span:
+    known = row.cost is not None and row.cost.usd is not None
+    return f"  {row.cost.short if row.cost else UNKNOWN:>{width}}", "muted" if known else "faint"
 
 
 def _changed(names: Sequence[str], width: int) -> Span:
@@ -346,6 +351,8 @@ def write_run(page: Page, row: RunRow) -> None:
         page.labelled("agent", [("object, run in the process that evaluated it", "")])
     if row.tokens is not None:
         page.labelled("tokens", [(show_number(round(row.tokens)), "")])
+    if row.cost is not None:
+        page.labelled("cost", [(str(row.cost), "")])
     _write_criteria(page, list(_criteria(row)))
     if row.changed:
         names = some_of([visible(name) for name in row.changed])

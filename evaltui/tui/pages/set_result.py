@@ -14,6 +14,7 @@ from evaltui.core.compare.run_comparison import what_changed
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, MetricResult
 from evaltui.core.model.problems import Problem
+from evaltui.core.model.spending import total as total_spent
 from evaltui.core.statistics.estimates import wilson
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import (
@@ -21,6 +22,7 @@ from evaltui.text.figures import (
     counted,
     show_duration,
     show_interval,
+    show_money,
     show_number,
     show_rate,
     show_score,
@@ -98,7 +100,7 @@ def _write_head(page: Page, scored: Sequence[Scored], total: int) -> None:
 
 
 def _figures(scored: Sequence[Scored], total: int, width: int) -> Iterator[Figure]:
-    """Pass rate, time and tokens; what they cost is not known."""
+    """Pass rate, time, tokens and cost."""
     room = plot_width(width)
     passed = sum(one.result.status == "PASSED" for one in scored)
     interval = show_interval(*wilson(passed, total))
@@ -110,7 +112,10 @@ def _figures(scored: Sequence[Scored], total: int, width: int) -> Iterator[Figur
     tokens = [_tokens(one.result) for one in scored]
     spent = [one for one in tokens if one is not None]
     yield Figure("tokens", show_number(round(sum(spent)) if spent else None))
-    yield Figure("cost", UNKNOWN)
+    costs = [one.result.spent for one in scored]
+    cost = None if (found := total_spent(costs)) is None else found.cost
+    saved = f"saved {show_money(cost.saved_usd)}" if cost and cost.saved_usd is not None else ""
+    yield Figure("cost", UNKNOWN if cost is None else cost.short, saved)
 
 
 def _seconds(result: CaseResult) -> float | None:

@@ -269,7 +269,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
         self._folded: set[Kind] = set(FOLDED_AT_FIRST)
         self._rows: list[ComparedRow] = []
         self._longest = 0
-        self._tells_tokens = False
+        self._tells_tokens = self._tells_costs = False
 
     def show(self, compared: Compared | None, wanted: CaseId | None = None) -> None:
         changes = compared.comparison.cases if compared else ()
@@ -278,6 +278,7 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
             self._folded = set()
         self._longest = max((len(self._id_of(change)) for change in changes), default=0)
         self._tells_tokens = compared is not None and compared.comparison.tokens is not None
+        self._tells_costs = compared is not None and compared.comparison.usd is not None
         first = next((change for change in changes if change.case == wanted), None)
         if first is not None:
             self._folded -= {first.kind}
@@ -301,7 +302,8 @@ class ComparedRows(CursorLines, can_focus=True, inherit_bindings=False):
     @property
     def columns(self) -> Columns:
         """The columns that there is room for."""
-        return Columns.for_width(self.line_width - 5, self._longest, tokens=self._tells_tokens)
+        tells = {"tokens": self._tells_tokens, "costs": self._tells_costs}
+        return Columns.for_width(self.line_width - 5, self._longest, **tells)
 
     def toggle_fold(self) -> None:
         """Folds or opens the group that the cursor is in, and goes to its title."""
