@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
 from evaltui.runs.log import LoggedSet
 from evaltui.text.lines import cells, draw
@@ -48,10 +49,18 @@ def run(number, ago, passed, failed=0, error=0, flaky=0, **fields):
 
 
 LAST = run(18, timedelta(seconds=12), 7, 5, 1, 1, files={"agent.py": "2"}, model="gemini-2.5-flash")
-BASE = run(15, timedelta(minutes=11), 16, names=("baseline",), files={"agent.py": "1"}, tokens=12_431.0)
+BASE = run(
+    15,
+    timedelta(minutes=11),
+    16,
+    names=("baseline",),
+    files={"agent.py": "1"},
+    tokens=12_431.0,
+    cost=Cost(0.0042, unpriced=1),
+)
 GOING = run(19, timedelta(seconds=7), 3, 1, status=None, ending="going on", seconds=None)
 CUT = run(14, timedelta(hours=3), 2, status=None, ending="interrupted", seconds=None)
-OF_ADK = replace(BASE, path=Path("x.evalset_result.json"), number=None, names=(), seconds=None)
+OF_ADK = replace(BASE, cost=None, path=Path("x.evalset_result.json"), number=None, names=(), seconds=None)
 ROWS = [GOING, LAST, BASE, CUT, OF_ADK]
 
 
@@ -64,12 +73,12 @@ def table(width, rows=ROWS):
 
 def test_a_table_with_heads():
     assert table(105) == [
-        "  run   when          name      what      ✓  ✗  !  ≈  pass rate            time    cost  changed",
-        "◐ 19    7 s ago                 in, out   3  1  0  0  4/16 ━━──────        0:07       —  agent.py",
-        "✗ 18    12 s ago                in, out   7  5  1  1   50% ━━━━────      14.5 s       —  agent.py",
-        "✓ 15    11 min ago    baseline  in, out  16  0  0  0  100% ━━━━━━━━      14.5 s       —  agent.py",
-        "– 14    today 11:05             in, out   2  0  0  0  100% ━━━━━━━━    2/16 run       —  agent.py",
-        "✓ adk   11 min ago              in, out  16  0  0  0  100% ━━━━━━━━           —       —  agent.py",
+        "  run   when          name      what      ✓  ✗  !  ≈  pass rate            time      cost  changed",
+        "◐ 19    7 s ago                 in, out   3  1  0  0  4/16 ━━──────        0:07         —  agent.py",
+        "✗ 18    12 s ago                in, out   7  5  1  1   50% ━━━━────      14.5 s         —  agent.py",
+        "✓ 15    11 min ago    baseline  in, out  16  0  0  0  100% ━━━━━━━━      14.5 s  $0.0042+  agent.py",
+        "– 14    today 11:05             in, out   2  0  0  0  100% ━━━━━━━━    2/16 run         —  agent.py",
+        "✓ adk   11 min ago              in, out  16  0  0  0  100% ━━━━━━━━           —         —  agent.py",
     ]
 
 
