@@ -17,6 +17,7 @@ from evaltui.commands.arguments import (
     metrics_parser,
     record_parser,
     run_parser,
+    serve_parser,
     workbench_parser,
 )
 from evaltui.commands.exit_codes import WRONG_USE
@@ -104,6 +105,12 @@ def _listen(options: argparse.Namespace) -> int:
     from evaltui.commands.listen import listen
 
     return listen(options)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from evaltui.commands.serve import serve
+
+    return serve(options)
 
 
 def _lint(options: argparse.Namespace) -> int:
@@ -240,6 +247,7 @@ _COMMANDS: dict[str, _Command] = {
     "report": (report_parser, _report),
     "score": (score_parser, _score),
     "listen": (listen_parser, _listen),
+    "serve": (serve_parser, _serve),
     "merge": (merge_parser, _merge),
     "inspect": (inspect_parser, _inspect),
     "import": (import_parser, _import),
@@ -261,6 +269,7 @@ _SUMMARIES = {
     "report": "Write reports of stored runs",
     "score": "Score recorded traces against eval sets",
     "listen": "Receive traces and score sessions as they complete",
+    "serve": "Serve the workbench to a browser",
     "merge": "Put the logs of shards together as one run",
     "inspect": "Show the contents of recorded traces",
     "export": "Write a stored run as OpenTelemetry traces",

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import errno
 import json
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 
+from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import (
     UsageError,
     agent_of,
@@ -26,7 +24,8 @@ from evaltui.commands.output import (
 )
 from evaltui.core.secrets import Secrets
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.settings import env_values, keep_secret, secrets_of
+from evaltui.files.hosts import is_loopback
+from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.sessions import end_lines, session_json, session_lines
 from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
@@ -37,7 +36,6 @@ from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.traces.formats.protobuf import new_message
-from evaltui.traces.receiver.http import is_loopback
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
 from evaltui.traces.span import UnreadableTraceError
 
@@ -52,28 +50,13 @@ def listen(options: argparse.Namespace) -> int:
         if not options.agent_dir.exists():
             raise UsageError(f"{options.agent_dir} does not exist")
         if options.token_env is not None:
-            options.token = _token_of(options.token_env, options.agent_dir)
+            options.token = token_of(options.token_env, options.agent_dir)
         _check(options)
         return run_interruptible(_listen(options, agent_of(options)))
     except (UsageError, SpoolError, SpoolInUseError) as error:
         return complain("listen", error)
     except OSError as error:
-        return complain("listen", _in_words(error, options))
-
-
-def _token_of(variable: str, agent_dir: Path) -> str:
-    """Its value in the environment, else in the `.env` of the agent, a secret from now on.
-
-    Raises UsageError where it is not set.
-    """
-    value = (env_values(agent_dir) | dict(os.environ)).get(variable, "")
-    if not value:
-        raise UsageError(
-            f"--token-env {visible(variable)}: it is not set. Set it in the environment or in "
-            f"{agent_dir / '.env'}"
-        )
-    keep_secret([variable])
-    return value
+        return complain("listen", address_in_words(error, options.host, options.port))
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -85,18 +68,12 @@ def _check(options: argparse.Namespace) -> None:
             f"--host {options.host} lets other machines send: name a token that they have to have, "
             "with --token-env VARIABLE or --token TOKEN"
         )
-    if options.token is not None and not (options.token.isascii() and options.token.isprintable()):
-        raise UsageError("the token: letters, digits and punctuation of ASCII only")
+    if options.token is not None:
+        check_token(options.token)
     try:
         new_message("trace", "ExportTraceServiceRequest")
     except UnreadableTraceError as error:
         raise UsageError(str(error)) from error
-
-
-def _in_words(error: OSError, options: argparse.Namespace) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {options.port} of {options.host} is in use; --port 0 takes a free one"
-    return f"{options.host}:{options.port}: {error.strerror or error}" if not error.filename else str(error)
 
 
 async def _listen(options: argparse.Namespace, agent: AgentAddress) -> int:

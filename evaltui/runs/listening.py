@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from evaltui.files.folders import make_own_folder
+from evaltui.files.hosts import in_url
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sessions import ScoredSession, scored_session
 from evaltui.runs.store import SESSIONS
@@ -81,5 +82,4 @@ async def listening(request: RunRequest, address: Address) -> AsyncIterator[List
         await asyncio.to_thread(spool.forget, time.time() - _KEPT)
         access = Access(address.host, address.token)
         async with Intake(spool) as intake, serving(intake, access, address.port) as port:
-            host = f"[{address.host}]" if ":" in address.host else address.host
-            yield Listener(spool, request, intake.counts, f"http://{host}:{port}")
+            yield Listener(spool, request, intake.counts, f"http://{in_url(address.host)}:{port}")

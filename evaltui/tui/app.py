@@ -153,6 +153,11 @@ class WorkbenchApp(KeysInOrder[int]):
         selected = Copied("the selected text", text)
         self.workbench.say(copy(self, self.workbench, selected))
 
+    @property
+    def is_at_work(self) -> bool:
+        bench = self.workbench
+        return bench.runs.is_running or bench.is_listening or (bench.has_chat and bench.chat.busy)
+
     async def leave(self, code: int) -> None:
         self.leaving = True
         if isinstance(main := self.screen_stack[0], MainScreen):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import select
+import signal
 import sys
 import termios
 import threading
@@ -19,6 +20,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 from evaltui.tui.textual_private import driver_of, wrap_output
 from evaltui.tui.theme import ThemedApp
+from evaltui.workbench.editors import IN_BROWSER
 
 # Seconds between looks at a terminal where the system cannot tell by itself that it is gone.
 _LOOK_EVERY = 2.0
@@ -45,8 +47,20 @@ class EndingApp(ThemedApp[ReturnType]):
 
     def on_mount(self) -> None:
         self._running_loop = asyncio.get_running_loop()
+        if os.environ.get(IN_BROWSER):
+            self._running_loop.add_signal_handler(signal.SIGUSR1, self._end_if_idle)
         if self._interrupts.received is not None:
             self._end()
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether something goes on that nobody need look at."""
+        return False
+
+    def _end_if_idle(self) -> None:
+        """Asked by the server of a browser in which nobody has done anything for long."""
+        if not self.is_at_work:
+            self._interrupts.interrupt()
 
     def terminal_gone(self) -> None:
         """May be called from any thread, and more than once."""

@@ -19,7 +19,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.text.figures import show_size
 from evaltui.text.values import visible, visible_text
 from evaltui.tui.pane import Copied
-from evaltui.workbench.editors import NO_EDITOR, at_line, editor_of
+from evaltui.workbench.editors import NO_EDITOR, at_line, editor_of, refuses_editor
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
@@ -79,6 +79,8 @@ def edit_outside(app: App[Any], text: str, suffix: str) -> str:
 
 
 def _command() -> list[str]:
+    if reason := refuses_editor():
+        raise EditorError(reason)
     try:
         command = shlex.split(editor_of(os.environ))
     except ValueError as error:

@@ -12,6 +12,9 @@ from evaltui.files.agent_source import SourcePlace, function_place, instruction_
 from evaltui.workbench.agent_state import AgentState
 
 NO_EDITOR = "No editor: set $VISUAL or $EDITOR"
+NOT_IN_BROWSER = "No $EDITOR in a browser; open evaltui in a terminal for it"
+IN_BROWSER = "EVALTUI_IN_BROWSER"
+"""A variable that `evaltui serve` sets for its sessions: what they show is in a browser."""
 
 # Editors with a window of their own.
 _GOTO = ("code", "code-insiders", "codium", "cursor", "windsurf")
@@ -47,6 +50,8 @@ def editor_of(environ: Mapping[str, str], which: Callable[[str], str | None] = s
 
 def refuses_editor() -> str | None:
     """Why nothing can be opened in an editor; None where it can."""
+    if os.environ.get(IN_BROWSER):
+        return NOT_IN_BROWSER
     return None if editor_of(os.environ) else NO_EDITOR
 
 

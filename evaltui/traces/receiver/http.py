@@ -6,15 +6,14 @@ async with Intake(spool) as intake, serving(intake, Access("127.0.0.1")) as port
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 import h11
 
+from evaltui.files.hosts import host_name, is_loopback, same_secret
 from evaltui.traces.receiver.intake import BusyError, Intake
 from evaltui.traces.receiver.parts import LONGEST_BODY, BadBodyError, Encoding, Signal, TooLargeBodyError
 from evaltui.traces.receiver.spool import SpoolFullError
@@ -73,29 +72,14 @@ class Access:
         if self.token:
             given = headers.get("authorization", "")
             kind, _, token = given.partition(" ")
-            same = hmac.compare_digest(token.strip().encode("latin-1"), self.token.encode())
-            if kind.lower() != "bearer" or not same:
+            if kind.lower() != "bearer" or not same_secret(token.strip(), self.token):
                 message = "Authorization: Bearer with the token of the listener is missing or wrong"
                 raise RefusedError(401, message, ("WWW-Authenticate", "Bearer"))
             return
         # A page in a browser can have a name of its own point here; then the browser sends that name.
-        name = _host_name(headers.get("host", ""))
+        name = host_name(headers.get("host", ""))
         if not (is_loopback(name) or name == self.host):
             raise RefusedError(403, f"Host is {name[:80]!r}; send to a loopback address")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or an address is of this machine only."""
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower().rstrip(".") == "localhost"
-
-
-def _host_name(value: str) -> str:
-    if value.startswith("["):
-        return value[1:].partition("]")[0]
-    return value.rpartition(":")[0] if value.count(":") == 1 else value
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""What commands that others connect to have in common: their token, and an address that cannot be had."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from evaltui.commands.output import UsageError
+from evaltui.files.settings import env_values, keep_secret
+from evaltui.text.values import visible
+
+
+def token_of(variable: str, agent_dir: Path) -> str:
+    """Its value in the environment, else in the `.env` of the agent, a secret from now on.
+
+    Raises UsageError where it is not set.
+    """
+    value = (env_values(agent_dir) | dict(os.environ)).get(variable, "")
+    if not value:
+        raise UsageError(
+            f"--token-env {visible(variable)}: it is not set. Set it in the environment or in "
+            f"{agent_dir / '.env'}"
+        )
+    keep_secret([variable])
+    return value
+
+
+def check_token(token: str) -> None:
+    """Raises UsageError for one that no header can have."""
+    if not (token.isascii() and token.isprintable()):
+        raise UsageError("the token: letters, digits and punctuation of ASCII only")
+
+
+def address_in_words(error: OSError, host: str, port: int) -> str:
+    """Why nothing can be bound there."""
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is in use; --port 0 takes a free one"
+    return f"{host}:{port}: {error.strerror or error}" if not error.filename else str(error)

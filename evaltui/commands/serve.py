@@ -1,0 +1,121 @@
+"""`evaltui serve`: the workbench in a browser, for whoever has its token."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ssl
+import sys
+from typing import TYPE_CHECKING
+
+from evaltui.commands.network import address_in_words, check_token, token_of
+from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.files.packages import extra_command
+from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
+from evaltui.text.values import visible
+
+if TYPE_CHECKING:
+    from evaltui.serving.access import Access
+
+# Characters. Of a token that somebody chose: whoever has it may run the agent.
+_LEAST_TOKEN = 16
+# Further ones are not told: whoever sends them is no help to the user.
+_MOST_TOLD = 20
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Serve until it is interrupted; returns the exit code."""
+    try:
+        if not options.agent_dir.exists():
+            raise UsageError(f"{options.agent_dir} does not exist")
+        tls = _tls(options)
+        access = _access(options)
+        return run_interruptible(_serve(options, access, tls))
+    except UsageError as error:
+        return complain("serve", error)
+    except OSError as error:
+        return complain("serve", address_in_words(error, options.host, options.port))
+
+
+def _access(options: argparse.Namespace) -> Access:
+    """Raises UsageError."""
+    try:
+        import evaltui.serving.server  # noqa: F401
+        from evaltui.serving.access import Access, new_secret, origin_of
+    except ModuleNotFoundError as error:
+        command = extra_command("serve")
+        raise UsageError(f"{(error.name or '').partition('.')[0]} is not installed. Run {command}") from error
+    try:
+        origins = tuple(map(origin_of, options.origin))
+    except ValueError as error:
+        raise UsageError(f"--origin {error}") from error
+    token = new_secret()
+    if options.token_env is not None:
+        token = token_of(options.token_env, options.agent_dir)
+        check_token(token)
+        if len(token) < _LEAST_TOKEN:
+            raise UsageError(f"the token has {len(token)} characters, at least {_LEAST_TOKEN} are needed")
+    access = Access(options.host, token, options.tls_cert is not None, origins)
+    if problem := access.problem():
+        raise UsageError(problem)
+    return access
+
+
+def _tls(options: argparse.Namespace) -> ssl.SSLContext | None:
+    """Raises UsageError."""
+    if options.tls_cert is None:
+        if options.tls_key is not None:
+            raise UsageError("--tls-key needs --tls-cert")
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        # Without a terminal in which somebody could type it, a password is none.
+        context.load_cert_chain(options.tls_cert, options.tls_key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        files = " and ".join(str(one) for one in (options.tls_cert, options.tls_key) if one)
+        raise UsageError(
+            f"{files}: {error.strerror or error}" if isinstance(error, OSError) else str(error)
+        ) from error
+    return context
+
+
+async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContext | None) -> int:
+    from urllib.parse import quote
+
+    from evaltui.serving.server import Served, serving
+
+    folder = options.agent_dir.resolve()
+    name = visible(folder.name)
+    read_only = ["--read-only"] if options.read_only else []
+    words = [sys.executable, "-P", "-m", "evaltui", str(folder), *read_only]
+    served = Served(words, name, [options.token_env] if options.token_env else [])
+    async with serving(served, access, options.port, tls, refused=_Told()) as url:
+        query = "TOKEN" if options.token_env else quote(access.token)
+        what = f"{name}, to look at only," if options.read_only else name
+        lines = [
+            [(f"serving {what} at ", "bold"), (f"{url}/?t={query}", "bold accent")],
+            *([(f"or {origin}/?t={query}", "")] for origin in access.origins),
+            [("whoever has this address can open it; ctrl+c ends all sessions", "muted")],
+        ]
+        write_lines(lines)
+        for origin in access.origins:
+            if origin.startswith("http:") and not access.is_tls:
+                write_stderr(f"evaltui serve: {origin} is not HTTPS: whoever is between reads the token")
+        # Ctrl-C cancels it.
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            write_stderr("evaltui serve: ending sessions…")
+    return INTERRUPTED
+
+
+class _Told:
+    """Tells each reason once."""
+
+    def __init__(self) -> None:
+        self._reasons: set[str] = set()
+
+    def __call__(self, reason: str) -> None:
+        if reason not in self._reasons and len(self._reasons) < _MOST_TOLD:
+            self._reasons.add(reason)
+            write_stderr(f"evaltui serve: refused: {reason}")

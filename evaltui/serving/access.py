@@ -1,0 +1,123 @@
+"""Who may in: the `Host`, the `Origin`, the token and the cookie that requests have to have."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from evaltui.files.hosts import host_name, in_url, is_any, is_loopback, same_secret
+from evaltui.text.values import cut, visible
+
+_PORTS = {"http": 80, "https": 443}
+# Characters. Nobody has a longer one by chance.
+_LONGEST = 200
+
+
+class RefusedError(Exception):
+    """A request that is not served; the message is a sentence that says why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+def new_secret() -> str:
+    """A random text that nobody guesses: 256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+def origin_of(url: str) -> str:
+    """`https://desk.example:8443`: an origin as browsers send it. Raises ValueError for what is none."""
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in _PORTS or parts.username is not None or not host.isascii():
+        raise ValueError(f"{_shown(url)} is not an origin, e.g. https://desk.example")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(f"{_shown(url)} has more than an origin: leave out what follows the host")
+    shown_port = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{in_url(host)}{shown_port}"
+
+
+@dataclass(frozen=True)
+class Access:
+    """The rules of one server."""
+
+    host: str
+    """What is bound: an address or a name."""
+    token: str
+    """Whoever has it may in."""
+    is_tls: bool = False
+    """Whether the server itself speaks HTTPS."""
+    origins: tuple[str, ...] = ()
+    """Others by which it is reached, as `origin_of` has them: those of a proxy."""
+    cookie: str = field(default_factory=new_secret, repr=False)
+    """What a browser gets for the token; another one for each server."""
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.is_tls else "http"
+
+    def problem(self) -> str:
+        """Why a server must not begin with these rules, as a sentence; "" where it may."""
+        if is_loopback(self.host):
+            return ""
+        if is_any(self.host) and not self.origins:
+            return (
+                f"--host {self.host} stands for every address of this machine: name the one that browsers "
+                "use, with --origin https://NAME:PORT"
+            )
+        if not self.is_tls and not self.origins:
+            return (
+                f"--host {self.host} lets other machines in, and whoever is between them reads the token: "
+                "give --tls-cert and --tls-key, or --origin with the address of a proxy that speaks HTTPS"
+            )
+        return ""
+
+    def check_host(self, hosts: Sequence[str]) -> str:
+        """The `Host` of a request. Raises RefusedError.
+
+        A page of somebody else can have a name that points here (DNS rebinding): the browser sends that name.
+        """
+        host = _only(hosts, "Host")
+        name = host_name(host)
+        named = {urlsplit(one).netloc for one in self.origins}
+        if not (is_loopback(name) or (name == self.host and not is_any(name)) or host.lower() in named):
+            raise RefusedError(403, f"Host is {_shown(host)}; --origin http://NAME or https://NAME allows it")
+        return host
+
+    def check_origin(self, host: str, origins: Sequence[str]) -> None:
+        """A page may open a socket only where it was loaded from. Raises RefusedError."""
+        origin = _only(origins, "Origin")
+        try:
+            is_ours = origin_of(origin) in (origin_of(f"{self.scheme}://{host}"), *self.origins)
+        except ValueError:
+            is_ours = False
+        if not is_ours:
+            raise RefusedError(403, f"Origin is {_shown(origin)}; --origin allows it")
+
+    def takes_token(self, token: str) -> bool:
+        return same_secret(token, self.token)
+
+    def check_cookie(self, value: str | None) -> None:
+        """Raises RefusedError."""
+        if value is None or not same_secret(value, self.cookie):
+            raise RefusedError(401, "open the address that `evaltui serve` has printed")
+
+    def needs_https(self, host: str) -> bool:
+        """Whether browsers come by HTTPS: their cookie then goes nowhere else."""
+        return self.is_tls or f"https://{host.lower()}" in self.origins
+
+
+def _only(values: Sequence[str], name: str) -> str:
+    if len(values) != 1:
+        raise RefusedError(403 if name == "Origin" else 400, f"{name} is missing, or there are several")
+    return values[0]
+
+
+def _shown(text: str) -> str:
+    return repr(cut(visible(text), _LONGEST))

@@ -1,0 +1,321 @@
+"""The server: a page, what it loads, and a socket for each session.
+
+async with serving(Served(["evaltui", "my_agent"], "my_agent"), Access("127.0.0.1", new_secret())) as url: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import os
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import textual_serve
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from evaltui.files.hosts import in_url
+from evaltui.serving.access import Access, RefusedError
+from evaltui.serving.terminal import Size, Terminal, open_terminal
+from evaltui.workbench.editors import IN_BROWSER
+
+SERVE_PORT = 8700
+MOST_SESSIONS = 8
+IDLE_SECONDS = 30 * 60.0
+"""After which a session ends in which nobody has typed or clicked, and nothing runs."""
+MOST_CONNECTIONS = 64
+LONGEST_MESSAGE = 1024 * 1024
+"""Bytes of what a browser sends at once: a text that was pasted."""
+HEAD_SECONDS = 10.0
+"""In which somebody who connects has to have sent a request."""
+
+_BEAT = 15.0
+_LARGEST = Size(500, 200)
+_HERE = Path(__file__).parent
+_STATIC = Path(textual_serve.__file__).parent / "static"
+FILES: Mapping[str, Path] = {
+    "page.css": _HERE / "page.css",
+    "page.js": _HERE / "page.js",
+    "textual.js": _STATIC / "js" / "textual.js",
+    "xterm.css": _STATIC / "css" / "xterm.css",
+    "mono.ttf": _STATIC / "fonts" / "RobotoMono-VariableFont_wght.ttf",
+    "mono-italic.ttf": _STATIC / "fonts" / "RobotoMono-Italic-VariableFont_wght.ttf",
+}
+"""What the page loads, below `/static`."""
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+# What tells a program of the terminal that the server itself was started in.
+_OF_OTHER_TERMINALS = (
+    "COLUMNS",
+    "LINES",
+    "STY",
+    "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION",
+    "TMUX",
+    "VTE_VERSION",
+)
+_FULL = "As many sessions are open as there may be ({}). Close one, and start again.\r\n"
+
+
+@dataclass(frozen=True)
+class Served:
+    """What each session runs."""
+
+    words: Sequence[str]
+    """A command, of which no shell takes notice."""
+    title: str
+    without: Sequence[str] = ()
+    """Variables that it does not get."""
+
+    def environment(self) -> dict[str, str]:
+        left_out = {*self.without, *_OF_OTHER_TERMINALS}
+        inherited = {name: value for name, value in os.environ.items() if name not in left_out}
+        return inherited | {"TERM": "xterm-256color", "COLORTERM": "truecolor", IN_BROWSER: "1"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sessions, connections and seconds; tests have smaller ones."""
+
+    sessions: int = MOST_SESSIONS
+    connections: int = MOST_CONNECTIONS
+    head: float = HEAD_SECONDS
+    idle: float = IDLE_SECONDS
+
+
+@asynccontextmanager
+async def serving(
+    served: Served,
+    access: Access,
+    port: int = SERVE_PORT,
+    tls: ssl.SSLContext | None = None,
+    limits: Limits | None = None,
+    refused: Callable[[str], None] = lambda reason: None,
+) -> AsyncIterator[str]:
+    """Serves while it is entered; has the URL without the token. Sessions end with it.
+
+    `refused` is told why a socket was refused, which no page can read. Raises OSError.
+    """
+    server = _Server(served, access, limits or Limits(), refused)
+    loop = asyncio.get_running_loop()
+    patience = HEAD_SECONDS if tls else None
+    listening = await loop.create_server(
+        server.connection, access.host, port, ssl=tls, ssl_handshake_timeout=patience
+    )
+    server.port = listening.sockets[0].getsockname()[1]
+    watching = asyncio.create_task(server.end_silent())
+    try:
+        yield f"{access.scheme}://{in_url(access.host)}:{server.port}"
+    finally:
+        listening.close()
+        watching.cancel()
+        await server.end()
+
+
+class _Server:
+    def __init__(
+        self, served: Served, access: Access, limits: Limits, refused: Callable[[str], None]
+    ) -> None:
+        self.port = 0
+        self._served = served
+        self._access = access
+        self._limits = limits
+        self._refused = refused
+        self._http = web.Server(
+            self._handle, access_log=None, keepalive_timeout=_BEAT, lingering_time=1.0, max_line_size=4096
+        )
+        # Since when each connection has not sent a request.
+        self._silent: dict[web.RequestHandler, float] = {}
+        self._sessions: set[asyncio.Future[None]] = set()
+        self._ending = asyncio.Event()
+
+    # Connections
+
+    def connection(self) -> asyncio.BaseProtocol:
+        if len(self._http.connections) >= self._limits.connections:
+            return _TurnedAway()
+        handler = self._http()
+        self._silent[handler] = time.monotonic()
+        return handler
+
+    async def end_silent(self) -> None:
+        """Closes connections on which nothing is asked: whoever keeps many takes no place from others."""
+        while True:
+            await asyncio.sleep(self._limits.head / 2)
+            latest = time.monotonic() - self._limits.head
+            for handler in [one for one, since in self._silent.items() if since < latest]:
+                del self._silent[handler]
+                handler.force_close()
+
+    async def end(self) -> None:
+        self._ending.set()
+        await asyncio.gather(*self._sessions, return_exceptions=True)
+        await self._http.shutdown(1.0)
+
+    # Requests
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._silent.pop(request.protocol, None)
+        try:
+            return await self._answered(request)
+        except RefusedError as error:
+            if request.path == "/ws":
+                self._refused(str(error))
+            response = _page(error.status, _REFUSED.format(html.escape(str(error))))
+            response.force_close()
+            return response
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+        host = self._access.check_host(request.headers.getall("Host", []))
+        if request.method != "GET":
+            raise RefusedError(405, f"{request.method} is not taken; GET is")
+        name = f"evaltui-{self.port}"
+        if request.path == "/" and "t" in request.query:
+            if not self._access.takes_token(request.query["t"]):
+                raise RefusedError(401, "wrong token: open the address that `evaltui serve` has printed")
+            response = web.Response(
+                status=303, headers=_HEADERS | {"Location": "/", "Cache-Control": "no-store"}
+            )
+            response.set_cookie(
+                name,
+                self._access.cookie,
+                httponly=True,
+                samesite="Strict",
+                secure=self._access.needs_https(host),
+            )
+            return response
+        self._access.check_cookie(request.cookies.get(name))
+        if request.path == "/ws":
+            self._access.check_origin(host, request.headers.getall("Origin", []))
+            return await self._session(request)
+        if request.path == "/":
+            text = (_HERE / "page.html").read_text(encoding="utf-8")
+            return _page(200, text.replace("{title}", html.escape(f"{self._served.title} · evaltui")))
+        if (file := FILES.get(request.path.removeprefix("/static/"))) is None:
+            raise RefusedError(404, "not found")
+        return web.FileResponse(file, headers=_HEADERS | {"Cache-Control": "private, max-age=3600"})
+
+    # Sessions
+
+    async def _session(self, request: web.BaseRequest) -> web.StreamResponse:
+        socket = web.WebSocketResponse(
+            heartbeat=_BEAT, max_msg_size=LONGEST_MESSAGE, compress=False, timeout=2.0
+        )
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        is_full = len(self._sessions) >= self._limits.sessions or self._ending.is_set()
+        if not is_full:
+            self._sessions.add(done)
+        try:
+            await socket.prepare(request)
+            if is_full:
+                await socket.send_bytes(_FULL.format(self._limits.sessions).encode())
+                await socket.close(code=WSCloseCode.TRY_AGAIN_LATER)
+                return socket
+            size = Size(_cells(request.query.get("width"), 80), _cells(request.query.get("height"), 24))
+            terminal = await open_terminal(self._served.words, self._served.environment(), _shown(size))
+            try:
+                await self._talk(_Session(socket, terminal))
+            finally:
+                await terminal.end()
+            await socket.close()
+        except (ConnectionError, OSError):
+            # The browser has left.
+            pass
+        finally:
+            self._sessions.discard(done)
+            done.set_result(None)
+        return socket
+
+    async def _talk(self, session: _Session) -> None:
+        """Until the browser leaves, the process ends, or all end."""
+        work = [session.show(), session.take(), session.look(self._limits.idle), self._ending.wait()]
+        tasks = [asyncio.ensure_future(one) for one in work]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Session:
+    def __init__(self, socket: web.WebSocketResponse, terminal: Terminal) -> None:
+        self._socket = socket
+        self._terminal = terminal
+        self._used_at = time.monotonic()
+
+    async def show(self) -> None:
+        while data := await self._terminal.read():
+            await self._socket.send_bytes(data)
+
+    async def take(self) -> None:
+        """What the page's script sends: lists of JSON with a word and its value."""
+        async for message in self._socket:
+            if message.type is not WSMsgType.TEXT:
+                return
+            try:
+                match json.loads(message.data):
+                    case ["stdin", str(text)]:
+                        self._used_at = time.monotonic()
+                        await self._terminal.write(text.encode("utf-8", "replace"))
+                    case ["resize", {"width": int(width), "height": int(height)}]:
+                        self._terminal.resize(_shown(Size(width, height)))
+                    case ["ping", str(text)]:
+                        await self._socket.send_json(["pong", text[:40]])
+                    case ["focus" | "blur", *_]:
+                        # The terminal itself tells the process.
+                        pass
+                    case _:
+                        return
+            except (ValueError, RecursionError):
+                return
+
+    async def look(self, idle: float) -> None:
+        """Asks the process to end where nobody uses it; one that is at work goes on, and is asked again."""
+        while True:
+            await asyncio.sleep(max(0.05, self._used_at + idle - time.monotonic()))
+            if time.monotonic() - self._used_at >= idle:
+                self._used_at = time.monotonic()
+                self._terminal.end_if_idle()
+
+
+class _TurnedAway(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+
+_REFUSED = """<!DOCTYPE html>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>evaltui</title>
+<p>evaltui: {}.</p><p><a href="/">Try again</a></p>
+"""
+
+
+def _page(status: int, text: str) -> web.Response:
+    headers = _HEADERS | {"Cache-Control": "no-store"}
+    return web.Response(status=status, text=text, content_type="text/html", charset="utf-8", headers=headers)
+
+
+def _cells(text: str | None, usual: int) -> int:
+    with suppress(ValueError):
+        return int((text or "")[:5])
+    return usual
+
+
+def _shown(size: Size) -> Size:
+    return Size(*(min(most, max(1, one)) for one, most in zip(size, _LARGEST, strict=True)))
