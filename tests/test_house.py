@@ -41,7 +41,17 @@ DISTRIBUTIONS = {
     "markupsafe": "MarkupSafe",
     "opentelemetry": "opentelemetry-api",
 }
-OF_EXTRAS = {"a2a-sdk", "google-adk", "opentelemetry-api", "protobuf", "Jinja2", "MarkupSafe", "genai-prices"}
+OF_EXTRAS = {
+    "a2a-sdk",
+    "aiohttp",
+    "textual-serve",
+    "google-adk",
+    "opentelemetry-api",
+    "protobuf",
+    "Jinja2",
+    "MarkupSafe",
+    "genai-prices",
+}
 # Agents bring them: they are never installed for evaltui.
 FRAMEWORKS = {"langchain-core", "langgraph", "langsmith", "openai", "openai-agents", "pydantic-ai"}
 
@@ -166,7 +176,9 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     always, of_extras = declared(project["dependencies"]), OF_EXTRAS
-    assert of_extras == declared([*extras["adk"], *extras["a2a"], *extras["prices"], *extras["report"]])
+    assert of_extras == declared(
+        [*extras["adk"], *extras["a2a"], *extras["prices"], *extras["report"], *extras["serve"]]
+    )
     used = {one for _, tree in modules().values() for one in outside(tree)} - FRAMEWORKS
     assert not FRAMEWORKS & declared(
         [one for extra in (project["dependencies"], *extras.values()) for one in extra]
@@ -181,6 +193,7 @@ WITH_AN_EXTRA = {
     "evaltui.core.cost.prices",
     "evaltui.adk.results_manager",
     "evaltui.reports.html.page",
+    "evaltui.serving.server",
     "evaltui.traces.formats.protobuf",
 }
 

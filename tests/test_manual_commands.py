@@ -56,7 +56,7 @@ class Command:
 
     @property
     def only_parsed(self):
-        endless = self.words[1] not in _COMMANDS or "--watch" in self.words
+        endless = self.words[1] not in _COMMANDS or self.words[1] == "serve" or "--watch" in self.words
         return self.in_ci or (self.words[0] == "evaltui" and endless)
 
 

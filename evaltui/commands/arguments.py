@@ -337,8 +337,8 @@ def metrics_parser() -> Parser:
 def serve_parser() -> Parser:
     parser = Parser(
         prog="evaltui serve",
-        description="Serve the workbench to a browser. It prints an address with a token: whoever has it can "
-        "do what the workbench can, also run the agent. Each browser tab has a session of its own.",
+        description="Serve the workbench to a browser. It prints an address with a token, which gives all "
+        "that the workbench can do, also running the agent. Each browser tab has a session of its own.",
         epilog="Exit codes: 2 usage error, 130 interrupted, by which it ends.",
     )
     add = parser.add_argument
@@ -348,7 +348,7 @@ def serve_parser() -> Parser:
         default=Path(),
         type=Path,
         metavar="AGENT_DIR",
-        help=AGENT_DIR.partition(",")[0],
+        help="Folder or file of the agent, or a folder of agents (default: the current folder)",
     )
     add("--port", type=port, default=8700, metavar="N", help="Port, 0 for any that is free (default: 8700)")
     add(

@@ -12,6 +12,7 @@ from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
 from evaltui.files.packages import extra_command
 from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
+from evaltui.text.figures import counted
 from evaltui.text.values import visible
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def _access(options: argparse.Namespace) -> Access:
         token = token_of(options.token_env, options.agent_dir)
         check_token(token)
         if len(token) < _LEAST_TOKEN:
-            raise UsageError(f"the token has {len(token)} characters, at least {_LEAST_TOKEN} are needed")
+            raise UsageError(f"the token is too short: take at least {counted(_LEAST_TOKEN, 'character')}")
     access = Access(options.host, token, options.tls_cert is not None, origins)
     if problem := access.problem():
         raise UsageError(problem)
@@ -73,9 +74,8 @@ def _tls(options: argparse.Namespace) -> ssl.SSLContext | None:
         context.load_cert_chain(options.tls_cert, options.tls_key, password=lambda: "")
     except (OSError, ValueError) as error:
         files = " and ".join(str(one) for one in (options.tls_cert, options.tls_key) if one)
-        raise UsageError(
-            f"{files}: {error.strerror or error}" if isinstance(error, OSError) else str(error)
-        ) from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageError(f"{files}: {reason}") from error
     return context
 
 
@@ -92,15 +92,16 @@ async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContex
     async with serving(served, access, options.port, tls, refused=_Told()) as url:
         query = "TOKEN" if options.token_env else quote(access.token)
         what = f"{name}, to look at only," if options.read_only else name
+        people = "see all of it" if options.read_only else "run the agent"
         lines = [
             [(f"serving {what} at ", "bold"), (f"{url}/?t={query}", "bold accent")],
             *([(f"or {origin}/?t={query}", "")] for origin in access.origins),
-            [("whoever has this address can open it; ctrl+c ends all sessions", "muted")],
+            [(f"share the address only with people who may {people}; ctrl+c ends all sessions", "muted")],
         ]
         write_lines(lines)
         for origin in access.origins:
             if origin.startswith("http:") and not access.is_tls:
-                write_stderr(f"evaltui serve: {origin} is not HTTPS: whoever is between reads the token")
+                write_stderr(f"evaltui serve: {origin} is not HTTPS: others on the way can read the token")
         # Ctrl-C cancels it.
         try:
             await asyncio.Event().wait()

@@ -23,6 +23,7 @@ TOPICS = (
     "chat",
     "recordings",
     "watching",
+    "serving",
     "headless",
     "ci",
     "traces",

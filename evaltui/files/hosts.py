@@ -34,6 +34,6 @@ def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def same_secret(given: str, secret: str) -> bool:
+def same_secret(given: bytes, secret: str) -> bool:
     """Compared in a time that tells nobody how much of it is right."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), secret.encode())
+    return hmac.compare_digest(given, secret.encode())

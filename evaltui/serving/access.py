@@ -68,13 +68,13 @@ class Access:
             return ""
         if is_any(self.host) and not self.origins:
             return (
-                f"--host {self.host} stands for every address of this machine: name the one that browsers "
-                "use, with --origin https://NAME:PORT"
+                f"--host {self.host} stands for every address of this machine: give the one of browsers, "
+                "with --origin https://NAME:PORT"
             )
         if not self.is_tls and not self.origins:
             return (
-                f"--host {self.host} lets other machines in, and whoever is between them reads the token: "
-                "give --tls-cert and --tls-key, or --origin with the address of a proxy that speaks HTTPS"
+                f"--host {self.host} lets other machines in, and others on the way can read the token: give "
+                "--tls-cert and --tls-key, or --origin with the address of a proxy that speaks HTTPS"
             )
         return ""
 
@@ -101,11 +101,11 @@ class Access:
             raise RefusedError(403, f"Origin is {_shown(origin)}; --origin allows it")
 
     def takes_token(self, token: str) -> bool:
-        return same_secret(token, self.token)
+        return same_secret(token.encode("utf-8", "surrogateescape"), self.token)
 
     def check_cookie(self, value: str | None) -> None:
         """Raises RefusedError."""
-        if value is None or not same_secret(value, self.cookie):
+        if value is None or not same_secret(value.encode("utf-8", "surrogateescape"), self.cookie):
             raise RefusedError(401, "open the address that `evaltui serve` has printed")
 
     def needs_https(self, host: str) -> bool:

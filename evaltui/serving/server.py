@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import html
 import json
+import logging
 import os
 import ssl
 import time
@@ -69,6 +70,10 @@ _OF_OTHER_TERMINALS = (
     "TMUX",
     "VTE_VERSION",
 )
+# What attackers send is nothing to fill a terminal with.
+_SILENT = logging.getLogger(__name__)
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
 _FULL = "As many sessions are open as there may be ({}). Close one, and start again.\r\n"
 
 
@@ -137,7 +142,12 @@ class _Server:
         self._limits = limits
         self._refused = refused
         self._http = web.Server(
-            self._handle, access_log=None, keepalive_timeout=_BEAT, lingering_time=1.0, max_line_size=4096
+            self._handle,
+            access_log=None,
+            logger=_SILENT,
+            keepalive_timeout=_BEAT,
+            lingering_time=1.0,
+            max_line_size=4096,
         )
         # Since when each connection has not sent a request.
         self._silent: dict[web.RequestHandler, float] = {}

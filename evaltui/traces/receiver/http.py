@@ -72,7 +72,7 @@ class Access:
         if self.token:
             given = headers.get("authorization", "")
             kind, _, token = given.partition(" ")
-            if kind.lower() != "bearer" or not same_secret(token.strip(), self.token):
+            if kind.lower() != "bearer" or not same_secret(token.strip().encode("latin-1"), self.token):
                 message = "Authorization: Bearer with the token of the listener is missing or wrong"
                 raise RefusedError(401, message, ("WWW-Authenticate", "Bearer"))
             return

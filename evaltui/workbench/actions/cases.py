@@ -129,6 +129,7 @@ TREE: tuple[Action, ...] = (
         "number_sign",
         where=(Scope.CASES, Scope.CASE, Scope.RESULT),
         footer="tag",
+        acts=True,
     ),
     _in_list(
         "copy_case",
