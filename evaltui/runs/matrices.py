@@ -74,6 +74,18 @@ def stored_matrices(store: RunStore) -> list[StoredMatrix]:
     return sorted(matrices, key=lambda one: one.started, reverse=True)
 
 
+def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
+    """The log of the newest run; where that is of a matrix, those of all of its variants. Runs of the matrix
+    `besides` do not count."""
+    for path in reversed(store.logs()):
+        log = _variant_log(path)
+        if log is None:
+            return (path,)
+        if log.header.matrix != besides:
+            return next(one.paths for one in stored_matrices(store) if one.id == log.header.matrix)
+    return ()
+
+
 def _variant_log(path: Path) -> VariantLog | None:
     """None for the log of a run that belongs to no matrix."""
     try:

@@ -20,7 +20,8 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.log_reader import read_run
+from evaltui.runs.log_reader import StoredRun, read_run
+from evaltui.runs.matrices import newest_runs
 from evaltui.runs.resuming import Resumption
 from evaltui.runs.scoring import PairedTraces, TracesToScore, agent_name, paired, without_unheld
 from evaltui.runs.sets import CasesById, SetInfo, SetSource, only
@@ -120,7 +121,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     plans: list[SetPlan] = []
     infos: list[SetInfo] = []
     notes: list[str] = []
-    passed = _passed(request.store) if request.only_failed else frozenset()
+    passed = _passed(request.store, request.matrix) if request.only_failed else frozenset()
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
         try:
@@ -270,15 +271,20 @@ def _without(plan: SetPlan, path: str, passed: Collection[CaseId]) -> SetPlan:
     return replace(plan, cases=only(plan.cases, left), whole=whole)
 
 
-def _passed(store: RunStore) -> frozenset[CaseId]:
-    """The cases that passed in the newest run. Raises SelectionError where it cannot be read."""
-    last = store.latest()
-    if last is None:
+def _passed(store: RunStore, matrix: str) -> frozenset[CaseId]:
+    """The cases that passed in the newest run before this matrix; where that is of a matrix itself, in all of
+    its variants. Raises SelectionError where it cannot be read."""
+    last = newest_runs(store, besides=matrix)
+    if not last:
         raise SelectionError(f"--failed: no runs of {store.title} yet")
     try:
-        run = read_run(last)
+        runs = [read_run(path) for path in last]
     except (OSError, ValueError) as error:
         raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
+    return frozenset.intersection(*(_passed_in(run, store) for run in runs))
+
+
+def _passed_in(run: StoredRun, store: RunStore) -> frozenset[CaseId]:
     # Of a log that knows set ids only, sets that share one cannot be told apart.
     sets = open_workspace(store.agent_dir).sets if run.header.by_label else ()
     files = Counter(eval_set.eval_set_id for eval_set in sets)

@@ -288,6 +288,14 @@ class Navigation:
         if scored is not None and len(scored.result.repeats) > 1:
             self.show_repeat((scored.repeat + step) % len(scored.result.repeats))
 
+    def mark(self, cases: Collection[CaseId]) -> int:
+        """Marks these cases and no others, as far as the filter keeps them; how many there are."""
+        within = self._kept().keys() if self.filtered.filter else cases
+        self.marking.clear()
+        self.marking.toggle([case for case in self._every_case() if case in cases and case in within])
+        self._changed()
+        return len(self.marking)
+
     def clear_marks(self) -> None:
         self.marking.clear()
         self._changed()

@@ -32,6 +32,11 @@ class MainLinks(MainDialogs, inherit_bindings=False):
         question = PromptScreen(dialog_name("tag_case"), value, typed_tags_problem, hint, about, adds=True)
         ask(self, question, partial(change_tags, editing, common))
 
+    def action_mark_failing(self) -> None:
+        from evaltui.workbench.failing import mark_failing
+
+        self.run_worker(mark_failing(self.workbench), group="marks", exclusive=True)
+
     def action_next_difference(self) -> None:
         self._go_to_difference(1)
 

@@ -123,6 +123,14 @@ TREE: tuple[Action, ...] = (
         footer="mark",
     ),
     _in_list(
+        "mark_failing",
+        "Mark failing cases",
+        "Mark the cases that did not pass; in any variant if the newest run is a matrix",
+        "Z",
+        refusal=_no_cases,
+        footer="mark failing",
+    ),
+    _in_list(
         "tag_case",
         "Tag case…",
         "Change the tags of the case, or of all marked cases",

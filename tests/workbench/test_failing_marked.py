@@ -1,0 +1,80 @@
+"""The cases that failed in any variant of the newest matrix: marked in the workbench, run by `--failed`."""
+
+import pytest
+from stored_matrix import BASE, PRO, write_matrix, write_variant
+
+from evaltui.core.model.variants import Change
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.workspace import SelectionError
+from evaltui.runs.matrices import newest_runs
+from evaltui.runs.selection import RunRequest, select
+from evaltui.runs.sets import FileSets
+from evaltui.runs.store import RunStore
+from evaltui.workbench.failing import mark_failing
+from evaltui.workbench.workbench import Workbench
+
+
+@pytest.fixture
+def folder(write_agent):
+    """Of an agent with a matrix of two variants."""
+    folder = write_agent("root_agent = lambda message: message")
+    write_matrix(folder)
+    return folder
+
+
+def not_passed(*variants):
+    """The cases of variants with a run that did not pass."""
+    return {
+        f"{name}:{case}"
+        for one in variants
+        for name, cases in one.items()
+        for case, runs in cases.items()
+        if set(runs) - {"p"}
+    }
+
+
+async def marked(folder, filtered=""):
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.navigation.set_filter(filtered)
+    await mark_failing(workbench)
+    cases = {f"{case.path.partition('.')[0]}:{case.eval_id}" for case in workbench.navigation.marking.marked}
+    said = workbench.notice.text
+    await workbench.close()
+    return cases, said
+
+
+async def test_what_failed_in_any_variant_is_marked(folder):
+    cases, said = await marked(folder)
+    assert cases == not_passed(BASE, PRO)
+    assert said == f"{len(cases)} cases marked that failed in any of 2 variants"
+    assert (await marked(folder, "set:lights"))[0] == {one for one in cases if one.startswith("lights:")}
+
+
+async def test_without_a_matrix_it_is_what_fails_now(folder):
+    for log in RunStore(folder).logs():
+        log.unlink()
+    assert await marked(folder) == (set(), "No failing case")
+
+
+def run_again(folder, matrix=""):
+    files = dict.fromkeys(sorted(folder.glob("*.evalset.json")))
+    request = RunRequest(AgentAddress(folder), files, only_failed=True, matrix=matrix)
+    plan = select(request, FileSets(folder)).plan
+    return {f"{one.eval_set_id}:{case.eval_id}" for one in plan.sets for case in one.cases}
+
+
+def test_failed_runs_what_did_not_pass_in_any_variant(folder):
+    assert run_again(folder) == not_passed(BASE, PRO)
+
+
+def test_a_matrix_does_not_look_at_its_own_runs(folder):
+    with pytest.raises(SelectionError, match="no runs of"):
+        run_again(folder, "m1")
+    assert newest_runs(RunStore(folder), "m1") == ()
+
+
+def test_a_later_run_that_is_no_matrix_counts_alone(folder):
+    log = write_variant(folder, "pro", PRO, Change("model", "x"))
+    log.write_text(log.read_text().replace('"matrix":"m1"', '"matrix":""', 1))
+    assert newest_runs(RunStore(folder)) == (log,)
