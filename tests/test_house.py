@@ -192,7 +192,7 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
 WITH_AN_EXTRA = {
     "evaltui.core.cost.prices",
     "evaltui.adk.results_manager",
-    "evaltui.reports.html.page",
+    "evaltui.reports.html.templates",
     "evaltui.serving.server",
     "evaltui.traces.formats.protobuf",
 }

@@ -18,7 +18,7 @@ from evaltui.reports.matrix_report import MatrixReport
 if TYPE_CHECKING:
     from evaltui.commands.output import Format
 
-FORMATS: tuple[Format, ...] = ("console", "json", "csv")
+FORMATS: tuple[Format, ...] = ("console", "json", "csv", "html", "markdown")
 
 
 def matrix_targets(targets: Sequence[ReportTarget]) -> Sequence[ReportTarget]:
@@ -46,6 +46,14 @@ def _render(report: MatrixReport, target: ReportTarget) -> str:
         from evaltui.reports.matrix_csv import matrix_csv
 
         return matrix_csv(report)
+    if target.format == "markdown":
+        from evaltui.reports.markdown_matrix import markdown_matrix
+
+        return markdown_matrix(report)
+    if target.format == "html":
+        from evaltui.reports.html.matrix_page import html_matrix
+
+        return html_matrix(report)
     from evaltui.reports.matrix_console import render_matrix
 
     return render_matrix(report, color=target.path is None and colored(), width=report_width(target))

@@ -50,7 +50,7 @@ def markdown_report(report: RunReport) -> str:
     for name, case in cases:
         if page.is_full:
             break
-        detailed += page.add_block(f"{_mark(case)} {_code(name)}", case_details(case, MAX_WIDTH))
+        detailed += page.add_block(f"{_mark(case)} {code(name)}", case_details(case, MAX_WIDTH))
     return page.text + _left_out(len(cases), shown, detailed)
 
 
@@ -120,19 +120,19 @@ def _head(report: RunReport, not_passed: int) -> str:
     cost = str(spent.cost) if spent is not None and is_worth_telling(spent) else ""
     facts = " · ".join(filter(None, (" ".join(filter(None, (line, took))), rate, calls, cost)))
     if report.rates and report.rates.scores_in_words:
-        facts += f"\n\nmean scores {_code(report.rates.scores_in_words)}"
-    notes = "".join(f"> {_code(note)}\n\n" for note in report.notes)
-    return f"{MARKER}\n## {mark} {verdicts} · {_code(report.agent)}\n\n{facts}\n\n{notes}"
+        facts += f"\n\nmean scores {code(report.rates.scores_in_words)}"
+    notes = "".join(f"> {code(note)}\n\n" for note in report.notes)
+    return f"{MARKER}\n## {mark} {verdicts} · {code(report.agent)}\n\n{facts}\n\n{notes}"
 
 
 def _row(name: str, case: CaseResult) -> str:
     took = show_duration(sum(repeat.seconds for repeat in case.repeats) if case.repeats else None)
-    return f"| {_mark(case)} | {_code(name)} | {_code(cut(summary(case), _MOST_WHY))} | {took} |\n"
+    return f"| {_mark(case)} | {code(name)} | {code(cut(summary(case), _MOST_WHY))} | {took} |\n"
 
 
 def _tags(totals: Sequence[TagTotal]) -> str:
     rows = (
-        f"| {_code(f'#{one.tag}')} | {one.passed} of {len(one.cases)} | {show_rate(one.rate)} |\n"
+        f"| {code(f'#{one.tag}')} | {one.passed} of {len(one.cases)} | {show_rate(one.rate)} |\n"
         for one in totals[:MOST_TAGS]
     )
     more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
@@ -144,7 +144,7 @@ def _mark(case: CaseResult) -> str:
     return f"{glyph(case.status)[0]}{several}"
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
     """A text that stays what it is: in code, where no mention and no emoji counts, and without a character
     that Markdown, a table or HTML would read."""
     safe = _NOT_PLAIN.sub(lambda match: f"&#{ord(match.group())};", visible(text))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from evaltui.core.compare.matrix import Cell, Matrix
-from evaltui.text.figures import UNKNOWN, show_interval, show_p, show_rate
+from evaltui.text.figures import UNKNOWN, show_duration, show_interval, show_number, show_p, show_rate
 
 
 def rate_text(matrix: Matrix, place: int) -> str:
@@ -41,3 +43,16 @@ def total_cost_text(matrix: Matrix, place: int) -> str:
     """`$0.011 + 3 unpriced calls`"""
     cost = matrix.totals[place].cost
     return UNKNOWN if cost is None else str(cost)
+
+
+SUMS: tuple[tuple[str, Callable[[Matrix, int], str]], ...] = (
+    ("pass rate", rate_text),
+    ("95% interval", interval_text),
+    ("against base", paired_text),
+    ("cost", total_cost_text),
+    ("cost per passed case", cost_per_passed_text),
+    ("p50", lambda matrix, place: show_duration(matrix.totals[place].p50)),
+    ("p95", lambda matrix, place: show_duration(matrix.totals[place].p95)),
+    ("tokens", lambda matrix, place: show_number(matrix.totals[place].tokens)),
+)
+"""What a variant comes to, by title."""

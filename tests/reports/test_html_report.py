@@ -24,6 +24,7 @@ from evaltui.core.model.outcome import ErrorInfo, ResponseDiff, Status
 from evaltui.core.secrets import Secrets
 from evaltui.reports.html import page as pages
 from evaltui.reports.html.page import html_report
+from evaltui.reports.html.templates import own_text
 from evaltui.text.values import visible
 from evaltui.tui.theme import THEMES
 
@@ -277,7 +278,7 @@ def test_secrets_are_masked_in_traces_as_the_report_is(tmp_path):
 
 
 def test_the_colours_are_those_of_the_themes():
-    css = (pages._FOLDER / "report.css").read_text(encoding="utf-8")
+    css = own_text("report.css")
     dark, light = THEMES
     shown = dict(re.findall(r"--([\w-]+): light-dark\((#\w+, #\w+)\);", css))
     assert len(shown) > 20

@@ -157,6 +157,7 @@ RULES = {
     "L": ("far right", {"much_higher", "take_all_theirs"}),
     "V": ("opens and closes the matrix", {"matrix", "close_matrix"}),
     "T": ("opens and closes the sessions", {"sessions", "close_sessions"}),
+    "E": ("opens the source in an editor; of a matrix, exports", {"open_source", "export_matrix"}),
     "y": ("copies", {"copy", "copy_comparison"}),
     "equals_sign": ("compares", {"compare_runs", "compare_cells", "swap_runs"}),
 }

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import json
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import CaseChange
@@ -27,19 +24,15 @@ from evaltui.reports.html.case_view import (
     row_summary,
     status_line,
 )
+from evaltui.reports.html.templates import environment, markup, own_text, policy
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.tag_totals import tag_totals
 from evaltui.runs.sets import SetInfo
-from evaltui.text.figures import counted, show_duration, show_rate
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line
 from evaltui.text.outcomes import COUNTED
-from evaltui.text.syntax import colored
-from evaltui.text.values import cut, visible, visible_block
+from evaltui.text.values import cut, visible
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-_FOLDER = Path(__file__).parent
 # Cases that are HTML, those that did not pass first; the others are data that is read when they are opened.
 MOST_CASES = 200
 # Characters of HTML up to which further cases are HTML: any, and those that passed.
@@ -85,35 +78,38 @@ class SetRows:
 
 def html_report(report: RunReport) -> str:
     """One file: styles, script and data are part of it, and its policy forbids everything else."""
-    environment = _environment()
     sets = _sets(report)
-    bodies = _Bodies(report, environment)
+    bodies = _Bodies(report)
     rows = {
         row.anchor: case
         for one, cases in zip(sets, _cases(report), strict=True)
         for row, case in zip(one.rows, cases, strict=True)
     }
     bodies.write(rows)
-    script, style = _text("report.js"), _text("report.css")
+    script, style = own_text("report.js"), own_text("report.css")
     counts = Counter(case.status for case in report.result.cases)
-    page: str = environment.get_template("report.html.j2").render(
-        report=report,
-        title=_title(report),
-        verdict=Verdict(report.result.status),
-        facts=dict(_facts(report)),
-        counts=_counts(counts),
-        changes=_changes(report),
-        costs=_costs(report),
-        comparison=_comparison(report),
-        tags=tag_totals(report),
-        sets=sets,
-        bodies=bodies.html,
-        places=bodies.places,
-        blocks=bodies.blocks,
-        opened=next((row.anchor for one in sets for row in one.rows if row.needs_attention), ""),
-        script=_markup(script),
-        style=_markup(style),
-        policy=_policy(script, style),
+    page: str = (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            title=_title(report),
+            verdict=Verdict(report.result.status),
+            facts=dict(_facts(report)),
+            counts=_counts(counts),
+            changes=_changes(report),
+            costs=_costs(report),
+            comparison=_comparison(report),
+            tags=tag_totals(report),
+            sets=sets,
+            bodies=bodies.html,
+            places=bodies.places,
+            blocks=bodies.blocks,
+            opened=next((row.anchor for one in sets for row in one.rows if row.needs_attention), ""),
+            script=markup(script),
+            style=markup(style),
+            policy=policy(style, script),
+        )
     )
     return page
 
@@ -121,9 +117,9 @@ def html_report(report: RunReport) -> str:
 class _Bodies:
     """What is seen of cases when they are open: HTML by anchor, or a place in the data."""
 
-    def __init__(self, report: RunReport, environment: Environment) -> None:
+    def __init__(self, report: RunReport) -> None:
         self._report = report
-        self._template = environment.get_template("case.html.j2")
+        self._template = environment().get_template("case.html.j2")
         self._names = {info.known_as: report.name_of(info) for info in report.sets}
         self.html: dict[str, Any] = {}
         self.places: dict[str, str] = {}
@@ -137,7 +133,7 @@ class _Bodies:
             body = self._body(cases[anchor])
             most = _MOST_CHARACTERS if _needs_attention(cases[anchor]) else _MOST_OF_PASSED
             if len(self.html) < MOST_CASES and written + len(body) <= most:
-                self.html[anchor] = _markup(body)
+                self.html[anchor] = markup(body)
                 written += len(body)
             else:
                 waiting.append((anchor, body))
@@ -292,46 +288,3 @@ def _config(info: SetInfo) -> str:
         return f"config {info.config_path}"
     defaults = ", ".join(info.defaulted)
     return f"config defaults: {defaults}" if defaults else ""
-
-
-def _policy(script: str, style: str) -> str:
-    """Only our own script and styles count, by their hashes, and nothing is loaded from anywhere."""
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
-    return (
-        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-@cache
-def _text(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-def _markup(text: str) -> Any:
-    """A text that is HTML already, or our own."""
-    from markupsafe import Markup
-
-    return Markup(text)
-
-
-@cache
-def _environment() -> Environment:
-    """Everything that a template writes is escaped, and has no control characters."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def safe(value: Any) -> Any:
-        return visible_block(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
-        autoescape=True,
-        finalize=safe,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["colored"] = colored
-    environment.filters["rate"] = show_rate
-    return environment

@@ -11,6 +11,7 @@ from textual.widget import Widget
 from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
@@ -31,6 +32,7 @@ from evaltui.tui.pane import PaneFrame, Tab
 from evaltui.tui.panes.bars import Status
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.framed import MATRIX, FramedScreen
+from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.screens.runs import Wanted
 from evaltui.tui.widgets.lines import CursorLines, HorizontalRule, PageLines
 from evaltui.workbench.actions import Scope
@@ -47,6 +49,7 @@ from evaltui.workbench.matrices import (
     rows_of,
     side_of,
 )
+from evaltui.workbench.matrix_export import export_matrix, refuses_file
 from evaltui.workbench.workbench import Workbench
 
 _WIDEST = 400
@@ -140,11 +143,15 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.opened = opened
         if opened is not None and (is_other or self.column >= len(opened.matrix.columns)):
             self.column, self._first = next(iter(others_of(opened.matrix)), opened.matrix.base), 0
+        self._show_rows()
+
+    def _show_rows(self) -> None:
         self.rows.show()
         self.follow()
 
     # Drawing
 
+    @on(CursorLines.Moved)
     def follow(self) -> None:
         """Reads the current cell and that of the base, once somebody looks at it."""
         row, opened = self.rows.current, self.opened
@@ -154,10 +161,6 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
                 self._both = key, (None, None)
                 self.run_worker(self._read_cells(opened, row.case), group="cells", exclusive=True)
         self.draw_around()
-
-    @on(CursorLines.Moved)
-    def moved(self) -> None:
-        self.follow()
 
     async def _read_cells(self, opened: OpenMatrix, case: CaseId) -> None:
         await asyncio.sleep(_PAUSE)
@@ -246,18 +249,15 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.opened = OpenMatrix(opened.stored, opened.runs, opened.matrix.with_base(self.column))
             self.column, self._first = before, 0
             self._step_column(0)
-            self.rows.show()
-            self.follow()
+            self._show_rows()
 
     def action_sort_matrix(self) -> None:
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
-        self.rows.show()
-        self.follow()
+        self._show_rows()
 
     def action_only_differing(self) -> None:
         self.differing = not self.differing
-        self.rows.show()
-        self.follow()
+        self._show_rows()
 
     @on(CursorLines.Opened)
     def action_open_cell(self) -> None:
@@ -266,8 +266,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.workbench.say(self.note)
         elif isinstance(row, SetTitle):
             self._folded ^= {row.path}
-            self.rows.show()
-            self.follow()
+            self._show_rows()
         elif isinstance(row, Row) and row.cells[self.column].case is None:
             self.workbench.say(f"{row.case.eval_id} has no result in {self.opened.matrix.name(self.column)}")
         elif reason := self.workbench.outcomes.refuses_to_open():
@@ -295,6 +294,21 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             self.run_worker(self._read(stored), group="matrix", exclusive=True)
 
         ask(self, MatrixChooser(self.workbench, self.opened.stored.id if self.opened else ""), show)
+
+    def action_export_matrix(self) -> None:
+        if (opened := self.opened) is None:
+            self.workbench.say(self.note)
+            return
+        hint = "A name that ends in .html, .md, .json or .csv"
+        name = f"{key_of('export_matrix')} Export"
+        ask(
+            self,
+            PromptScreen(name, "matrix.html", refuses_file, hint, "matrix"),
+            lambda file: self.run_worker(self._export(opened, file), group="export", exclusive=True),
+        )
+
+    async def _export(self, opened: OpenMatrix, file: str) -> None:
+        self.workbench.say(await asyncio.to_thread(export_matrix, opened, file, self.workbench.agent.dir))
 
     def rows_now(self) -> list[MatrixRow]:
         if self.opened is None:

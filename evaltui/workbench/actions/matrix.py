@@ -67,6 +67,14 @@ MATRIX: tuple[Action, ...] = (
         rank=6,
         footer="other matrix",
     ),
+    _in_matrix(
+        "export_matrix",
+        "Export matrix…",
+        "Write the matrix as HTML, Markdown, JSON or CSV",
+        "E",
+        rank=5,
+        footer="export",
+    ),
     _in_matrix("reload_matrix", "Reload matrix", "Read the runs of the matrix again", "f5", footer="reload"),
     _in_matrix(
         "close_matrix", "Close matrix", "Return to the cases", "escape", "q", "V", rank=7, footer="back"

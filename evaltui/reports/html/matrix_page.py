@@ -1,0 +1,217 @@
+"""The page of a matrix: what each variant comes to, a plot, the cases, and what failed. It has no script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.compare.matrix import Cell, Matrix, Row
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.reports.html.case_view import case_view
+from evaltui.reports.html.page import MOST_CASES
+from evaltui.reports.html.templates import environment, markup, own_text, policy
+from evaltui.reports.matrix_figures import SUMS, cost_text
+from evaltui.reports.matrix_report import MatrixReport
+from evaltui.runs.history import KeptRun, open_run
+from evaltui.text.figures import (
+    UNKNOWN,
+    counted,
+    show_duration,
+    show_money,
+    show_number,
+    show_rate,
+    show_score,
+)
+from evaltui.text.outcomes import GLYPHS, NOT_RUN, glyph
+from evaltui.text.values import show_value, visible
+
+_MOST_CHARACTERS = 1_450_000
+# Of the plot, in its own units.
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 240, 48, 28
+_DIRECTIONS = {"better": ("▲", "success"), "worse": ("▼", "error")}
+
+
+@dataclass(frozen=True)
+class CellView:
+    """A case in a variant."""
+
+    marks: tuple[tuple[str, str], ...]
+    """A glyph for each run, with its role."""
+    figure: str
+    details: str
+    direction: tuple[str, str]
+    anchor: str
+    """Where its details are on the page; "" for none."""
+
+
+@dataclass(frozen=True)
+class PointView:
+    """A variant in the plot."""
+
+    x: float
+    y: float
+    name: str
+
+
+def html_matrix(report: MatrixReport) -> str:
+    """One file: its styles are part of it, and its policy forbids everything else."""
+    matrix, style = report.matrix, own_text("report.css")
+    bodies, left_out = _bodies(report)
+    rows = {
+        matrix.sets[path][0].eval_set_id: [
+            (row.case.eval_id, row.differs, [_cell(row, place, bodies) for place in _places(matrix)])
+            for row in matrix.sets[path]
+        ]
+        for path in matrix.sets
+    }
+    page: str = (
+        environment()
+        .get_template("matrix.html.j2")
+        .render(
+            title=f"matrix of {len(matrix.columns)} variants · {report.agent}",
+            agent=report.agent,
+            facts=dict(_facts(report)),
+            notes=report.notes,
+            names=[matrix.name(place) for place in _places(matrix)],
+            base=matrix.base,
+            changes=_changes(matrix),
+            sums=[(title, [text(matrix, place) for place in _places(matrix)]) for title, text in SUMS],
+            plot=_plot(matrix),
+            sets=rows,
+            bodies=[
+                (anchor, matrix.name(place), case.eval_id, markup(body))
+                for (place, case), (anchor, body) in bodies.items()
+            ],
+            left_out=left_out,
+            style=markup(style),
+            policy=policy(style),
+        )
+    )
+    return page
+
+
+def _places(matrix: Matrix) -> range:
+    return range(len(matrix.columns))
+
+
+def _facts(report: MatrixReport) -> Iterator[tuple[str, str]]:
+    matrix = report.matrix
+    yield "started", report.started.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    if report.seconds is not None:
+        yield "took", show_duration(report.seconds)
+    yield "cases", show_number(len(matrix.rows))
+    yield "differ", show_number(sum(row.differs for row in matrix.rows))
+    yield "executions", show_number(sum(totals.runs for totals in matrix.totals))
+    if not matrix.is_complete:
+        yield "missing", counted(sum(totals.open_cases for totals in matrix.totals), "result")
+
+
+def _changes(matrix: Matrix) -> list[tuple[str, list[str]]]:
+    """What any variant changes, by key, and the model; by variant its value."""
+    rows = {"model": [run.circumstances.model or UNKNOWN for run in matrix.columns]}
+    for place, run in enumerate(matrix.columns):
+        for change in run.variant.changes if run.variant else ():
+            values = rows.setdefault(change.key, [UNKNOWN] * len(matrix.columns))
+            values[place] = change.value if isinstance(change.value, str) else show_value(change.value)
+    return list(rows.items())
+
+
+# Cases
+
+_Bodies = Mapping[tuple[int, CaseId], tuple[str, str]]
+
+
+def _cell(row: Row, place: int, bodies: _Bodies) -> CellView:
+    cell = row.cells[place]
+    case = cell.case
+    if case is None:
+        figure = f"{GLYPHS[NOT_RUN]} not run" if cell.is_open else UNKNOWN
+        return CellView((), figure, "", ("", ""), "")
+    figure = f"{case.passed}/{case.runs}" if case.runs > 1 else show_score(cell.score)
+    took = show_duration(case.seconds) if case.seconds is not None else ""
+    details = " ".join(filter(None, (cost_text(cell), took)))
+    anchor = bodies.get((place, row.case), ("", ""))[0]
+    direction = ("≠", "muted") if cell.reasons else _DIRECTIONS.get(cell.direction, ("", ""))
+    return CellView(_marks(cell), figure, details, direction, anchor)
+
+
+def _marks(cell: Cell) -> tuple[tuple[str, str], ...]:
+    case = cell.case
+    outcomes = case.outcomes if case else ()
+    return tuple(map(glyph, outcomes or ([case.status] if case else [])))
+
+
+def _bodies(report: MatrixReport) -> tuple[_Bodies, int]:
+    """The details of the cells that did not pass, as long as there is room, and how many are left out."""
+    matrix, template = report.matrix, environment().get_template("case.html.j2")
+    runs = [_opened(log) for log in report.logs]
+    found: dict[tuple[int, CaseId], tuple[str, str]] = {}
+    written = left_out = 0
+    for row in matrix.rows:
+        for place, cell in enumerate(row.cells):
+            if cell.case is None or cell.case.status is Status.PASSED:
+                continue
+            result = _result(runs[place], row.case)
+            if result is None or len(found) >= MOST_CASES or written > _MOST_CHARACTERS:
+                left_out += 1
+                continue
+            body: str = template.render(case=case_view(result, {}, ""))
+            anchor = visible(f"{matrix.name(place)}:{row.eval_set_id}:{row.case.eval_id}")
+            found[place, row.case] = (anchor, body)
+            written += len(body)
+    return found, left_out
+
+
+def _opened(log: str | None) -> KeptRun | None:
+    try:
+        return open_run(Path(log)) if log else None
+    except (OSError, ValueError):
+        return None
+
+
+def _result(run: KeptRun | None, case: CaseId) -> CaseResult | None:
+    if run is None or case not in run.summary.cases:
+        return None
+    try:
+        return run.case(case)
+    except (OSError, ValueError):
+        return None
+
+
+# The plot
+
+
+def _plot(matrix: Matrix) -> dict[str, Any]:
+    """Pass rates against costs, or against times where no cost is known; {} without a point."""
+    costs = [totals.cost.usd if totals.cost else None for totals in matrix.totals]
+    has_costs = any(costs)
+    against = costs if has_costs else [totals.p50 for totals in matrix.totals]
+    known = [
+        (x, totals.rate.mean, matrix.name(place))
+        for place, (totals, x) in enumerate(zip(matrix.totals, against, strict=True))
+        if totals.rate is not None and x is not None
+    ]
+    if not known:
+        return {}
+    most = max(x for x, _, _ in known) or 1.0
+    room, height = _WIDTH - _LEFT - 120, _HEIGHT - _BOTTOM - 10
+    points = [
+        PointView(round(_LEFT + x / most * room, 1), round(10 + (1 - rate) * height, 1), name)
+        for x, rate, name in known
+    ]
+    show = show_money if has_costs else show_duration
+    lines = [(round(10 + (1 - share) * height, 1), show_rate(share)) for share in (0, 0.25, 0.5, 0.75, 1)]
+    return {
+        "points": points,
+        "lines": lines,
+        "title": f"pass rate against {'cost' if has_costs else 'time (p50)'}",
+        "scale": [(_LEFT, show(0.0)), (_LEFT + room, show(most))],
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "left": _LEFT,
+        "right": _LEFT + room,
+    }

@@ -1,0 +1,63 @@
+"""What the pages share: the templates, in which every text is escaped, and the policy of a page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaltui.text.figures import show_rate
+from evaltui.text.syntax import colored
+from evaltui.text.values import visible_block
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_FOLDER = Path(__file__).parent
+
+
+def policy(style: str, script: str = "") -> str:
+    """Only our own script and styles count, by their hashes, and nothing is loaded from anywhere."""
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
+    scripts = f"script-src 'sha256-{hashes[0]}'; " if script else ""
+    return (
+        f"default-src 'none'; {scripts}style-src 'sha256-{hashes[1]}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def own_text(name: str) -> str:
+    """A file of this folder."""
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def markup(text: str) -> Any:
+    """A text that is HTML already, or our own."""
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+@cache
+def environment() -> Environment:
+    """Everything that a template writes is escaped, and has no control characters."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def safe(value: Any) -> Any:
+        return visible_block(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    templates = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        finalize=safe,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["colored"] = colored
+    templates.filters["rate"] = show_rate
+    return templates

@@ -1,0 +1,80 @@
+"""The matrix as HTML and Markdown."""
+
+import re
+
+from stored_matrix import BASE, PRO, write_matrix, write_variant
+
+from evaltui.core.model.variants import Change
+from evaltui.core.secrets import Secrets
+from evaltui.reports.html.matrix_page import html_matrix
+from evaltui.reports.markdown_matrix import markdown_matrix
+from evaltui.reports.matrix_report import stored_matrix_report
+from evaltui.runs.matrices import open_matrix, stored_matrices
+from evaltui.runs.store import RunStore
+from evaltui.workbench.matrix_export import export_matrix, refuses_file
+
+
+def report(folder):
+    [stored] = stored_matrices(RunStore(folder))
+    return stored_matrix_report(open_matrix(stored), Secrets())
+
+
+def test_the_page_links_the_details_of_what_failed_and_has_no_script(tmp_path):
+    write_matrix(tmp_path)
+    page = html_matrix(report(tmp_path))
+    links, ids = (set(re.findall(pattern, page)) for pattern in (r'href="#([^"]+)"', r'open id="([^"]+)"'))
+    assert {one.replace(":", "%3A") for one in ids} == {one.replace(":", "%3A") for one in links}
+    assert "pro:thermostat:away" in ids
+    assert "base:lights:movie_mode" in ids
+    assert len(ids) == 5
+    assert "<script" not in page
+    assert "script-src" not in page
+    assert page.count("<circle") == 2
+    assert "+2 −1, p = 1" in page
+    assert "no response within 30 s" in page
+
+
+def test_texts_of_others_are_texts(tmp_path):
+    evil = "<img onerror=x>|@all"
+    write_variant(tmp_path, "base", {"lights": {evil: "pf"}})
+    write_variant(tmp_path, evil, {"lights": {evil: "f"}}, Change("env.A", evil))
+    found = report(tmp_path)
+    assert "<img" not in html_matrix(found)
+    text = markdown_matrix(found)
+    assert "<img" not in text
+    assert "@all" not in text
+
+
+def test_markdown_has_the_sums_and_the_cases_that_differ(tmp_path):
+    write_matrix(tmp_path)
+    text = markdown_matrix(report(tmp_path))
+    assert "| pass rate | 76% | 76% |" in text
+    assert "### 3 cases differ" in text
+    [night] = [line for line in text.splitlines() if "night" in line]
+    assert night.endswith("| ≈ 2/5 1.2 s | ✓ 5/5 3.2 s ▲ |")
+    assert "hello" not in text
+
+
+def test_an_open_matrix_and_one_without_differences_are_told(tmp_path):
+    write_variant(tmp_path, "base", {"lights": {"a": "p", "b": ""}})
+    write_variant(tmp_path, "pro", {"lights": {"a": "p", "b": ""}})
+    found = report(tmp_path)
+    assert "> 2 results missing" in markdown_matrix(found)
+    assert "All cases came out the same" in markdown_matrix(found)
+    assert "2 results" in html_matrix(found)
+    assert found.seconds is None
+
+
+def test_a_matrix_is_exported_by_the_name_of_the_file(tmp_path):
+    write_variant(tmp_path, "base", BASE)
+    write_variant(tmp_path, "pro", PRO)
+    opened = open_matrix(stored_matrices(RunStore(tmp_path))[0])
+    for name in ("m.html", "m.md", "m.json", "m.csv"):
+        file = tmp_path / name
+        assert refuses_file(str(file)) is None
+        assert export_matrix(opened, str(file), tmp_path) == f"Wrote {file}"
+        assert file.stat().st_size > 500
+    assert "ends in" in refuses_file("m.txt")
+    assert "does not exist" in refuses_file("nowhere/m.md")
+    (tmp_path / "folder.md").mkdir()
+    assert "cannot be written" in export_matrix(opened, str(tmp_path / "folder.md"), tmp_path)
