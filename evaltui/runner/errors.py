@@ -12,15 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..core.model.errors import ErrorInfo, ErrorKind
 from ..core.model.events import Json
 from ..text.figures import counted
 from .exception_kinds import kind_of
-
-if TYPE_CHECKING:
-    from ..core.model.outcome import ErrorInfo
-
 
 # In a host, evaltui has another name; recordings do not tell.
 _PACKAGE = __name__.partition(".")[0]
@@ -269,3 +266,8 @@ class RequestFailedError(_HostError):
 
 class HostLostError(_HostError):
     """The host died or stopped answering; what it was working on has no answer."""
+
+
+def late_error(what: str, trace: str = "", where: str = "") -> ErrorInfo:
+    """Of what took longer than its time-out."""
+    return ErrorInfo("TimeoutError", what, trace, where, kind=ErrorKind.TIMEOUT)

@@ -59,10 +59,11 @@ _HTTP_STATUSES = range(100, 600)
 def kind_of(error: BaseException) -> ErrorKind:
     """The kind of the nearest exception that has one: of the error, what it was raised from, or while what
     was handled; AGENT where none has."""
-    return next((kind for one in _nearest_first(error) if (kind := _own_kind(one))), ErrorKind.AGENT)
+    return next((kind for one in nearest_first(error) if (kind := _own_kind(one))), ErrorKind.AGENT)
 
 
-def _nearest_first(error: BaseException) -> Iterator[BaseException]:
+def nearest_first(error: BaseException) -> Iterator[BaseException]:
+    """An error and those behind it."""
     waiting, seen = deque([error]), set[int]()
     while waiting and len(seen) < _MOST:
         one = waiting.popleft()
@@ -81,13 +82,13 @@ def kind_of_status(status: int) -> ErrorKind | None:
 
 
 def _own_kind(error: BaseException) -> ErrorKind | None:
-    kind = _attribute(error, "error_kind")
+    kind = attribute(error, "error_kind")
     if isinstance(kind, ErrorKind):
         return kind
     status = _status(error)
     if status is not None:
         # Gemini's refusal of a wrong key.
-        is_key = status == 400 and "API_KEY_INVALID" in repr(_attribute(error, "details"))
+        is_key = status == 400 and "API_KEY_INVALID" in repr(attribute(error, "details"))
         return ErrorKind.CONFIG if is_key else kind_of_status(status)
     for one in type(error).__mro__:
         if one.__module__.partition(".")[0] in _LIBRARIES and one.__name__ in _BY_NAME:
@@ -104,15 +105,16 @@ def _status(error: BaseException) -> int | None:
     if not any(one.__module__.partition(".")[0] in _LIBRARIES for one in type(error).__mro__):
         return None
     places: list[tuple[object, str]] = [(error, name) for name in ("status_code", "status", "code")]
-    places.append((_attribute(error, "response"), "status_code"))
+    places.append((attribute(error, "response"), "status_code"))
     for owner, name in places:
-        value = _attribute(owner, name)
+        value = attribute(owner, name)
         if isinstance(value, int) and value in _HTTP_STATUSES:
             return int(value)
     return None
 
 
-def _attribute(owner: object, name: str) -> object:
+def attribute(owner: object, name: str) -> object:
+    """What an object has of a name; None for nothing."""
     try:
         return getattr(owner, name, None)
     # Exceptions are the user's classes, too, and may do anything.

@@ -14,6 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
+from evaltui.core.model.limits import Limit
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import format_path
@@ -76,6 +77,8 @@ class RunPlan:
     record: RecordMode = DEFAULT_MODE
     tools: ToolMode | None = None
     checks: tuple[MetricCheck, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    """What models may be asked in a minute, and at once."""
     held: Mapping[CaseId, Sequence[Callable[[], HeldConversation]]] | None = None
     """Conversations that were held elsewhere, by repeat, to be scored; None runs the agent."""
     held_by: str = ""

@@ -4,15 +4,17 @@ Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, home, age
 headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id,
 session, past}, `say` {id, chat, turn, content}, `end` {id, chat}, `import` {id, path, agent_folder},
 `metric` {id, path, agent_folder, metric, scores_turns, actual, expected, scenario, without}, `ask` {id,
-judge, prompt, config, agent_folder}, `cancel` {id}, `close`.
+judge, prompt, config, agent_folder}, `cancel` {id}, `go` {id, call}, `close`.
 Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `event` {id, event}, `recorded` {id,
-line}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text, cut_off, usages} or
-nothing, `failed` {id, error, usages?}, `brought_in` {steps} when it is closed, `fatal` {error}.
+line}, `call` {id, call}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text, cut_off,
+usages} or nothing, `failed` {id, error, usages?}, `brought_in` {steps} when it is closed, `fatal` {error}.
 
 `variant` is a variant as JSON, null for none: of an instruction with its text, and with what is changed
 already in `done`, see `AppliedChanges`. `home` is the folder of its eval sets.
 `preload` may come before `load`, and imports what an earlier host told in `brought_in`: the names of
 libraries' modules in order, and what the agent changed in the environment in between.
+`run`, `say` and `ask` have `gated`, patterns of models, where calls of these are limited: `call` then tells
+that a live one is to be made or is over, and `go` that it may be made; see `ModelGate`.
 `recorded` is what is known of the recording of the case, `line` what is told of it: see
 `call_recorder`. `files` are the user's own modules that were imported, as absolute paths.
 `simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it

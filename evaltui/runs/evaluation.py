@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.limits import limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import RepeatResult, RunResult, Status
 from evaltui.files.eval_sets import InitialSession
@@ -49,6 +50,7 @@ async def evaluate(
     adk_verdicts: bool = False,
     record: RecordMode = DEFAULT_MODE,
     tools: ToolMode | None = None,
+    limits: Mapping[str, Mapping[str, float]] | None = None,
     results_dir: str | Path | None = None,
     on_update: OnUpdate | None = None,
 ) -> RunResult:
@@ -62,8 +64,8 @@ async def evaluate(
     Sets are files, folders, ids as on the command line, models of evaltui or google-adk, or JSON data; None
     for every set of the agent. A config is a model, a file, or JSON data; without one, that of a file is the
     one that a run finds, else ADK's defaults. `record` and `tools` say what is taken from recordings, which
-    only files have. In `results_dir` the run is kept as with `--results-dir`; for `gs://BUCKET`, google-adk
-    keeps its results there.
+    only files have. `limits` are those of models: `{"gemini-*": {"rpm": 600, "tpm": 1e6, "concurrent": 8}}`.
+    In `results_dir` the run is kept as with `--results-dir`, or for `gs://BUCKET` by google-adk.
 
     Raises EvalSetError for a set, a config or recordings that cannot be read, ValueError where there is
     nothing to run, for a wrong setting, for what is no agent, and where the agent or its Python is not found.
@@ -84,7 +86,14 @@ async def evaluate(
         adk_verdicts=adk_verdicts,
         record=record,
         tools=tools,
+        limits=limits_of(limits or {}),
     )
+    return await _run_and_keep(agent, plan, on_update, results_dir)
+
+
+async def _run_and_keep(
+    agent: Any, plan: RunPlan, on_update: OnUpdate | None, results_dir: str | Path | None
+) -> RunResult:
     # Before anything is run, to find out whether it can be reached.
     manager = gcs_manager(str(results_dir)) if is_gcs(results_dir) else None
     keep_in = None if results_dir is None or manager else Path(results_dir)

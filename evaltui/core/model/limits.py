@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -29,9 +29,8 @@ class Limit:
     """Calls at once."""
 
     def matches(self, model: str) -> bool:
-        """Whether it holds for a model, by its whole name or by what follows the provider's."""
-        names = (model, model.rpartition("/")[2])
-        return any(fnmatchcase(name.lower(), self.model.lower()) for name in names)
+        """Whether it holds for a model."""
+        return is_named(model, self.model)
 
     def divided_by(self, count: int) -> Limit:
         """The part of one of `count` runs that share the limit; at least one call at once."""
@@ -53,12 +52,18 @@ class Limit:
         return f"{self.model}:{','.join(f'{key}={_shown(value)}' for key, value in self.to_json().items())}"
 
 
+def is_named(model: str, pattern: str) -> bool:
+    """Whether a pattern is of a model, by its whole name or by what follows the provider's."""
+    names = (model, model.rpartition("/")[2])
+    return any(fnmatchcase(name.lower(), pattern.lower()) for name in names)
+
+
 def parse_limit(text: str) -> Limit:
     """`gemini-*:rpm=600,tpm=1M,concurrent=8`. Raises ValueError that says what is wrong."""
     model, colon, values = text.rpartition(":")
     pairs = [pair.partition("=") for pair in values.split(",")]
     if not (colon and model.strip() and all(equals for _, equals, _ in pairs)):
-        raise ValueError(f"it is not {WANTED_LIMIT}")
+        raise ValueError(f"wanted is {WANTED_LIMIT}")
     keys = [key.strip() for key, _, _ in pairs]
     if twice := next((key for key in keys if keys.count(key) > 1), ""):
         raise ValueError(f"{twice} is given twice")
@@ -82,9 +87,17 @@ def limit_of(model: str, values: Mapping[str, Any]) -> Limit:
     return Limit(model, **numbers)  # type: ignore[arg-type]
 
 
-def of_model(limits: Iterable[Limit], model: str) -> tuple[Limit, ...]:
-    """The limits that hold for a model."""
-    return tuple(limit for limit in limits if limit.matches(model))
+def limits_of(table: Mapping[str, Any]) -> tuple[Limit, ...]:
+    """The limits of a table such as `{"gemini-*": {"rpm": 600}}`. Raises ValueError that says why not."""
+    found = []
+    for model, values in table.items():
+        if not isinstance(values, Mapping):
+            raise ValueError(f"{model} has no table of limits: {', '.join(KEYS)}")
+        try:
+            found.append(limit_of(model, values))
+        except ValueError as error:
+            raise ValueError(f"{model}: {error}") from None
+    return tuple(found)
 
 
 def _number(text: str) -> float:

@@ -179,7 +179,9 @@ class RepeatResult:
     state: tuple[StateDiff, ...] = ()
     """Where the final session state is not as expected."""
     seconds: float = 0.0
-    """Wall time."""
+    """Wall time, without that in which model calls were throttled."""
+    throttled: float = 0.0
+    """Seconds in which model calls waited for the limits of the run."""
     final_state: dict[str, Any] | None = None
     """The session state after the last turn; None where nobody knows."""
     expects: str = ""

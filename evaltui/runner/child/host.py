@@ -20,7 +20,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...core.conversation.waiting import WaitingCalls
 from ...core.model.events import Event, Step
@@ -39,6 +39,9 @@ from .channel import Channel
 from .loading import load_agent, make_adapter
 from .preloading import BroughtIn, Environment, Preloaded
 from .variants import begin_variant, sets_environment
+
+if TYPE_CHECKING:
+    from ..model_gate import ModelGate
 
 # New objects after which garbage is looked for: a turn of a framework makes thousands that are soon gone.
 _GARBAGE = 10_000
@@ -145,13 +148,23 @@ class _Host:
         self._unwanted: set[int] = set()
         self._serving: asyncio.Task[Any] | None = None
         self._chats: dict[int, _Chat] = {}
+        # Of the requests whose model calls are limited. Calls are let go by the thread that receives: the
+        # agent's code may hold up the event loop until then.
+        self._gates: dict[int, ModelGate] = {}
         self._agent: LoadedAgent | None = None
 
     async def serve(self, found: Any, agent_name: str | None, applied: AppliedChanges | None) -> None:
         requests: asyncio.Queue[Message] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         self._serving = asyncio.current_task()
-        self._channel.on_message = lambda message: loop.call_soon_threadsafe(requests.put_nowait, message)
+
+        def receive(message: Message) -> None:
+            if message["op"] != "go":
+                loop.call_soon_threadsafe(requests.put_nowait, message)
+            elif gate := self._gates.get(message["id"]):
+                gate.on_go(**message["call"])
+
+        self._channel.on_message = receive
         while not self._channel.inbox.empty():
             requests.put_nowait(self._channel.inbox.get())
         info: Message = {}
@@ -177,13 +190,29 @@ class _Host:
     def _handle(self, request: Message) -> None:
         number = request["id"]
         if request["op"] == "cancel":
+            if gate := self._gates.get(number):
+                gate.close()
             if task := self._tasks.get(number):
                 self._unwanted.add(number)
                 task.cancel()
             return
-        task = asyncio.create_task(self._answer(number, self._work(request)))
+        with self._gate(request) if "gated" in request else contextlib.nullcontext():
+            task = asyncio.create_task(self._answer(number, self._work(request)))
         self._tasks[number] = task
-        task.add_done_callback(lambda _: self._tasks.pop(number, None))
+        task.add_done_callback(lambda _: self._over(number))
+
+    def _gate(self, request: Message) -> contextlib.AbstractContextManager[None]:
+        # Few runs are limited.
+        from ..model_gate import ModelGate, gating
+
+        message = {"op": "call", "id": request["id"]}
+        gate = ModelGate(request["gated"], lambda call: self._channel.send({**message, "call": call}))
+        self._gates[request["id"]] = gate
+        return gating(gate)
+
+    def _over(self, number: int) -> None:
+        self._tasks.pop(number, None)
+        self._gates.pop(number, None)
 
     def _work(self, request: Message) -> Coroutine[Any, Any, Message]:
         match request["op"]:

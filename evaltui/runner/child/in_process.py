@@ -9,6 +9,7 @@ from typing import Any
 from ...core.model.errors import ErrorInfo
 from ...core.model.events import Json
 from ..errors import AgentBrokenError, RequestFailedError, describe_error
+from ..model_gate import ModelGate, gating
 from ..protocol import Message, encode
 from .adapters.base import AgentLoadError
 from .case_run import EventLine, LoadedAgent
@@ -38,9 +39,13 @@ class AgentObject:
             raise AgentBrokenError(ErrorInfo.from_json(describe_error(error))) from error
 
     async def run(
-        self, request: Message, on_event: Callable[[str], None], on_recorded: Callable[[Json], None]
+        self,
+        request: Message,
+        on_event: Callable[[str], None],
+        on_recorded: Callable[[Json], None],
+        gate: ModelGate | None = None,
     ) -> Message:
-        """Run a case; `on_event` gets each event as JSON text.
+        """Run a case; `on_event` gets each event as JSON text, and model calls go through `gate`.
 
         Raises RequestFailedError, also where it is cancelled: it says where the agent was.
         """
@@ -51,7 +56,8 @@ class AgentObject:
             return len(text)
 
         try:
-            answer = await self._agent.run(_copied(request), EventLine(self._t0, send), on_recorded)
+            with gating(gate):
+                answer = await self._agent.run(_copied(request), EventLine(self._t0, send), on_recorded)
             return _copied(answer)
         except KeyboardInterrupt:
             raise

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ...core.model.events import Json
+from ..model_gate import Waits, through_gate
 from ..protocol import Reply
 from .functions import find_function
 from .threads import in_thread
@@ -15,22 +16,29 @@ from .threads import in_thread
 _threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="ask")
 
 
-async def ask(name: str, prompt: str, config: Json | None, agent_folder: Path | None) -> Reply:
+async def ask(
+    name: str, prompt: str, config: Json | None, agent_folder: Path | None, waits: Waits | None = None
+) -> Reply:
     """What answers a prompt.
 
     `name` is a model that google-genai reaches, which is asked with `config` (a GenerateContentConfig), or
     `module:callable`: a function, sync or async, that gets the prompt and returns the text; see
-    `find_function` for where it is looked for. Raises ValueError
-    without a key, ModelError where the model gives no text, TypeError where the function returns something
-    else, and whatever it raises.
+    `find_function` for where it is looked for. How long the call waited at the gate is added to `waits`.
+    Raises ValueError without a key, ModelError where the model gives no text, TypeError where the function
+    returns something else, and whatever it raises.
     """
     module, colon, function = name.partition(":")
+    at_gate = waits or Waits()
     if colon:
-        return await _ask_function(module, function, prompt, agent_folder)
+
+        async def called() -> Reply:
+            return await _ask_function(module, function, prompt, agent_folder)
+
+        return await through_gate(name, lambda: len(prompt), called, lambda _: None, at_gate)
     # A function may do without google-genai, which takes its time to be imported.
     from .native.asking import ask_gemini
 
-    return await ask_gemini(name, prompt, config, agent_folder)
+    return await ask_gemini(name, prompt, config, agent_folder, at_gate)
 
 
 async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path | None) -> Reply:

@@ -20,6 +20,7 @@ from ...core.recordings.entry import JsonRequest
 from ...text.figures import counted
 from ..call_recorder import ModelExchange, NotRecordedError, current_call_recorder
 from ..errors import message_of
+from ..model_gate import Waits
 from ..protocol import Reply
 from .adapters.base import Reporter
 from .model_client import ask
@@ -85,10 +86,10 @@ class Simulation:
             **mark,
         }
         request_id = self.reporter.event("model_request", agent=SIMULATED_USER, data=data)
-        began = time.monotonic()
+        began, waits = time.monotonic(), Waits()
         try:
             reply = await _answer(
-                exchange, lambda: ask(user.model, prompt, options or None, self.agent_folder)
+                exchange, lambda: ask(user.model, prompt, options or None, self.agent_folder, waits)
             )
         except NotRecordedError:
             raise
@@ -96,9 +97,9 @@ class Simulation:
             self.reporter.event(
                 "error",
                 agent=SIMULATED_USER,
-                data={"type": type(error).__name__, "message": message_of(error), **mark},
+                data={"type": type(error).__name__, "message": message_of(error), **mark, **waits.mark},
                 usage=self._last_usage(getattr(error, "usages", ()), request_id),
-                duration=time.monotonic() - began,
+                duration=time.monotonic() - began - waits.seconds,
                 parent=request_id,
             )
             raise SimulatedUserError(
@@ -108,9 +109,9 @@ class Simulation:
             "model_response",
             _content("model", reply.text),
             agent=SIMULATED_USER,
-            data=mark,
+            data=mark | waits.mark,
             usage=self._last_usage(reply.usages, request_id),
-            duration=time.monotonic() - began,
+            duration=time.monotonic() - began - waits.seconds,
             parent=request_id,
         )
         return reply.text

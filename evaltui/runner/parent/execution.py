@@ -32,6 +32,8 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.simulated_users import simulated_user, stopped
 from evaltui.files.folders import agent_folder
 from evaltui.runner.call_recorder import CallRecorder
+from evaltui.runner.model_gate import SHORTEST_WAIT
+from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.held_pool import HeldPool
 from evaltui.runner.parent.judges import CaseJudge, Judges
 from evaltui.runner.parent.metric_host import MetricHost
@@ -131,8 +133,9 @@ class _Run:
         self._on_update = on_update
         self._began = first.settings.started if first else time.monotonic()
         settings = HostSettings(plan.agent, plan.timeout, plan.import_timeout, self._began)
+        self._gate = gate = Gate(plan.limits) if plan.limits else None
         self._pool: HostPool[WorkItem] | HeldPool = (
-            HostPool(settings, self, plan.parallel, plan.workers, first)
+            HostPool(settings, self, plan.parallel, plan.workers, first, gate)
             if plan.held is None
             else HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, self)
         )
@@ -149,8 +152,8 @@ class _Run:
         self._metrics = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, python)
         # Hosts of their own: a metric function that blocks its process would hold up every answer. Models are
         # asked from evaltui's own Python, functions that stand for one are in the agent's.
-        models = MetricHost(plan.agent_dir, plan.timeout, self._print_alone)
-        functions = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, python)
+        models = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, gate=gate)
+        functions = MetricHost(plan.agent_dir, plan.timeout, self._print_alone, python, gate)
         self._other_hosts = (self._metrics, models, functions)
         self._judges = Judges(models, functions, plan.agent_dir)
         self._being_judged = asyncio.Semaphore(plan.parallel)
@@ -175,6 +178,8 @@ class _Run:
             if self._metrics.files:
                 self._on_update(MetricsImported(self._metrics.files))
         finally:
+            if self._gate is not None:
+                self._gate.close()
             for recordings in self._recordings.values():
                 recordings.abandon()
             await asyncio.gather(
@@ -337,6 +342,8 @@ class _Run:
         await self._saving.save_if_due()
         spent = await spent_in(ran.events, judge.calls if judge else (), self._plan.prices_of(item.set))
         verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events), spent=spent)
+        if ran.throttled >= SHORTEST_WAIT:
+            verdict = replace(verdict, throttled=round(ran.throttled, 3))
         self._on_update(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
 

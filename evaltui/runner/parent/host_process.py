@@ -9,7 +9,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.runner.bootstrap import command
+from evaltui.runner.errors import NO_PYTHON
 
 # What is started in place of a guard that cannot be: it ends at once.
 _NOTHING = [sys.executable, "-c", ""]
@@ -60,6 +62,21 @@ def how_it_ended(code: int | None) -> str:
         if code < 0
         else f"ended itself with exit code {code} (os._exit)"
     )
+
+
+def cause_of_death(
+    who: str, python: Path, host: int | None, guard: int, last_words: Sequence[str], cut_off: bool
+) -> ErrorInfo:
+    """Why a process that somebody works in is gone: exit codes of the host and of its guard. One that is
+    `cut_off` goes on without being heard."""
+    if cut_off:
+        what = f"{who} closed the channel to evaltui (closing every file descriptor does that)"
+        return ErrorInfo("AgentProcessError", what, kind=ErrorKind.HOST_LOST)
+    said = "\n".join(last_words[-20:])
+    if host is None and guard > 0:
+        return ErrorInfo(NO_PYTHON, not_started(python, guard), said, kind=ErrorKind.CONFIG)
+    what = f"{who}'s process {how_it_ended(host)}"
+    return ErrorInfo("AgentProcessError", what, said, kind=ErrorKind.HOST_LOST)
 
 
 def _signal_name(number: int) -> str:

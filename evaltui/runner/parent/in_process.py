@@ -12,10 +12,11 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.errors import AgentBrokenError, RequestFailedError
+from evaltui.runner.errors import AgentBrokenError, RequestFailedError, late_error
+from evaltui.runner.model_gate import ModelGate
+from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.pool import HostSettings
 from evaltui.runner.protocol import Message
 
@@ -52,7 +53,7 @@ class InProcessHost:
         """The AgentInfo as JSON, waited for. Raises AgentBrokenError, also after `timeout` seconds."""
         done, _ = await asyncio.wait({self._loaded}, timeout=timeout)
         if not done:
-            raise AgentBrokenError(_late(f"the agent was not opened within {timeout:g} s"))
+            raise AgentBrokenError(late_error(f"the agent was not opened within {timeout:g} s"))
         return self._loaded.result()
 
     @property
@@ -69,25 +70,27 @@ class InProcessHost:
         timeout: float,
         on_event: Callable[[str], None],
         on_recorded: Callable[[Json], None] = lambda line: None,
+        gated: GatedRequest | None = None,
     ) -> Message:
-        """Run a case for at most `timeout` seconds.
+        """Run a case for at most `timeout` seconds; those that its model calls wait at `gated` do not count.
 
         Raises RequestFailedError, for a time-out too. What does not give way to being cancelled goes on, and
         nothing more is told of it.
         """
         is_over = False
+        gate = _gate_of(gated) if gated else None
         task = asyncio.create_task(
             self._agent.run(
                 message,
                 lambda text: None if is_over else on_event(text),
                 lambda line: None if is_over else on_recorded(line),
+                gate,
             )
         )
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
-            done, _ = await asyncio.wait({task}, timeout=timeout)
-            if done:
+            if await answered(task, timeout, gated):
                 return task.result()
             raise await self._given_up(task, f"no response within {timeout:g} s")
         except asyncio.CancelledError:
@@ -95,6 +98,10 @@ class InProcessHost:
             raise
         finally:
             is_over = True
+            if gate is not None:
+                gate.close()
+            if gated is not None:
+                gated.close()
 
     async def _given_up(self, task: asyncio.Task[Message], late: str) -> RequestFailedError:
         """Cancels a case, and says where it was."""
@@ -104,12 +111,12 @@ class InProcessHost:
         self._running.discard(task)
         if not done:
             goes_on = "; the agent ignores that it is cancelled, and goes on in this process"
-            return RequestFailedError(_late(late + goes_on))
+            return RequestFailedError(late_error(late + goes_on))
         failed = None if task.cancelled() else task.exception()
         if isinstance(failed, RequestFailedError):
             error = failed.error
-            return RequestFailedError(_late(late, error.traceback, error.where))
-        return RequestFailedError(_late(late))
+            return RequestFailedError(late_error(late, error.traceback, error.where))
+        return RequestFailedError(late_error(late))
 
     async def close(self) -> None:
         """Let the agent close what it opened."""
@@ -135,8 +142,15 @@ class InProcessHost:
             await asyncio.wait(self._running, timeout=_GRACE)
 
 
-def _late(what: str, trace: str = "", where: str = "") -> ErrorInfo:
-    return ErrorInfo("TimeoutError", what, trace, where, kind=ErrorKind.TIMEOUT)
+def _gate_of(gated: GatedRequest) -> ModelGate:
+    """What the agent's side sees of a request's gate. Its threads may make calls as well."""
+    loop = asyncio.get_running_loop()
+
+    def send(call: Json) -> None:
+        loop.call_soon_threadsafe(gated.on_message, call, lambda answer: gate.on_go(**answer))
+
+    gate = ModelGate(gated.patterns, send, shares_loop=True)
+    return gate
 
 
 class StartedInProcess:

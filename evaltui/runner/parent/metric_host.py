@@ -29,6 +29,8 @@ from evaltui.files.folders import agent_folder, env_file, loads_env_file
 from evaltui.files.import_names import import_name
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.gate.requests import GatedRequest
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host, OnConsole
 from evaltui.runner.plan import RunPlan
 
@@ -47,8 +49,14 @@ class MetricHost:
     """
 
     def __init__(
-        self, agent_dir: Path, timeout: float, on_console: OnConsole, python: Path | None = None
+        self,
+        agent_dir: Path,
+        timeout: float,
+        on_console: OnConsole,
+        python: Path | None = None,
+        gate: Gate | None = None,
     ) -> None:
+        self._gate = gate
         self._python = python
         self._agent_folder = str(agent_folder(agent_dir).resolve())
         self._timeout = timeout
@@ -132,7 +140,8 @@ class MetricHost:
             function = {key: message[key] for key in ("agent_folder", "path")}
             await host.request({"op": "import", **function}, IMPORT_TIMEOUT, lambda _: None)
             imported.add(message["path"])
-        return await host.request(message, self._timeout, lambda _: None)
+        gated = GatedRequest(self._gate, self._timeout) if self._gate else None
+        return await host.request(message, self._timeout, lambda _: None, gated=gated)
 
     async def _running_host(self) -> Host:
         lost = self._host

@@ -15,6 +15,8 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.gate.requests import GatedRequest
 from evaltui.runner.parent.supervisor import Host, OnConsole, OnEvent, OnRecorded
 from evaltui.runner.protocol import Message
 
@@ -42,6 +44,8 @@ class ExecutionResult:
     state: Json | None = None
     error: ErrorInfo | None = None
     seconds: float = 0.0
+    throttled: float = 0.0
+    """Seconds that model calls waited at the run's gate, which `seconds` is without."""
     refusal: tuple[str, str] | None = None
     """Why nothing was done, a sentence, after the name of what stands in the way."""
 
@@ -93,7 +97,12 @@ class RunningHost(Protocol):
     def listen(self, on_console: OnConsole) -> None: ...
 
     async def request(
-        self, message: Message, timeout: float, on_event: OnEvent, on_recorded: OnRecorded
+        self,
+        message: Message,
+        timeout: float,
+        on_event: OnEvent,
+        on_recorded: OnRecorded,
+        gated: GatedRequest | None,
     ) -> Message:
         """Raises RequestFailedError, HostLostError."""
         ...
@@ -178,7 +187,9 @@ class HostPool(Generic[Item]):
         parallel: int,
         workers: int | None,
         first: LoadingHost | None = None,
+        gate: Gate | None = None,
     ) -> None:
+        self._gate = gate
         self._settings = settings
         self._listener = listener
         self._parallel = parallel
@@ -274,6 +285,7 @@ class HostPool(Generic[Item]):
         events: list[Event] = []
 
         self._listener.started(item)
+        gated = GatedRequest(self._gate, self._settings.timeout) if self._gate else None
         began = time.monotonic()
         state: Json | None = None
         error: ErrorInfo | None = None
@@ -284,13 +296,16 @@ class HostPool(Generic[Item]):
                 self._settings.timeout,
                 lambda text: events.append(self._listener.happened(item, text)),
                 lambda line: self._listener.recorded(item, line),
+                gated,
             )
             state = answer["state"]
         except RequestFailedError as failed:
             error = failed.error
         except HostLostError as gone:
             error, lost = gone.error, True
-        return ExecutionResult(tuple(events), state, error, time.monotonic() - began), lost
+        throttled = gated.throttled if gated else 0.0
+        seconds = time.monotonic() - began - throttled
+        return ExecutionResult(tuple(events), state, error, seconds, throttled), lost
 
 
 async def _finished(cleaning: Coroutine[None, None, None]) -> None:

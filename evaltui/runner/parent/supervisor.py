@@ -12,6 +12,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,11 @@ from evaltui.runner.errors import (
     HostLostError,
     RequestFailedError,
     is_own_code,
+    late_error,
 )
 from evaltui.runner.orphans import MARK, kill_marked
-from evaltui.runner.parent.host_process import how_it_ended, not_started, start_guard
+from evaltui.runner.parent.gate.requests import GatedRequest, answered
+from evaltui.runner.parent.host_process import cause_of_death, start_guard
 from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
 
 # Seconds.
@@ -45,6 +48,16 @@ OnEvent = Callable[[str], None]
 """Gets each event as JSON text, see `decode_event`; may raise DisturbedChannelError."""
 OnConsole = Callable[[str, str], None]
 OnRecorded = Callable[[Json], None]
+
+
+@dataclass(eq=False)
+class _Request:
+    """A request that has no answer yet."""
+
+    answer: asyncio.Future[Message]
+    on_event: OnEvent
+    on_recorded: OnRecorded
+    gated: GatedRequest | None
 
 
 class Host:
@@ -65,9 +78,8 @@ class Host:
         self._mark = uuid.uuid4().hex
         self._seal = uuid.uuid4().hex
         self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Message]] = {}
-        self._listeners: dict[int, OnEvent] = {}
-        self._recorders: dict[int, OnRecorded] = {}
+        self._waiting: dict[int, _Request] = {}
+        self._sending: set[asyncio.Task[None]] = set()
         self._problem = problem
         self._fatal: ErrorInfo | None = None
         self._last_words: list[str] = []
@@ -158,7 +170,8 @@ class Host:
         if not done:
             where = await self._where_it_hangs()
             await self.kill()
-            raise AgentBrokenError(_late(f"the agent was not imported within {timeout:g} s", where))
+            late = f"the agent was not imported within {timeout:g} s"
+            raise AgentBrokenError(late_error(late, where=where))
         return self.loaded.result()
 
     async def request(
@@ -167,34 +180,34 @@ class Host:
         timeout: float,
         on_event: OnEvent,
         on_recorded: OnRecorded = lambda line: None,
+        gated: GatedRequest | None = None,
     ) -> Message:
         """Send a request and wait for its answer for at most `timeout` seconds.
 
-        `on_recorded` gets what is told of the recording of a case, see `CallRecorder`.
+        `on_recorded` gets what is told of the recording of a case, see `CallRecorder`. Model calls of the
+        request go through `gated`, and while they wait, its time does.
         Raises RequestFailedError (a time-out that the agent gave way to included) or HostLostError.
         Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
         """
         number = next(self._numbers)
         answer: asyncio.Future[Message] = self._loop.create_future()
-        self._waiting[number] = answer
-        self._listeners[number] = on_event
-        self._recorders[number] = on_recorded
+        self._waiting[number] = _Request(answer, on_event, on_recorded, gated)
         try:
             if self._lost is not None:
                 raise HostLostError(self._lost)
-            await self._send({**message, "id": number})
+            limited = {"gated": gated.patterns} if gated else {}
+            await self._send({**message, **limited, "id": number})
             try:
-                # Not wait_for: in Python 3.11 it loses a cancellation that comes along with the answer.
-                done, _ = await asyncio.wait({answer}, timeout=timeout)
-                return answer.result() if done else await self._give_up(number, answer, timeout)
+                in_time = await answered(answer, timeout, gated)
+                return answer.result() if in_time else await self._give_up(number, answer, timeout)
             except asyncio.CancelledError:
                 with contextlib.suppress(RequestFailedError, HostLostError):
                     await self._give_up(number, answer, timeout)
                 raise
         finally:
             self._waiting.pop(number, None)
-            self._listeners.pop(number, None)
-            self._recorders.pop(number, None)
+            if gated is not None:
+                gated.close()
             if answer.done() and not answer.cancelled():
                 answer.exception()
 
@@ -209,11 +222,11 @@ class Host:
                 if not where and self.busy == 1:
                     # A thread of the agent hangs, which cancelling a task does not show.
                     where = await self._where_it_hangs()
-                raise RequestFailedError(_late(late, where, trace)) from None
+                raise RequestFailedError(late_error(late, trace, where)) from None
             raise
         except TimeoutError:
             where = await self._where_it_hangs()
-            self._fatal = _late(f"{late}, and it cannot be interrupted", where)
+            self._fatal = late_error(f"{late}, and it cannot be interrupted", where=where)
             await self.kill()
             raise HostLostError(self._fatal) from None
 
@@ -284,31 +297,16 @@ class Host:
         for pipe in filter(None, (self._process.stdout, self._process.stderr)):
             with contextlib.suppress(OSError):
                 pipe.close()
-        self._lost = self._cause_of_death(cut_off)
+        self._lost = self._fatal or cause_of_death(
+            self._who, self._python, self._exit_code, self._process.returncode, self._last_words, cut_off
+        )
         self.preloaded.set()
         if not self.loaded.done():
             self.loaded.set_exception(AgentBrokenError(self._lost))
             self.loaded.exception()
-        for answer in self._waiting.values():
-            if not answer.done():
-                answer.set_exception(HostLostError(self._lost))
-
-    def _cause_of_death(self, cut_off: bool) -> ErrorInfo:
-        if self._fatal is not None:
-            return self._fatal
-        if cut_off:
-            return ErrorInfo(
-                "AgentProcessError",
-                f"{self._who} closed the channel to evaltui (closing every file descriptor does that)",
-                kind=ErrorKind.HOST_LOST,
-            )
-        last_words = "\n".join(self._last_words[-20:])
-        if self._exit_code is None and self._process.returncode > 0:
-            what = not_started(self._python, self._process.returncode)
-            return ErrorInfo(NO_PYTHON, what, last_words, kind=ErrorKind.CONFIG)
-        how = how_it_ended(self._exit_code)
-        what = f"{self._who}'s process {how}"
-        return ErrorInfo("AgentProcessError", what, last_words, kind=ErrorKind.HOST_LOST)
+        for request in self._waiting.values():
+            if not request.answer.done():
+                request.answer.set_exception(HostLostError(self._lost))
 
     async def _send(self, message: Message) -> None:
         async with self._send_lock:
@@ -329,17 +327,20 @@ class Host:
                     return
                 # Waking up for each event by itself costs more, on both sides, than what is done with it. But
                 # while there is always more to read, sock_recv lets nothing else have its turn.
-                is_working = any(not answer.done() for answer in self._waiting.values())
+                is_working = any(not one.answer.done() for one in self._waiting.values())
                 await asyncio.sleep(_GATHERED if is_working else 0)
 
     def _receive(self, message: Message) -> None:
         match message:
             case {"op": "event", "id": number, "event": event}:
-                if listener := self._listeners.get(number):
-                    listener(event)
+                if request := self._waiting.get(number):
+                    request.on_event(event)
             case {"op": "recorded", "id": number, "line": line}:
-                if on_recorded := self._recorders.get(number):
-                    on_recorded(line)
+                if request := self._waiting.get(number):
+                    request.on_recorded(line)
+            case {"op": "call", "id": number, "call": call}:
+                if (request := self._waiting.get(number)) and request.gated:
+                    request.gated.on_message(call, partial(self._let_go, number))
             case {"op": "done", "id": number}:
                 self._answer(number, message, None)
             case {"op": "failed", "id": number, "error": error}:
@@ -359,13 +360,18 @@ class Host:
                 self._fatal = ErrorInfo.from_json(error)
 
     def _answer(self, number: int, message: Message, failed: Exception | None) -> None:
-        answer = self._waiting.get(number)
-        if answer is None or answer.done():
+        request = self._waiting.get(number)
+        if request is None or request.answer.done():
             return
         if failed is not None:
-            answer.set_exception(failed)
+            request.answer.set_exception(failed)
         else:
-            answer.set_result(message)
+            request.answer.set_result(message)
+
+    def _let_go(self, number: int, call: Json) -> None:
+        sending = asyncio.create_task(self._send({"op": "go", "id": number, "call": call}))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
 
     async def _read_console(self, source: str, pipe: Any) -> None:
         reader = asyncio.StreamReader()
@@ -391,7 +397,3 @@ class Host:
             self._unheard.append((source, text))
         else:
             self._on_console(source, text)
-
-
-def _late(what: str, where: str, trace: str = "") -> ErrorInfo:
-    return ErrorInfo("TimeoutError", what, trace, where, kind=ErrorKind.TIMEOUT)

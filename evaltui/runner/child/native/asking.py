@@ -10,6 +10,7 @@ from pathlib import Path
 from google.genai import types
 
 from ....core.model.events import Json
+from ...model_gate import Waits
 from ...protocol import Reply
 from ..own_modules import load_env_file
 from .gemini_errors import ModelError
@@ -18,7 +19,9 @@ from .models import FailedAttempt, GeminiModel, ModelRequest, ModelResponse, usa
 _TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
 
-async def ask_gemini(name: str, prompt: str, config: Json | None, agent_folder: Path | None) -> Reply:
+async def ask_gemini(
+    name: str, prompt: str, config: Json | None, agent_folder: Path | None, waits: Waits
+) -> Reply:
     """See `model_client.ask`. Raises ValueError or ModelError."""
     # Not JSON any more: bytes are base64 there.
     options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
@@ -28,7 +31,8 @@ async def ask_gemini(name: str, prompt: str, config: Json | None, agent_folder: 
     request = ModelRequest("", [content], (), options)
     failed: list[FailedAttempt] = []
     try:
-        return _reply(name, await model.generate(request, lambda _: None, failed.append), failed)
+        response = await model.generate(request, lambda _: None, failed.append, waits)
+        return _reply(name, response, failed)
     except ModelError as error:
         error.usages = _spent(failed) + error.usages
         raise

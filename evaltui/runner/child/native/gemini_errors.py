@@ -6,14 +6,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
-from typing import Any
 
 from google.genai.errors import APIError, UnknownApiResponseError
 
 from ....core.model.errors import ErrorKind
 from ....core.model.events import Json
 from ....text.figures import show_duration
+from ...refusals import asked_wait, details_of, is_used_up
 
 # Seconds. Who asks for more is not waited for: the user decides.
 LONGEST_WAIT = 60.0
@@ -80,20 +79,8 @@ def may_pass(error: BaseException) -> bool:
     if isinstance(error, APIError):
         asked = asked_wait(error)
         patient = asked is None or asked <= LONGEST_WAIT
-        return error.code in _PASSING_CODES and patient and not _used_up_for_today(error)
+        return error.code in _PASSING_CODES and patient and not is_used_up(error)
     return isinstance(error, (*_CONNECTION_ERRORS, *_UNREADABLE)) and not isinstance(error, _LASTING)
-
-
-def asked_wait(error: BaseException) -> float | None:
-    """The seconds that the service wants to be left alone, if it says: a RetryInfo, or a Retry-After."""
-    if not isinstance(error, APIError):
-        return None
-    for detail in _details(error, "RetryInfo"):
-        if found := re.fullmatch(r"(\d+(?:\.\d+)?)s", str(detail.get("retryDelay"))):
-            return float(found[1])
-    headers = getattr(error.response, "headers", {})
-    after = str(headers.get("Retry-After", ""))
-    return float(after) if after.isdecimal() else None
 
 
 def describe(error: Exception) -> str:
@@ -116,7 +103,7 @@ def advice(error: Exception, *, vertexai: bool) -> str:
     if not isinstance(error, APIError):
         return f"Check the network and the proxy settings{_own_address()}."
     if error.code in (401, 403) or any(
-        detail.get("reason") == "API_KEY_INVALID" for detail in _details(error, "ErrorInfo")
+        detail.get("reason") == "API_KEY_INVALID" for detail in details_of(error, "ErrorInfo")
     ):
         return _CREDENTIALS if vertexai else _KEY
     if error.code == 404:
@@ -126,7 +113,7 @@ def advice(error: Exception, *, vertexai: bool) -> str:
             "https://ai.google.dev/gemini-api/docs/models."
         )
     if error.code == 429:
-        if _used_up_for_today(error):
+        if is_used_up(error):
             return "The daily quota is used up: use another model, raise the quota, or wait until tomorrow."
         if (asked := asked_wait(error)) and asked > LONGEST_WAIT:
             return f"Wait {show_duration(round(asked))}, or raise the quota."
@@ -152,25 +139,6 @@ def _own_address() -> str:
     names = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL")
     given = " and ".join(f"{name}={os.environ[name]}" for name in names if os.environ.get(name))
     return f", and whether {given} is right" if given else ""
-
-
-def _used_up_for_today(error: APIError) -> bool:
-    violations = (
-        violation
-        for detail in _details(error, "QuotaFailure")
-        for violation in detail.get("violations") or []
-    )
-    return any("PerDay" in str(violation.get("quotaId")) for violation in violations)
-
-
-def _details(error: APIError, kind: str) -> Iterator[Json]:
-    """The google.rpc details of a kind; nothing where the body is of another shape."""
-    body: Any = error.details
-    inner = body.get("error", body) if isinstance(body, dict) else {}
-    details = inner.get("details") if isinstance(inner, dict) else None
-    for detail in details if isinstance(details, list) else []:
-        if isinstance(detail, dict) and str(detail.get("@type", "")).endswith(f"google.rpc.{kind}"):
-            yield detail
 
 
 def _one_line(text: str) -> str:

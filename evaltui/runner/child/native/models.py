@@ -21,6 +21,8 @@ from tenacity import (
 
 from ....core.model.events import Json
 from ....text.figures import counted, show_duration
+from ...model_gate import Waits, gate_for, size_of, through_gate
+from ...refusals import asked_wait, refusal_of
 from .gemini_errors import (
     KNOWN_ERRORS,
     LONGEST_WAIT,
@@ -28,7 +30,6 @@ from .gemini_errors import (
     NoAnswerError,
     NoKeyError,
     advice,
-    asked_wait,
     describe,
     may_pass,
 )
@@ -122,8 +123,10 @@ class GeminiModel:
         request: ModelRequest,
         on_text: Callable[[str], None],
         on_failed: Callable[[FailedAttempt], None] | None = None,
+        waits: Waits | None = None,
     ) -> ModelResponse:
         """The whole response; see `Model`. `on_failed` is told of each attempt that another one follows.
+        Each goes through the run's gate; how long that took is added to `waits`.
 
         Pieces of text that an attempt gave to `on_text` before it failed are void: the next one says it all.
         Raises ValueError without a key, ModelError where the service cannot be reached or gives no answer.
@@ -131,8 +134,7 @@ class GeminiModel:
         attempt = _Attempt(0)
 
         async def ask() -> ModelResponse:
-            nonlocal attempt
-            attempt = _Attempt(attempt.number + 1)
+            attempt.began = time.monotonic()
             async for chunk in await self._stream(request):
                 attempt.chunks.append(chunk)
                 for text in _texts(chunk):
@@ -141,27 +143,43 @@ class GeminiModel:
                 raise NoAnswerError
             return _whole(attempt.chunks)
 
+        async def attempted() -> ModelResponse:
+            nonlocal attempt
+            attempt = _Attempt(attempt.number + 1)
+            return await through_gate(
+                self.name,
+                lambda: size_of_request(request),
+                ask,
+                used,
+                waits or Waits(),
+                may_repeat=lambda: not attempt.chunks,
+            )
+
         def tell(state: RetryCallState) -> None:
             if on_failed is not None:
                 on_failed(attempt.failed(state))
 
         retrying = AsyncRetrying(
-            retry=retry_if_exception(may_pass),
+            retry=retry_if_exception(lambda error: self._may_pass(error, attempt)),
             stop=stop_after_attempt(ATTEMPTS),
             wait=_wait,
             before_sleep=tell,
             reraise=True,
         )
         try:
-            return await retrying(ask)
+            return await retrying(attempted)
         except KNOWN_ERRORS as error:
             tried = f" (tried {counted(attempt.number, 'time')})" if attempt.number > 1 else ""
+            what = f"model {self.name!r} gave no response{tried}: {describe(error)}"
             what_to_do = advice(error, vertexai="_client" in vars(self) and self._client.vertexai)
-            failed = ModelError(
-                f"model {self.name!r} gave no response{tried}: {describe(error)}. {what_to_do}"
-            )
+            failed = ModelError(f"{what}. {what_to_do}")
             failed.usages = usages_of([_usage(attempt.chunks)])
             raise failed from error
+
+    def _may_pass(self, error: BaseException, attempt: _Attempt) -> bool:
+        # A refusal has been waited for at the gate, if there is one, for as long as that helps.
+        was_waited_for = gate_for(self.name) and not attempt.chunks and refusal_of(error)
+        return may_pass(error) and not was_waited_for
 
     async def _stream(self, request: ModelRequest) -> AsyncIterator[types.GenerateContentResponse]:
         return await self._client.aio.models.generate_content_stream(
@@ -216,6 +234,17 @@ def _wait(state: RetryCallState) -> float:
         return wait_exponential_jitter(FIRST_WAIT, LONGEST_WAIT, jitter=FIRST_WAIT)(state)
     # Many cases may have been told the same: they do not all come back at once.
     return asked * random.uniform(1.0, 1.2)
+
+
+def size_of_request(request: ModelRequest) -> int:
+    """In characters."""
+    told = [*request.contents, *request.tools]
+    return len(request.system_instruction) + size_of([one.model_dump(exclude_none=True) for one in told])
+
+
+def used(response: ModelResponse) -> Json | None:
+    """The tokens of a response as JSON; None where they are not known."""
+    return response.usage.model_dump(mode="json", exclude_none=True) if response.usage else None
 
 
 def _texts(chunk: types.GenerateContentResponse) -> list[str]:

@@ -141,6 +141,10 @@ class Limiter:
         # A refused call has made no tokens.
         self._left(call, 0).pace.refused(call.began, self._clock(), under_way, retry_after)
 
+    def refused_until(self, model: str) -> float:
+        """The moment before which a model does not want to be asked."""
+        return self._of(model).pace.waits_until
+
     def withdraw(self, call: Call) -> None:
         """Nobody wants the call any more, whether it began or not."""
         if call.began is None:

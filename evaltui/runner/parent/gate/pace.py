@@ -9,6 +9,8 @@ _DECREASE = 0.7
 # Seconds.
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 60.0
+# Of a guessed wait.
+_LEAST = 0.1
 
 
 class Pace:
@@ -42,7 +44,9 @@ class Pace:
         doubled = _FIRST_WAIT * 2.0 ** min(self._refusals - 1, 10)
         # How long it needs is a guess then, and one call finds out whether it was enough.
         self._probes = retry_after is None
-        wait = min(doubled, _LONGEST_WAIT) if retry_after is None else retry_after
+        guessed = min(doubled, _LONGEST_WAIT)
+        # Who says that it may be asked at once, and then refuses, is given some time, too.
+        wait = guessed if retry_after is None else max(retry_after, _LEAST * guessed)
         self.waits_until = max(self.waits_until, now + wait)
 
     def answered(self, began: float) -> None:

@@ -28,7 +28,9 @@ from .....core.model.events import Json
 from .....core.recordings.entry import UNASKED_CONFIG, JsonRequest
 from ....call_recorder import ModelExchange, current_call_recorder
 from ....errors import message_of
+from ....model_gate import Waits, gate_for, size_of
 from ..base import Reporter, current_reporter, plain_json
+from .gated import gated_responses
 
 _Ask = Callable[[], AsyncIterator[LlmResponse]]
 
@@ -209,6 +211,10 @@ async def _reporting(
         "model_request", agent=agent, data=_request_data(reporter, agent, model, request) | mark
     )
     responses: AsyncIterator[LlmResponse] | None = None
+    waits = Waits()
+    name = request.model or model.model
+    if (gate := gate_for(name)) is not None:
+        ask = partial(gated_responses, gate, name, _size(request), ask, waits)
     spent = 0.0
     chunk: LlmResponse | None = None
     try:
@@ -226,8 +232,8 @@ async def _reporting(
                 reporter.event(
                     "error",
                     agent=agent,
-                    data={"type": type(error).__name__, "message": message_of(error), **mark},
-                    duration=spent + time.perf_counter() - started,
+                    data={"type": type(error).__name__, "message": message_of(error), **mark, **waits.mark},
+                    duration=spent + time.perf_counter() - started - waits.seconds,
                     parent=request_id,
                 )
                 raise
@@ -236,10 +242,12 @@ async def _reporting(
             spent += time.perf_counter() - started
             chunk = response if response.partial else None
             if chunk is None:
-                _report_response(reporter, agent, response, request_id, spent, mark)
+                _report_response(
+                    reporter, agent, response, request_id, spent - waits.seconds, mark | waits.mark
+                )
             yield response
         if chunk is not None:
-            _report_response(reporter, agent, chunk, request_id, spent, mark)
+            _report_response(reporter, agent, chunk, request_id, spent - waits.seconds, mark | waits.mark)
     finally:
         if isinstance(responses, AsyncGenerator):
             await responses.aclose()
@@ -261,6 +269,14 @@ def _request_data(reporter: Reporter, agent: str, model: BaseLlm, request: LlmRe
         # Users' objects may fail in any way when looked at, and looking must not end the user's run.
         data["unrecorded"] = f"{type(error).__name__}: {message_of(error)}"
     return {key: value for key, value in data.items() if value not in (None, [], {}) or key == "contents"}
+
+
+def _size(request: LlmRequest) -> int:
+    try:
+        return size_of([config_of(request), *map(written, request.contents)])
+    except Exception:
+        # Users' objects may fail in any way when looked at, and looking must not end the user's run.
+        return 0
 
 
 def _since_last(

@@ -15,6 +15,7 @@ from .....core.model.events import Json
 from .....core.recordings.entry import JsonRequest
 from ....call_recorder import ModelExchange, current_call_recorder
 from ....errors import message_of
+from ....model_gate import Waits, size_of, through_gate
 from ..base import Reporter, current_reporter
 
 Response = TypeVar("Response")
@@ -79,15 +80,22 @@ async def ask_model(
     mark = exchange.mark if exchange else {}
     data = _request_data(reporter, model, agent, asked) | mark
     request_id = reporter.event("model_request", agent=agent, data=data)
+    waits = Waits()
+
+    async def ask_live() -> Response:
+        return await through_gate(
+            model, lambda: _size(asked), ask, lambda response: form.describe(response).usage, waits
+        )
+
     started = time.perf_counter()
     try:
-        response = await (ask() if exchange is None else _answer(exchange, ask, form))
+        response = await (ask_live() if exchange is None else _answer(exchange, ask_live, form))
     except Exception as error:
         reporter.event(
             "error",
             agent=agent,
-            data={"type": type(error).__name__, "message": message_of(error), **mark},
-            duration=time.perf_counter() - started,
+            data={"type": type(error).__name__, "message": message_of(error), **mark, **waits.mark},
+            duration=time.perf_counter() - started - waits.seconds,
             parent=request_id,
         )
         raise
@@ -96,12 +104,18 @@ async def ask_model(
         "model_response",
         described.content,
         agent=agent,
-        data=described.data | mark,
+        data=described.data | mark | waits.mark,
         usage=described.usage,
-        duration=time.perf_counter() - started,
+        duration=time.perf_counter() - started - waits.seconds,
         parent=request_id,
     )
     return response
+
+
+def _size(asked: JsonRequest | Exception) -> int:
+    if isinstance(asked, Exception):
+        return 0
+    return size_of([asked.instruction, list(asked.tools), list(asked.contents)])
 
 
 def _exchange(model: str, agent: str, asked: JsonRequest | Exception) -> ModelExchange | None:

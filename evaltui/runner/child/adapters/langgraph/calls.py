@@ -26,6 +26,7 @@ from pydantic_core import to_jsonable_python
 from .....core.model.events import Json
 from .....core.recordings.entry import JsonRequest, ToolCall
 from ....call_recorder import ToolOutcome
+from ....model_gate import blocking
 from ..frameworks.models import ResponseFormat, ask_model
 from ..frameworks.tools import call_tool, response_of, result_of
 from ..frameworks.wrapping import wrap_methods
@@ -149,7 +150,8 @@ def _is_unseen() -> bool:
 def _at_once(work: Coroutine[Any, Any, Result]) -> Result:
     """The result of a coroutine that waits for nothing."""
     try:
-        work.send(None)
+        with blocking():
+            work.send(None)
     except StopIteration as done:
         result: Result = done.value
         return result

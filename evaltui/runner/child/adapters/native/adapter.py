@@ -14,6 +14,7 @@ from google.genai import types
 
 from .....core.model.events import Json, Step
 from .....text.figures import counted
+from ....model_gate import Waits
 from ...native.agent import Agent, ToolContext
 from ...native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
 from ..base import (
@@ -37,7 +38,7 @@ from ..base import (
     step_numbers,
 )
 from ..frameworks.tools import report_results
-from .recording import answer, call_tool, model_exchange
+from .recording import answer, call_tool, generated, model_exchange
 
 MAX_MODEL_CALLS = 50
 
@@ -162,19 +163,22 @@ class NativeSession:
         exchange = model_exchange(self._model, request, self._agent.name)
         mark = exchange.mark if exchange else {}
         request_id = self._report_request(request, mark)
-        started = time.monotonic()
-        ask = partial(self._model.generate, request)
+        started, waits = time.monotonic(), Waits()
         if isinstance(self._model, GeminiModel):
             report_failed = partial(self._report_failed_attempt, request_id)
-            ask = partial(self._model.generate, request, on_failed=report_failed)
+            ask = partial(self._model.generate, request, on_failed=report_failed, waits=waits)
+        else:
+            ask = partial(generated, self._model, request, waits)
         response = await answer(exchange, ask, self._report_piece)
         self._reporter.event(
             "model_response",
             _model_content(response.parts),
             agent=self._agent.name,
-            data=_given(model_version=response.model_version, finish_reason=response.finish_reason) | mark,
+            data=_given(model_version=response.model_version, finish_reason=response.finish_reason)
+            | mark
+            | waits.mark,
             usage=plain_json(response.usage) if response.usage else None,
-            duration=time.monotonic() - started,
+            duration=time.monotonic() - started - waits.seconds,
             parent=request_id,
         )
         return response

@@ -14,8 +14,9 @@ from pydantic import BaseModel
 from .....core.model.events import Json
 from .....core.recordings.entry import JsonRequest
 from ....call_recorder import ModelExchange, ToolOutcome, current_call_recorder
+from ....model_gate import Waits, through_gate
 from ...native.agent import Tool, ToolContext
-from ...native.models import Model, ModelRequest, ModelResponse
+from ...native.models import Model, ModelRequest, ModelResponse, size_of_request, used
 from ...native.scripted import ScriptedModel
 from ..base import copy_state, plain_json, removed_keys, state_delta
 
@@ -37,6 +38,19 @@ def model_exchange(model: Model, request: ModelRequest, agent: str) -> ModelExch
         contents=[plain_json(content) for content in request.contents],
     )
     return recorder.model_call(asked, agent)
+
+
+async def generated(model: Model, request: ModelRequest, waits: Waits, on_text: _OnText) -> ModelResponse:
+    """What a model that is not Gemini gives when the run's gate lets it go; a scripted one costs nothing."""
+    if isinstance(model, ScriptedModel):
+        return await model.generate(request, on_text)
+    return await through_gate(
+        model.name,
+        lambda: size_of_request(request),
+        lambda: model.generate(request, on_text),
+        used,
+        waits,
+    )
 
 
 async def answer(

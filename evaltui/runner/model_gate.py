@@ -1,0 +1,199 @@
+"""The run's gate for model calls, as a request of a host sees it: a live call is let go, and its cost told.
+
+Adapters and models find the gate of the task that they work in as `current_model_gate`, and make their live
+calls through `through_gate`. Where nothing is limited there is none, and nothing is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import itertools
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from ..core.model.events import Json
+from ..core.model.limits import is_named
+from .refusals import Refusal, refusal_of
+
+Response = TypeVar("Response")
+
+# Seconds. A shorter wait is the way to the parent and back.
+SHORTEST_WAIT = 0.05
+# Characters that a picture or a sound counts as.
+_DATA = 1_000
+
+
+class CallNotMadeError(RuntimeError):
+    """The run makes no more model calls."""
+
+
+class Waits:
+    """How long one model call, with all its attempts, waited at the gate."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @property
+    def mark(self) -> Json:
+        """What the event of its response says of it."""
+        return {"throttled": round(self.seconds, 3)} if self.seconds >= SHORTEST_WAIT else {}
+
+
+class ModelGate:
+    """Of one request. `patterns` are those of the models that are limited, `send` tells the parent of a call:
+    `{"number", "model", "size", "again"?}` when it is to be made, with its size in characters and how it was
+    refused before, and `{"number", "over", "usage"?, "refused"?}` when it was.
+    """
+
+    def __init__(
+        self, patterns: Sequence[str], send: Callable[[Json], object], *, shares_loop: bool = False
+    ) -> None:
+        """`shares_loop` where this thread is also the one that lets calls go."""
+        self._patterns = patterns
+        self._send = send
+        self._thread = threading.get_ident() if shares_loop else None
+        self._numbers = itertools.count()
+        self._waiting: dict[int, concurrent.futures.Future[bool]] = {}
+
+    def limits(self, model: str) -> bool:
+        """Whether calls of a model are to go through it."""
+        return any(is_named(model, pattern) for pattern in self._patterns)
+
+    def on_go(self, number: int, *, goes: bool) -> None:
+        """The parent lets a call go, or says that waiting is in vain. From any thread."""
+        answer = self._waiting.pop(number, None)
+        # Whoever waits may be cancelled at this moment.
+        if answer is not None and answer.set_running_or_notify_cancel():
+            answer.set_result(goes)
+
+    async def enter(self, model: str, size: int, waits: Waits, refusal: Refusal | None = None) -> int | None:
+        """The number of the call that may be made now; None where waiting is in vain.
+
+        `refusal` is how the model answered it before.
+        """
+        number = next(self._numbers)
+        answer = self._waiting[number] = concurrent.futures.Future[bool]()
+        began = time.perf_counter()
+        again = {"again": {"retry_after": refusal.retry_after}} if refusal else {}
+        self._send({"number": number, "model": model, "size": size, **again})
+        try:
+            goes = await self._goes(answer)
+        except BaseException:
+            self.leave(number)
+            raise
+        finally:
+            self._waiting.pop(number, None)
+            waits.seconds += time.perf_counter() - began
+        return number if goes else None
+
+    async def _goes(self, answer: concurrent.futures.Future[bool]) -> bool:
+        if not _blocks.get():
+            return await asyncio.wrap_future(answer)
+        # Nothing could let it go while this thread waits.
+        return True if threading.get_ident() == self._thread else answer.result()
+
+    def close(self) -> None:
+        """Nobody waits for the request any more: what waits in a thread does not wait for ever."""
+        for number in list(self._waiting):
+            self.on_go(number, goes=False)
+
+    @staticmethod
+    def not_made(refused: Exception | None) -> Exception:
+        """What is raised for a call that is not let go: the refusal that it had, if it had one."""
+        return refused or CallNotMadeError("the run makes no more model calls")
+
+    def leave(self, number: int, usage: Json | None = None, refusal: Refusal | None = None) -> None:
+        """A call is over. `usage` is genai's usage metadata, None where nobody knows."""
+        refused = {"refused": {"retry_after": refusal.retry_after}} if refusal else {}
+        self._send({"number": number, "over": True, **({"usage": usage} if usage else {}), **refused})
+
+
+# The gate of the request that the current task works for, if there is one.
+current_model_gate: ContextVar[ModelGate | None] = ContextVar("evaltui_model_gate", default=None)
+# Whether the current code cannot await: a synchronous call of a model.
+_blocks: ContextVar[bool] = ContextVar("evaltui_gate_blocks", default=False)
+
+
+@contextmanager
+def gating(gate: ModelGate | None) -> Iterator[None]:
+    """Every live model call of this task and its children goes through `gate`."""
+    token = current_model_gate.set(gate)
+    try:
+        yield
+    finally:
+        current_model_gate.reset(token)
+
+
+@contextmanager
+def blocking() -> Iterator[None]:
+    """Whoever waits at the gate holds up its thread."""
+    token = _blocks.set(True)
+    try:
+        yield
+    finally:
+        _blocks.reset(token)
+
+
+def gate_for(model: str) -> ModelGate | None:
+    """The gate that a live call of a model goes through; None where it simply goes out."""
+    gate = current_model_gate.get()
+    return gate if gate is not None and gate.limits(model) else None
+
+
+async def through_gate(
+    model: str,
+    size: Callable[[], int],
+    ask: Callable[[], Awaitable[Response]],
+    usage: Callable[[Response], Json | None],
+    waits: Waits,
+    may_repeat: Callable[[], bool] = lambda: True,
+) -> Response:
+    """The response of `ask`, made when the gate lets it go, and again while the model refuses for too many
+    and it `may_repeat`.
+
+    Raises what `ask` raises, a refusal too once waiting is in vain.
+    """
+    gate = gate_for(model)
+    if gate is None:
+        return await ask()
+    characters = size()
+    refused: Exception | None = None
+    refusal: Refusal | None = None
+    while True:
+        number = await gate.enter(model, characters, waits, refusal)
+        if number is None:
+            raise gate.not_made(refused)
+        try:
+            response = await ask()
+        except Exception as error:
+            refusal = refusal_of(error)
+            gate.leave(number, refusal=refusal)
+            if refusal is None or refusal.is_lasting or not may_repeat():
+                raise
+            refused = error
+        except BaseException:
+            gate.leave(number)
+            raise
+        else:
+            gate.leave(number, usage(response))
+            return response
+
+
+def size_of(value: Any) -> int:
+    """The characters of JSON data, as a model counts them."""
+    match value:
+        case str():
+            return len(value)
+        case {"data": str(), **others}:
+            return _DATA + size_of(others)
+        case dict():
+            return sum(len(str(key)) + size_of(one) for key, one in value.items())
+        case list() | tuple():
+            return sum(map(size_of, value))
+        case _:
+            return 4

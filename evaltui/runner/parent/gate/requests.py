@@ -1,0 +1,99 @@
+"""The model calls of one request of a host at the run's gate, and the time that they make it wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from evaltui.core.model.events import Json
+from evaltui.runner.parent.gate.gate import Gate, GatedCall
+
+# Seconds between two looks at a clock that may stand still.
+_SHORTEST_LOOK = 0.05
+
+
+class GatedRequest:
+    """A request that may take `timeout` seconds; while one of its calls waits, its clock stands still.
+
+    Waiting after a refusal may take as long once more: a model that refuses for ever ends the case.
+    """
+
+    def __init__(self, gate: Gate, timeout: float) -> None:
+        self._gate = gate
+        self._patience = timeout
+        self._calls: dict[int, GatedCall] = {}
+        self._waiting: set[int] = set()
+        self._began = 0.0
+        self._throttled = 0.0
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """Of the models whose calls are to ask."""
+        return self._gate.patterns
+
+    @property
+    def throttled(self) -> float:
+        """Seconds in which some call has waited."""
+        return self._throttled + (self._gate.clock() - self._began if self._waiting else 0.0)
+
+    def on_message(self, message: Json, go: Callable[[Json], None]) -> None:
+        """What a host tells of a call, see `ModelGate`; `go` sends the answer `{"number", "goes"}`."""
+        number = message["number"]
+        if not message.get("over"):
+            self._ask(number, message, go)
+            return
+        gated = self._calls.pop(number, None)
+        if gated is None:
+            return
+        if number in self._waiting:
+            self._waited(number)
+            self._gate.withdraw(gated)
+        elif (refused := message.get("refused")) is not None:
+            self._gate.refused(gated, refused["retry_after"])
+        else:
+            self._gate.end(gated, message.get("usage"))
+
+    def _ask(self, number: int, message: Json, go: Callable[[Json], None]) -> None:
+        if (again := message.get("again")) is not None:
+            known = self._gate.refused_until(message["model"]) - self._gate.clock()
+            self._patience -= max(known, again["retry_after"] or 0.0)
+            if self._patience < 0:
+                go({"number": number, "goes": False})
+                return
+        if not self._waiting:
+            self._began = self._gate.clock()
+        self._waiting.add(number)
+
+        def on_go() -> None:
+            self._waited(number)
+            go({"number": number, "goes": True})
+
+        gated = self._gate.ask(message["model"], message["size"], on_go)
+        self._calls[number] = gated
+
+    def _waited(self, number: int) -> None:
+        self._waiting.discard(number)
+        if not self._waiting:
+            self._throttled += self._gate.clock() - self._began
+
+    def close(self) -> None:
+        """The request is over, and with it what its calls had of the gate."""
+        self._throttled = self.throttled
+        self._waiting.clear()
+        for gated in self._calls.values():
+            self._gate.withdraw(gated)
+        self._calls.clear()
+
+
+async def answered(answer: asyncio.Future[Any], timeout: float, gated: GatedRequest | None) -> bool:
+    """Whether there is an answer within so many seconds; those that it waited at the gate do not count."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    while not answer.done():
+        left = timeout - (loop.time() - began) + (gated.throttled if gated else 0.0)
+        if left <= 0:
+            return False
+        # Not wait_for: in Python 3.11 it loses a cancellation that comes along with the answer.
+        await asyncio.wait({answer}, timeout=max(left, _SHORTEST_LOOK) if gated else left)
+    return True

@@ -1,0 +1,112 @@
+"""What a request's model calls wait at the gate, and for how long that may go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from evaltui.core.model.limits import Limit
+from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.gate.requests import GatedRequest, answered
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Told:
+    """A request of a host, and what it is answered."""
+
+    def __init__(self, gate: Gate, timeout: float = 20.0) -> None:
+        self.request = GatedRequest(gate, timeout)
+        self.goes: dict[int, bool] = {}
+
+    def ask(self, number: int, **more: Any) -> None:
+        self._tell({"number": number, "model": "gemini", "size": 400, **more})
+
+    def over(self, number: int, **more: Any) -> None:
+        self._tell({"number": number, "over": True, **more})
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        self.request.on_message(message, lambda go: self.goes.update({go["number"]: go["goes"]}))
+
+
+async def test_a_call_waits_until_another_request_is_done_with_its_own():
+    clock = Clock()
+    gate = Gate([Limit("*", concurrent=1)], clock)
+    one, other = Told(gate), Told(gate)
+    one.ask(0)
+    other.ask(0)
+    other.ask(1)
+    assert (one.goes, other.goes) == ({0: True}, {})
+
+    clock.now += 5.0
+    one.over(0, usage={"total_token_count": 30})
+
+    assert other.goes == {0: True}
+    assert other.request.throttled == 5.0
+    # Its second call waits still.
+    clock.now += 2.0
+    assert other.request.throttled == 7.0
+    assert one.request.throttled == 0.0
+
+
+async def test_a_request_that_ends_gives_back_what_it_has():
+    gate = Gate([Limit("*", concurrent=2)], Clock())
+    lost, next_one = Told(gate), Told(gate)
+    for number in range(4):
+        lost.ask(number)
+    next_one.ask(0)
+    assert not next_one.goes
+
+    lost.request.close()
+
+    assert next_one.goes == {0: True}
+    # What a host tells of a request that is over is heard by nobody.
+    lost.over(0)
+
+
+async def test_waiting_after_refusals_comes_to_an_end():
+    gate = Gate([Limit("*", rpm=1000)], Clock())
+    told = Told(gate, timeout=20.0)
+    told.ask(0)
+    told.over(0, refused={"retry_after": 15.0})
+    told.ask(1, again={"retry_after": 15.0})
+    assert 1 not in told.goes
+
+    told.over(1)
+    told.ask(2, again={"retry_after": 15.0})
+
+    assert told.goes[2] is False
+    gate.close()
+
+
+async def test_a_call_that_nobody_wants_any_more_takes_no_place():
+    gate = Gate([Limit("*", concurrent=1)], Clock())
+    told = Told(gate)
+    told.ask(0)
+    told.ask(1)
+    told.ask(2)
+
+    told.over(1)
+    told.over(0)
+
+    assert told.goes == {0: True, 2: True}
+
+
+async def test_the_time_of_a_request_stands_still_while_it_waits():
+    gate = Gate([Limit("*", concurrent=1)])
+    first, second = Told(gate, timeout=0.01), Told(gate, timeout=0.01)
+    first.ask(0)
+    second.ask(0)
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[None] = loop.create_future()
+    loop.call_later(0.1, answer.set_result, None)
+
+    assert await answered(answer, 0.01, second.request)
+    assert not await answered(loop.create_future(), 0.01, first.request)
