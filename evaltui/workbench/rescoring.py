@@ -172,8 +172,9 @@ async def _scored_by(
                 custom=_as_before(repeat, before),
                 judged=_as_judged(repeat, before),
                 seconds=repeat.seconds,
+                spent=repeat.spent,
             )
-        repeats.append(replace(new, actual=(), stopped=repeat.stopped))
+        repeats.append(replace(new, actual=(), stopped=repeat.stopped, spent=repeat.spent))
     pass_if = expected.config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
     eval_id = expected.case.eval_id
     return case_over_repeats(expected.eval_set_id, eval_id, repeats, pass_if, scored.result.path)

@@ -15,6 +15,7 @@ from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.eval_set import ConversationScenario, Invocation, Rubric
 from evaltui.core.model.events import TURN
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
+from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
 
 _TURNS_NAMED = 3
@@ -42,6 +43,8 @@ class MetricInput:
     case_rubrics: Sequence[Rubric] = ()
     scenario: ConversationScenario | None = None
     as_adk: bool = False
+    spent: Spending | None = None
+    """What the model calls of the conversation cost; None where nobody knows."""
 
 
 Metric = Callable[[MetricInput], MetricResult]

@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from evaltui.core.metrics import efficiency, intermediate_match, response_match, trajectory
+from evaltui.core.metrics import efficiency, intermediate_match, response_match, spent, trajectory
 from evaltui.core.metrics.judges import rubric_metrics
 from evaltui.core.metrics.judges.final_response import final_response_match_v2
 from evaltui.core.metrics.judges.hallucinations import hallucinations_v1
@@ -181,6 +181,14 @@ _ALL = (
         "expected turns",
         "intermediate responses",
         own=True,
+    ),
+    *(
+        MetricInfo(function.__name__, meaning, (), function, interval=None, source="evaltui")
+        for function, meaning in (
+            (spent.cost_usd, "US dollars that the agent may spend on a case; lower is better."),
+            (spent.seconds, "Seconds that the turns of a case may take; lower is better."),
+            (spent.tokens, "Tokens that the agent may use in a case; lower is better."),
+        )
     ),
 )
 

@@ -52,6 +52,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
     worst_status,
 )
+from evaltui.core.model.spending import Spending
 from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.core.model.validation import case_warnings
 
@@ -165,15 +166,20 @@ async def score_repeat(
     judge: Judge | None = None,
     judged: KnownJudgement = run_metric,
     seconds: float = 0.0,
+    spent: Spending | None = None,
 ) -> RepeatResult:
     """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
     NOT_EVALUATED."""
     held = [turn for turn in actual if UNEXPECTED not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
+
+    def given(metric: EvalMetric) -> MetricInput:
+        return replace(metric_input(expected, metric, held, rules), spent=spent)
+
     metrics = [
         metric_not_evaluated(metric, expected.withheld[metric.metric_name])
         if metric.metric_name in expected.withheld
-        else await _metric_result(metric_input(expected, metric, held, rules), custom, judge, judged)
+        else await _metric_result(given(metric), custom, judge, judged)
         for metric in expected.metrics
     ]
     metrics = [_marked(metric, expected) for metric in metrics]
@@ -195,6 +201,7 @@ async def score_repeat(
     )
 
 
+_CONVERSATION = "conversation"
 _LIVE = "live (audio) runs are not done by this version of evaltui; the case was run with text"
 
 
@@ -288,9 +295,6 @@ def _state_result(state: Sequence[StateDiff], *, known: bool) -> MetricResult:
         )
     keys = ", ".join(difference.path for difference in state)
     return MetricResult("final_session_state", 0.0, 1.0, Status.FAILED, reason=f"keys differ: {keys}")
-
-
-_CONVERSATION = "conversation"
 
 
 def _reservations(expected: Expected) -> list[MetricResult]:

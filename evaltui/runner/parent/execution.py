@@ -28,6 +28,7 @@ from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, RunResult, Status, worst_status
+from evaltui.core.model.spending import Spending
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.simulated_users import simulated_user, stopped
 from evaltui.files.folders import agent_folder
@@ -334,13 +335,15 @@ class _Run:
     ) -> None:
         says = case_text(expected.case)
         try:
-            verdict = await self._verdict(expected, says, ran, judge)
+            prices = self._plan.prices_of(item.set)
+            spent = await spent_in(ran.events, (), prices)
+            verdict = await self._verdict(expected, says, ran, judge, spent)
         finally:
             if recordings := self._recordings.get(item.set.path):
                 judged = judge.finished if judge else ()
                 recordings.end(item.case.eval_id, item.repeat, complete=ran.error is None, judged=judged)
         await self._saving.save_if_due()
-        spent = await spent_in(ran.events, judge.calls if judge else (), self._plan.prices_of(item.set))
+        spent += await spent_in((), judge.calls if judge else (), prices)
         verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events), spent=spent)
         if ran.throttled >= SHORTEST_WAIT:
             verdict = replace(verdict, throttled=round(ran.throttled, 3))
@@ -363,7 +366,7 @@ class _Run:
         self._on_update(CaseDone(result))
 
     async def _verdict(
-        self, expected: Expected, says: str, ran: ExecutionResult, judge: CaseJudge | None
+        self, expected: Expected, says: str, ran: ExecutionResult, judge: CaseJudge | None, spent: Spending
     ) -> RepeatResult:
         """`says` is the case's text."""
         if ran.refusal is not None:
@@ -389,4 +392,5 @@ class _Run:
             custom=self._metrics.score,
             judge=judge,
             seconds=ran.seconds,
+            spent=spent,
         )
