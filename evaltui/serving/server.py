@@ -36,6 +36,8 @@ HEAD_SECONDS = 10.0
 """In which somebody who connects has to have sent a request."""
 
 _BEAT = 15.0
+# Seconds that a session waits for others that are ending.
+_LEAVE_SECONDS = 5.0
 _LARGEST = Size(500, 200)
 _HERE = Path(__file__).parent
 _STATIC = Path(textual_serve.__file__).parent / "static"
@@ -152,6 +154,7 @@ class _Server:
         # Since when each connection has not sent a request.
         self._silent: dict[web.RequestHandler, float] = {}
         self._sessions: set[asyncio.Future[None]] = set()
+        self._leaving: set[asyncio.Future[None]] = set()
         self._ending = asyncio.Event()
 
     # Connections
@@ -237,11 +240,17 @@ class _Server:
                 await socket.close(code=WSCloseCode.TRY_AGAIN_LATER)
                 return socket
             size = Size(_cells(request.query.get("width"), 80), _cells(request.query.get("height"), 24))
+            if self._leaving:
+                # Of a tab that is loaded again, what the last session did not save is the next one's.
+                await asyncio.wait(self._leaving, timeout=_LEAVE_SECONDS)
             terminal = await open_terminal(self._served.words, self._served.environment(), _shown(size))
             try:
                 await self._talk(_Session(socket, terminal))
             finally:
-                await terminal.end()
+                leaving = asyncio.ensure_future(terminal.end())
+                self._leaving.add(leaving)
+                leaving.add_done_callback(self._leaving.discard)
+                await leaving
             await socket.close()
         except (ConnectionError, OSError):
             # The browser has left.

@@ -1,0 +1,76 @@
+"""`evaltui serve` on the command line: what it refuses, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import textual_serve.server
+
+from evaltui.commands.arguments import serve_parser
+from evaltui.commands.serve import serve
+from evaltui.serving.server import FILES
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--host", "0.0.0.0"], "--origin https://NAME:PORT"),
+        (["--host", "192.0.2.1"], "--tls-cert and --tls-key, or --origin"),
+        (["--origin", "desk.example"], "is not an origin, e.g. https://desk.example"),
+        (["--origin", "https://desk.example/tui"], "has more than an origin"),
+        (["--tls-key", "key.pem"], "--tls-key needs --tls-cert"),
+        (["--tls-cert", "missing.pem"], "missing.pem: No such file"),
+        (["--token-env", "NO_SUCH_VARIABLE"], "it is not set"),
+        (["--token-env", "SHORT"], "the token is too short: take at least 16 characters"),
+    ],
+)
+def test_wrong_use_is_refused_before_anything_listens(words, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHORT", "secret")
+    assert serve(serve_parser().parse([".", *words])) == 2
+    told = capsys.readouterr()
+    assert said in told.err
+    assert told.err.startswith("evaltui serve: ")
+    assert told.err.count("\n") == 1
+    assert not told.out
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
+    assert serve(serve_parser().parse([str(tmp_path / "none")])) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_commands_without_a_browser_do_not_load_it():
+    code = (
+        "import evaltui.cli, evaltui.commands.run, evaltui.commands.listen, sys\n"
+        "print(sum(name.startswith(('evaltui.serving', 'textual_serve')) for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "0\n"
+
+
+def test_the_script_of_textual_serve_is_the_one_that_the_page_is_made_for():
+    """What the page and the server rely on has no promise: to be looked at with every new version."""
+    assert all(path.is_file() for path in FILES.values())
+    assert FILES["textual.js"].is_relative_to(textual_serve.server.__file__.rpartition("/")[0])
+    script = FILES["textual.js"].read_text(encoding="utf-8")
+    for relied_on in (
+        'querySelectorAll(".textual-terminal")',
+        "dataset.sessionWebsocketUrl",
+        "dataset.fontSize",
+        '"?width="+',
+        '"&height="+',
+        'JSON.stringify(["stdin",e])',
+        '["resize",this.size]',
+        "{width:e.cols,height:e.rows}",
+        '["ping",""+e]',
+        'case"pong"',
+        'classList.add("-first-byte")',
+        'classList.add("-closed")',
+        "'Roboto Mono'",
+        "new Uint8Array(e.data)",
+    ):
+        assert relied_on in script, relied_on
+    assert "https://" not in script.replace("https://github.com", "")
