@@ -122,6 +122,11 @@ def _add_reporting(parser: Parser) -> None:
         help="Run errors of these kinds again, of the last run or that of --resume; other results are kept "
         "(default: rate_limit,network,host_lost)",
     )
+    add(
+        "--estimate",
+        action="store_true",
+        help="Show what the run would take by the last run of each case (console or json), and run nothing",
+    )
     add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
     add_verdicts(parser)
 

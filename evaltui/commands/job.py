@@ -91,9 +91,7 @@ def prepare(
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
     asked = RunRequest(agent, settings=settings, traces=traces, matrix=matrix)
-    request, sets = (
-        _resumed(options, asked) if options.resume or options.retry_errors else _requested(options, asked)
-    )
+    request, sets = meant_by(options, asked)
     baseline = baseline_of(options, asked.store)
     ending = Ending(
         targets,
@@ -104,6 +102,11 @@ def prepare(
         alpha_of(options),
     )
     return Job(request, sets, ending, options.require)
+
+
+def meant_by(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
+    """The request that options make of one, and the sets of its cases. Raises what `prepare` raises."""
+    return _resumed(options, asked) if options.resume or options.retry_errors else _requested(options, asked)
 
 
 def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:

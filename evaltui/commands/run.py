@@ -35,8 +35,12 @@ if TYPE_CHECKING:
 def run(options: argparse.Namespace) -> int:
     """Run what the options select and report; returns the exit code."""
     try:
-        targets = run_targets(options.report)
         require_one_agent(options)
+        if options.estimate and not options.watch:
+            from evaltui.commands.estimate import write_estimate
+
+            return write_estimate(options)
+        targets = run_targets(options.report)
         if options.watch:
             from evaltui.commands.watch import watch
 

@@ -28,6 +28,7 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
     "initial_session": None,
     "agent": None,
     "failed": False,
+    "estimate": False,
     "shard": None,
     "durations": None,
     "store_durations": None,

@@ -1,0 +1,121 @@
+"""What a run will take, by what the last run of each of its cases took. No model is asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.runner.plan import RunPlan
+from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.store import RunStore
+
+# Logs that are looked through for the last run of a case, the newest first.
+_MOST_LOGS = 50
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a run of a case took on average, replayed calls as if they were asked; None is unknown."""
+
+    calls: float | None
+    tokens: float | None
+    usd: float | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run will take if no call is replayed; None is unknown."""
+
+    cases: int
+    runs: int
+    """Of all cases together."""
+    unknown_cases: int
+    """Cases that were never run: they count as the median of the others."""
+    parallel: int
+    calls: float | None
+    tokens: float | None
+    usd: float | None
+    seconds: float | None
+
+
+def estimate(plan: RunPlan, store: RunStore) -> Estimate:
+    """Reads the last run of each case. Raises OSError."""
+    runs: dict[CaseId, int] = {}
+    for one in plan.sets:
+        each = plan.runs or one.config.evaltui.repeats.runs
+        for eval_id, _ in ids_and_turns(one.cases):
+            case = CaseId(plan.path_of(one), eval_id)
+            runs[case] = each - len(plan.known.get(case, ()))
+    taken = _last_taken(store, runs, plan.agent.variant.variant.name if plan.agent.variant else "")
+    seconds = _sum(runs, taken, lambda one: one.seconds)
+    if seconds is not None:
+        longest = max((one.seconds for one in taken.values() if one.seconds), default=0.0)
+        seconds = max(seconds / plan.parallel, longest)
+    return Estimate(
+        cases=len(runs),
+        runs=sum(runs.values()),
+        unknown_cases=sum(case not in taken for case in runs),
+        parallel=plan.parallel,
+        calls=_sum(runs, taken, lambda one: one.calls),
+        tokens=_sum(runs, taken, lambda one: one.tokens),
+        usd=_sum(runs, taken, lambda one: one.usd),
+        seconds=seconds,
+    )
+
+
+def _sum(
+    runs: Mapping[CaseId, int], taken: Mapping[CaseId, Taken], figure: Callable[[Taken], float | None]
+) -> float | None:
+    """Of all runs; None where it is not known of a case that was run, or of none."""
+    known = {case: figure(one) for case, one in taken.items()}
+    values = [value for value in known.values() if value is not None]
+    if not values or len(values) < len(known):
+        return None
+    usual = median(values)
+    return sum((known.get(case) or 0.0 if case in known else usual) * number for case, number in runs.items())
+
+
+def _last_taken(store: RunStore, cases: Mapping[CaseId, int], variant: str) -> dict[CaseId, Taken]:
+    """Of each case that was run with this variant; what is damaged is passed over."""
+    found: dict[CaseId, Taken] = {}
+    for path in list(reversed(store.logs()))[:_MOST_LOGS]:
+        if len(found) == len(cases):
+            break
+        try:
+            run = open_run(path)
+            if (run.summary.variant.name if run.summary.variant else "") != variant:
+                continue
+            for case in cases.keys() & run.summary.cases.keys() - found.keys():
+                found[case] = _taken(run, case)
+        except ValueError:
+            continue
+    return found
+
+
+def _taken(run: KeptRun, case: CaseId) -> Taken:
+    summary, spent = run.summary.cases[case], run.case(case).spent
+    if spent is None or spent.unseen:
+        return Taken(None, None, None, summary.seconds)
+    times = summary.runs
+    calls = spent.calls + spent.replayed
+    cost = spent.cost
+    is_priced = cost.is_exact and (cost.saved_usd is not None or not spent.replayed)
+    usd = _total((cost.usd, cost.saved_usd)) if is_priced else None
+    tokens = None if spent.unmetered else _total((spent.tokens.total, spent.saved_tokens.total))
+    if not calls:
+        usd, tokens = 0.0, 0.0
+    return Taken(
+        calls / times,
+        None if tokens is None else tokens / times,
+        None if usd is None else usd / times,
+        summary.seconds,
+    )
+
+
+def _total(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if known else None
