@@ -11,7 +11,9 @@ from pathlib import Path
 from evaltui.commands.addressing import agent_and_runs
 from evaltui.commands.baselines import alpha_of, baseline_of
 from evaltui.commands.exit_codes import HAD_ERRORS
+from evaltui.commands.matrix_output import matrix_targets, write_matrix
 from evaltui.commands.output import (
+    ReportTarget,
     UsageError,
     complain,
     parse_targets,
@@ -23,10 +25,12 @@ from evaltui.core.compare.run_comparison import compare
 from evaltui.core.secrets import Secrets
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError
+from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.reports.model import RunReport
 from evaltui.reports.stored import stored_report
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.log import RunLog
+from evaltui.runs.matrices import StoredMatrix, matrix_of_logs, open_matrix
 from evaltui.runs.merging import merge
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import some_of
@@ -43,6 +47,8 @@ def report(options: argparse.Namespace) -> int:
         store = RunStore.of(options.agent_dir, settings_of(options))
         secrets = secrets_of(options.agent_dir)
         paths = list(dict.fromkeys(find_run(store, run) for run in runs or ["last"]))
+        if (matrix := matrix_of_logs(paths)) is not None:
+            return _report_matrix(matrix, targets, options, secrets)
         baseline = baseline_of(options, store)
         with tempfile.TemporaryDirectory(prefix="evaltui-") as folder:
             log = paths[0] if len(paths) == 1 else _merged(paths, Path(folder), secrets)
@@ -58,6 +64,16 @@ def report(options: argparse.Namespace) -> int:
     if not options.report:
         write_stderr(f"evaltui report: {_HINT}")
     return 0 if all_written else HAD_ERRORS
+
+
+def _report_matrix(
+    stored: StoredMatrix, targets: Sequence[ReportTarget], options: argparse.Namespace, secrets: Secrets
+) -> int:
+    """Raises UsageError, OSError, ValueError."""
+    if options.baseline:
+        raise UsageError("--baseline: these runs are a matrix, which has a base of its own")
+    made = stored_matrix_report(open_matrix(stored), secrets)
+    return 0 if write_matrix(made, matrix_targets(targets), "report") else HAD_ERRORS
 
 
 def _merged(paths: Sequence[Path], folder: Path, secrets: Secrets) -> Path:

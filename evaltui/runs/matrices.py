@@ -86,6 +86,15 @@ def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
     return ()
 
 
+def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:
+    """Several logs as a matrix; None where they are not of one, or not each of another variant."""
+    logs = [log for path in paths if (log := _variant_log(path)) is not None]
+    matrices, names = {log.header.matrix for log in logs}, {log.name for log in logs}
+    if len(paths) < 2 or len(names) < len(paths) or len(matrices) != 1:
+        return None
+    return StoredMatrix(matrices.pop(), tuple(logs))
+
+
 def _variant_log(path: Path) -> VariantLog | None:
     """None for the log of a run that belongs to no matrix."""
     try:
