@@ -173,7 +173,8 @@ def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: Sco
     own = OwnMetric(config, name)
     asked = config.criterion_path(name) is not None
     threshold, saved_threshold = config.threshold(name), saved.threshold(name)
-    lower = own.exists and own.lower_is_better
+    info = METRICS.get(name)
+    lower = own.lower_is_better if own.exists else info is not None and info.lower_is_better
     tried = trial(scores, threshold, saved_threshold, _pass_if(config), lower_is_better=lower)
     row = MetricRow(name, "", asked, threshold, saved_threshold, trial=tried, lower_is_better=lower)
     if own.exists:
@@ -181,7 +182,6 @@ def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: Sco
         interval = own.interval or (_ASSUMED if fits else None)
         ours, assumed = own.function is not None, own.interval is None
         return replace(row, meaning=own.meaning, interval=interval, ours=ours, assumed=assumed)
-    info = METRICS.get(name)
     if info is None:
         unknown = f"Unknown metric{did_you_mean(name, METRICS)}"
         if value_at(config.config, ("criteria", name, "function")) is not None:

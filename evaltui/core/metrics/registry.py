@@ -53,6 +53,7 @@ class MetricInfo:
     gates: bool = True
     """False for metrics that report a value and take no threshold."""
     source: Literal["adk", "evaltui"] = "adk"
+    lower_is_better: bool = False
 
     @property
     def reads_calls(self) -> bool:
@@ -183,7 +184,9 @@ _ALL = (
         own=True,
     ),
     *(
-        MetricInfo(function.__name__, meaning, (), function, interval=None, source="evaltui")
+        MetricInfo(
+            function.__name__, meaning, (), function, interval=None, source="evaltui", lower_is_better=True
+        )
         for function, meaning in (
             (spent.cost_usd, "US dollars that the agent may spend on a case; lower is better."),
             (spent.seconds, "Seconds that the turns of a case may take; lower is better."),
