@@ -39,7 +39,7 @@ async def test_cells_are_read_compared_and_opened(home):
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(app, pilot)
         await until(pilot, lambda: "2 variants   50 executions   sorted by set" in screen_text(app))
-        assert "5 cases × 5 repeats" in screen_text(app)
+        assert "5 cases × 5" in screen_text(app)
         assert "✓✗✓✗✓ 3/5" in line_with(app, "movie_mode")
         assert line_with(app, "movie_mode").rstrip("│ ").endswith("▲")
         assert "!!!!! 0/5" in line_with(app, "away")

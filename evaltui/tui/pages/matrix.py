@@ -34,6 +34,7 @@ ONE_BESIDE = 120
 # Glyphs of repeats that are shown one by one.
 _MOST_REPEATS = 10
 _BAR = 8
+_WITH_BARS = 28
 _INTERVAL_DOTS = 16
 _WITH_FIGURES = 28
 # What varies little is not worth a word.
@@ -92,7 +93,10 @@ def write_heads(matrix: Matrix, columns: Columns, current: int, most: int) -> li
         if head in by_worth:
             texts = [_tinted(text, columns.size, place == best) for place, text in head.texts]
             lines.append(
-                [(pad(head.label, columns.names), "muted"), *(span for text in texts for span in text)]
+                [
+                    (pad(head.label, columns.names - 1) + " ", "muted"),
+                    *(span for text in texts for span in text),
+                ]
             )
     return lines
 
@@ -116,7 +120,10 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
     yield head(0, _what(matrix), lambda place: _name(matrix, place, place == current, size))
     for number, (key, values) in enumerate(changes_of(matrix).items()):
         yield head(5 + number, key, lambda place, of=values: [(of[place], "muted")])  # type: ignore[misc]
-    yield head(1, "pass rate, 95% interval", lambda place: _rate(matrix.totals[place], size))
+    wide = "pass rate, 95% interval"
+    yield head(
+        1, wide if len(wide) < columns.names else "pass rate", lambda place: _rate(matrix.totals[place], size)
+    )
     dearest = max((totals.cost.usd or 0.0 for totals in matrix.totals if totals.cost), default=0.0)
     yield head(2, "cost", lambda place: _cost(matrix.totals[place], dearest, size))
     longest = max((totals.p95 or 0.0 for totals in matrix.totals), default=0.0)
@@ -125,9 +132,9 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
 
 
 def _what(matrix: Matrix) -> str:
-    """`16 cases × 5 repeats`"""
+    """`16 cases × 5`: how often each was run."""
     runs = {cell.case.runs for row in matrix.rows for cell in row.cells if cell.case}
-    repeats = f" × {counted(max(runs), 'repeat')}" if len(runs) == 1 and max(runs) > 1 else ""
+    repeats = f" × {max(runs)}" if len(runs) == 1 and max(runs) > 1 else ""
     return f"{counted(len(matrix.rows), 'case')}{repeats}"
 
 
@@ -179,7 +186,7 @@ def _cost(totals: Totals, dearest: float, size: int) -> Line:
     if cost is None or cost.usd is None:
         return [(str(cost) if cost else UNKNOWN, "muted")]
     left: Line = [(pad(cost.short, 9), "bold")]
-    if dearest:
+    if dearest and size >= _WITH_BARS:
         left += bar(cost.usd / dearest, _BAR, "number")
     right: Line = [(f"{per_passed.short} per pass", "muted")] if per_passed else []
     if not cost.is_exact or cost.saved_usd:
@@ -189,7 +196,7 @@ def _cost(totals: Totals, dearest: float, size: int) -> Line:
 
 def _time(totals: Totals, longest: float, size: int) -> Line:
     left: Line = [(pad(show_duration(totals.p95), 9), "bold")]
-    if totals.p95 is not None and longest:
+    if totals.p95 is not None and longest and size >= _WITH_BARS:
         left += bar(totals.p95 / longest, _BAR, "tool")
     right: Line = [(f"p50 {show_duration(totals.p50)}", "muted")] if totals.p50 is not None else []
     return both_ends(left, right, size, least=9)

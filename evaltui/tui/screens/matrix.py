@@ -12,7 +12,7 @@ from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.matrices import OpenMatrix, StoredMatrix
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, both_ends, wrap
+from evaltui.text.lines import Line, both_ends, cells, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.pages.matrix import (
@@ -333,7 +333,7 @@ class Verdict(Status):
         if opened is None or self._workbench.runs.is_running:
             return super().state(width)
         left, right = verdict_line(opened.matrix, self._matrix.column)
-        return both_ends(left, right, width - 2, least=width // 2)
+        return both_ends(left, right, width - 2, least=cells(left))
 
 
 class MatrixRows(CursorLines, can_focus=True, inherit_bindings=False):
