@@ -164,3 +164,23 @@ async def test_a_case_that_takes_too_long_is_ended_wherever_it_waits(write_agent
     assert [case.error.type for case in cases] == ["TimeoutError"] * 2
     # Where a host had to be killed, it says so.
     assert all(case.error.message.endswith("within 1.5 s") for case in cases)
+
+
+async def test_each_run_says_what_the_agent_and_its_judges_spent(write_agent, gemini):
+    gemini.respond = lambda request: says("valid" if "geometer" not in str(request) else "It is 6.")
+    prices = {"gemini-test": {"input_mtok": 1, "output_mtok": 10}}
+    criteria = {
+        "final_response_match_v2": {"threshold": 0.0, "judge_model_options": {"judge_model": "judge-1"}}
+    }
+    data = {"criteria": criteria, "evaltui": {"prices": prices, "criteria": {"cost_usd": 1, "tokens": 99}}}
+    eval_set = EvalSet(eval_set_id="shapes", eval_cases=[asks("one", "How large?", "It is 6.")])
+    run = await evaluate(write_agent(AGENT), eval_set, EvalConfig.model_validate(data), workers=1)
+    [case] = run.cases
+    assert run.spent is not None
+    agent, judge = run.spent.models
+    # The server counts 9 tokens of input and 4 of output.
+    assert (agent.payer, agent.calls, agent.tokens.input, agent.usd) == ("agent", 1, 9, 49e-6)
+    assert (judge.payer, judge.model, judge.calls, judge.unpriced) == ("judge", "judge-1", 5, 5)
+    assert judge.tokens.input == 45
+    assert case.metric("cost_usd").score == 49e-6
+    assert case.metric("tokens").score == 13
