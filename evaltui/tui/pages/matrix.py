@@ -92,12 +92,8 @@ def write_heads(matrix: Matrix, columns: Columns, current: int, most: int) -> li
     for head in heads:
         if head in by_worth:
             texts = [_tinted(text, columns.size, place == best) for place, text in head.texts]
-            lines.append(
-                [
-                    (pad(head.label, columns.names - 1) + " ", "muted"),
-                    *(span for text in texts for span in text),
-                ]
-            )
+            label = pad(head.label, columns.names - 1)
+            lines.append([(f"{label} ", "muted"), *(span for text in texts for span in text)])
     return lines
 
 
