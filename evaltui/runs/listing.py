@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 from evaltui.core.model.outcome import Status, worst_status
@@ -60,6 +61,8 @@ class RunRow:
     """The variant of the agent that was run; None where none was asked for."""
     cost: Cost | None = None
     """That of all cases; None where nobody knows."""
+    case_seconds: float | None = None
+    """What a run of a case took, the median of its cases; None where nobody knows."""
     problem: str = ""
     """Why it cannot be read; nothing else is known then."""
 
@@ -165,6 +168,7 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
     ending: RunEnding = "over"
     if run.footer is None:
         ending = "going on" if is_being_written(path) else "interrupted"
+    seconds = [one.summary.seconds for one in run.results if one.summary.seconds is not None]
     return RunRow(
         path,
         header.started,
@@ -184,6 +188,7 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
         header.matrix,
         header.variant,
         total_cost(one.summary.cost for one in run.results),
+        median(seconds) if seconds else None,
     )
 
 

@@ -25,14 +25,15 @@ def _spark(value: float | None) -> str:
 
 
 def column_plot(
-    values: Sequence[float],
+    values: Sequence[float | None],
     roles: Sequence[str],
     width: int,
     height: int,
     marks: Sequence[Span] = (),
     top: str = "",
 ) -> list[Line]:
-    """Shares as columns in eighths of a cell, the last ones at the right, with 0% and 100% at the left.
+    """Shares as columns in eighths of a cell, the last ones at the right, with 0% and 100% at the left; where
+    one is not known, there is a gap.
 
     `marks`, one for each value, stand in a line below the columns; `top` is what a share of 1 is, such as
     `4.6 s`, where that is not 100%.
@@ -56,8 +57,10 @@ def column_plot(
     return lines
 
 
-def _column(value: float, row: int, height: int) -> str:
+def _column(value: float | None, row: int, height: int) -> str:
     """The cell of a column in a row, counted from the bottom. What is not nothing is seen."""
+    if value is None:
+        return " "
     eighths = max(round(_share(value) * height * 8), 1 if value > 0 else 0) - 8 * row
     return SPARKS[min(eighths, 8) - 1] if eighths > 0 else " "
 

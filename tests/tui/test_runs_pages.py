@@ -13,7 +13,8 @@ from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
 from evaltui.runs.log import LoggedSet
 from evaltui.text.lines import cells, draw
-from evaltui.tui.pages.runs import Columns, FailedCase, run_line, runs_head, write_plot, write_side
+from evaltui.tui.pages.runs import Columns, FailedCase, run_line, runs_head, write_side
+from evaltui.tui.pages.runs_plot import RunPlot, write_figures, write_plot
 from evaltui.tui.pages.writer import Page
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
@@ -101,7 +102,7 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
     write_plot(page, 9, [LAST, BASE, CUT], LAST, BASE)
     shown = [draw(line, color=False) for line in page.lines]
     assert shown[0].split() == ["100%", "███", "███", "run", "18"]
-    assert shown[1].endswith("50%   7/14 passed")
+    assert shown[1].endswith("50% (27–73%)   7/14 passed")
     assert shown[3].endswith("base ● run 15 baseline  100%")
     assert shown[4].endswith("−50 pts to the base")
     assert shown[6].endswith("best 100%  run 15 baseline")
@@ -118,6 +119,24 @@ def test_a_plot_with_the_base_and_what_the_current_run_came_to():
     empty = Page(76)
     write_plot(empty, 5, [replace(GOING, counts={})], None, None)
     assert not list(empty.lines)
+
+
+def test_a_plot_of_costs_and_times_has_gaps_where_they_are_not_known():
+    dear, cheap = replace(LAST, cost=Cost(usd=0.04)), replace(BASE, cost=Cost(usd=0.02), case_seconds=3.0)
+    partly = replace(CUT, cost=Cost(usd=0.01, unpriced=2))
+    page = Page(104, 104)
+    write_figures(page, 5, [dear, partly, cheap], dear, cheap, RunPlot.COST)
+    shown = [draw(line, color=False) for line in page.lines]
+    assert shown[0].startswith("$0.040         ███")
+    assert shown[3].startswith("     0 ███     ███")
+    assert shown[1].endswith("$0.040   cost")
+    assert shown[3].endswith("base ● run 15 baseline  $0.020")
+    page = Page(76)
+    write_figures(page, 3, [dear, cheap], dear, None, RunPlot.LATENCY)
+    assert [draw(line, color=False).rstrip() for line in page.lines] == ["3 s ███", "  0 ███", ""]
+    page = Page(76)
+    write_figures(page, 5, [dear], dear, None, RunPlot.LATENCY)
+    assert [draw(line, color=False) for line in page.lines] == ["Time of a case of no run is known"]
 
 
 def test_a_base_of_other_cases_is_not_subtracted():

@@ -16,11 +16,6 @@ def test_a_key_means_one_thing_in_a_focus_chain(chain):
     assert {key for key, times in keys.items() if times > 1} == set()
 
 
-def test_the_keys_of_later_screens_are_free():
-    later = set("p")
-    assert not later & {key for action in ACTIONS for key in action.keys}
-
-
 def test_ids_are_unique_and_everything_is_explained():
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
     assert all(action.help and action.title and action.keys and action.where for action in ACTIONS)

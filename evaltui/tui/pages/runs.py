@@ -24,9 +24,9 @@ from evaltui.text.figures import (
     some_of,
 )
 from evaltui.text.keys import key_of
-from evaltui.text.lines import Line, Span, cells, pad
+from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import ROLES, RUNNING, counts, glyph
-from evaltui.text.plots import bar, column_plot
+from evaltui.text.plots import bar
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.kept_runs import FailedCase
@@ -195,71 +195,6 @@ def _lasted(row: RunRow, now: datetime) -> str:
 
 
 # The plot
-
-
-def write_plot(
-    page: Page, height: int, rows: Sequence[RunRow], current: RunRow | None, base: RunRow | None
-) -> None:
-    """The pass rates of runs, of which the newest come first, in so many lines, and at the right what the
-    current one came to.
-
-    One without cases is left out.
-    """
-    rates = [(row, rate) for row in reversed(rows) if (rate := pass_rate(row)) is not None]
-    if not rates:
-        return
-    beside = _beside_plot(rows, current, base) if page.width >= _WITH_FACTS else []
-    roles = ["accent" if row is current else "line" for row, _ in rates]
-    marks: list[Span] = [("●", "accent") if row is base else ("", "") for row, _ in rates]
-    room = page.width - (SIDE if beside else 0)
-    lines = column_plot([rate for _, rate in rates], roles, room, height - 1, marks)
-    for number, line in enumerate(lines):
-        fact = beside[number] if number < len(beside) else []
-        page.lines.append([*line, (" " * (room - cells(line)), ""), *fact])
-
-
-PLOT_ROWS = 8
-# Cells of what stands beside the plot and the table, and the width from which on it does.
-SIDE, _WITH_FACTS = 44, 100
-
-
-def pass_rate(row: RunRow) -> float | None:
-    """Of the cases that are done; None without one."""
-    done = sum(row.counts.values())
-    return row.counts.get("PASSED", 0) / done if done else None
-
-
-def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | None) -> list[Line]:
-    if current is None or (rate := pass_rate(current)) is None:
-        return []
-    done, passed = sum(current.counts.values()), current.counts.get("PASSED", 0)
-    lines: list[Line] = [
-        [(visible(current.title), "bold")],
-        [
-            (show_rate(rate), "bold accent"),
-            (f" ({show_interval(*wilson(passed, done))})   {passed}/{done} passed", "muted"),
-        ],
-    ]
-    if base is not None and base is not current and (before := pass_rate(base)) is not None:
-        lines += [[], [("base ● ", "muted"), (visible(base.title), ""), (f"  {show_rate(before)}", "muted")]]
-        if _same_cases(current, base):
-            points = round((rate - before) * 100)
-            role = "success" if points > 0 else "error" if points < 0 else "muted"
-            change = f"{points:+d} pts".replace("-", "−") if points else "no change"
-            lines.append([(change, f"bold {role}"), (" to the base", "muted")])
-        else:
-            lines.append([("other cases than the base", "muted")])
-    over = [row for row in rows if row.ending == "over" and _same_cases(row, current)]
-    alike = [(found, row) for row in over if (found := pass_rate(row))]
-    if alike:
-        best, of = max(alike, key=lambda one: one[0])
-        lines += [[], [("best ", "muted"), (show_rate(best), ""), (f"  {visible(of.title)}", "muted")]]
-    return lines
-
-
-def _same_cases(one: RunRow, other: RunRow) -> bool:
-    mine, theirs = ({(run.path, *run.eval_ids) for run in row.sets} for row in (one, other))
-    return mine == theirs
 
 
 # One run

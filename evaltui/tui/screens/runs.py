@@ -21,16 +21,8 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
-from evaltui.tui.pages.runs import (
-    PLOT_ROWS,
-    SIDE,
-    Columns,
-    run_line,
-    runs_head,
-    write_plot,
-    write_run,
-    write_side,
-)
+from evaltui.tui.pages.runs import Columns, run_line, runs_head, write_run, write_side
+from evaltui.tui.pages.runs_plot import PLOT_ROWS, SIDE, RunPlot, write_figures, write_plot
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.framed import RUNS, FramedScreen
@@ -72,6 +64,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         super().__init__(workbench)
         self._runs = KeptRuns(lambda: workbench.agent.store, lambda: self.follow() if self.is_here else None)
         self._loaded_for: object = None
+        self._plot = RunPlot.RATE
 
     def parts(self) -> Iterator[Widget]:
         table = Vertical(
@@ -138,12 +131,16 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.action_compare_runs()
 
     def _write_plot(self, page: Page) -> None:
-        """The pass rate of the last runs, the newest at the right, the current one in the accent."""
+        """A figure of the last runs, the newest at the right, the current one in the accent."""
         most = max(1, (page.width - SIDE) // 2)
         rows = [row for path in (self._runs.paths or ())[:most] if (row := self._runs.row(path))]
         current = self.rows.current
         height = min(PLOT_ROWS + 1, self.query_one("#runs-plot").size.height)
-        write_plot(page, height, rows, self._runs.row(current) if current else None, self._base)
+        shown = self._runs.row(current) if current else None
+        if self._plot is RunPlot.RATE:
+            write_plot(page, height, rows, shown, self._base)
+        else:
+            write_figures(page, height, rows, shown, self._base, self._plot)
 
     def _write_side(self, page: Page) -> None:
         path = self.rows.current
@@ -158,6 +155,11 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
             write_run(page, row)
 
     # Actions
+
+    def action_plot_runs(self) -> None:
+        self._plot = self._plot.following
+        self.draw_around()
+        self.workbench.say(f"Plot of the {self._plot}")
 
     def action_close_runs(self) -> None:
         self.dismiss(None)

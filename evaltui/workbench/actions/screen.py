@@ -111,6 +111,14 @@ LOOK: tuple[Action, ...] = (
         refusal=_no_result,
         footer="copy JSON",
     ),
+    action(
+        "plot_runs",
+        "Switch plot",
+        "Plot the pass rate, the cost, or the time of a case",
+        "p",
+        where=(Scope.RUNS,),
+        footer="plot",
+    ),
     action("copy", "Copy", "Copy the id of the case, or the page as text", "y"),
     action(
         "help",
