@@ -253,9 +253,9 @@ def _shown_before(given: MetricInput, before: Expected) -> bool:
 
 
 def _shown(given: MetricInput) -> MetricInput:
-    """What a judge gets to see: neither thresholds nor rules for arguments."""
+    """What a judge gets to see: neither thresholds nor rules for arguments, nor what the case cost."""
     metric = given.metric
     without: dict[str, object] = {"threshold": None, "lower_is_better": False}
     criterion = metric.criterion and metric.criterion.model_copy(update=without)
     plain = metric.model_copy(update={"threshold": None, "criterion": criterion})
-    return replace(given, metric=plain, rules={}, skip_calls=frozenset())
+    return replace(given, metric=plain, rules={}, skip_calls=frozenset(), spent=None)

@@ -28,7 +28,7 @@ class NotStarted:
 
     def __init__(self) -> None:
         self.host = self
-        self.settings = SimpleNamespace(started=time.monotonic())
+        self.settings = SimpleNamespace(started=time.monotonic(), agent=SimpleNamespace(variant=None))
 
     async def kill(self) -> None:
         """Nothing to end."""

@@ -262,7 +262,12 @@ def test_the_summary_of_a_case():
     repeats = [repeat(P, 1.0, [100, None, 20], 1.0), repeat(F, 0.2, [None], 2.0), repeat(P, 0.9, [60], 3.0)]
     found = summarize(case_over_repeats("s", "c", repeats, 0.6))
     assert found == CaseSummary(
-        "s", "c", FLAKY, 3, 2, "0.6", True, {"m": 0.7}, seconds=2.0, tokens=90.0, expects="abc"
+        *("s", "c", FLAKY, 3, 2, "0.6", True, {"m": 0.7}),
+        seconds=2.0,
+        tokens=90.0,
+        expects="abc",
+        statuses=(P, F, P),
+        times=(1.0, 2.0, 3.0),
     )
     assert summarize(case_over_repeats("s", "c", [RepeatResult(F)], "all")) == summary("c", F)
 

@@ -150,6 +150,9 @@ def test_calls_let_go_together_and_refused_together_lower_the_pace_once() -> Non
     for call in calls[4:]:
         limiter.end(call)
     more = [limiter.ask("gemini", 1) for _ in range(10)]
+    # A refusal that asks for no wait brings a short one.
+    assert limiter.let_go() == []
+    now = 2.0
 
     assert limiter.let_go() == more[:7]
 

@@ -90,7 +90,16 @@ def in_workbench(agent: Path, do: Callable[[Workbench], Any], **settings: Any) -
 
 
 # What no two runs have in common.
-_TIMES = {"started", "seconds", "duration", "model_duration", "tool_duration", "t", "creation_timestamp"}
+_TIMES = {
+    "started",
+    "seconds",
+    "times",
+    "duration",
+    "model_duration",
+    "tool_duration",
+    "t",
+    "creation_timestamp",
+}
 _TIMES |= {
     "session_id",
     "invocation_id",

@@ -145,7 +145,10 @@ RULES = {
         "goes to the trace and back",
         {"go_to_trace", "show_event", "back_to_result", "trace_chat"},
     ),
-    "n": ("goes to the next difference", {"next_difference", "next_clash", "go_to_failing"}),
+    "n": (
+        "goes to the next difference; of sessions, lists what is new",
+        {"next_difference", "next_clash", "go_to_failing", "toggle_trajectories"},
+    ),
     "N": ("goes to the previous difference", {"previous_difference", "previous_clash"}),
     "m": ("opens and closes the criteria", {"criteria", "close_criteria"}),
     "H": ("runs; in a choice of two sides, far left", {"runs", "close_runs", "much_lower", "keep_all_mine"}),
