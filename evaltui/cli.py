@@ -17,7 +17,6 @@ from evaltui.commands.arguments import (
     metrics_parser,
     record_parser,
     run_parser,
-    serve_parser,
     workbench_parser,
 )
 from evaltui.commands.exit_codes import WRONG_USE
@@ -27,13 +26,13 @@ from evaltui.commands.file_arguments import (
     new_parser,
     schema_parser,
 )
+from evaltui.commands.network_arguments import listen_parser, serve_parser
 from evaltui.commands.parser import Parser
 from evaltui.commands.run_arguments import compare_parser, merge_parser, report_parser, runs_parser
 from evaltui.commands.trace_arguments import (
     export_parser,
     import_parser,
     inspect_parser,
-    listen_parser,
     score_parser,
 )
 from evaltui.files.remote_address import is_url, meant_url

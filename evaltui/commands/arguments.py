@@ -17,7 +17,6 @@ from evaltui.commands.parser import (
     folder,
     names,
     pass_if,
-    port,
     seconds,
     shard,
 )
@@ -63,7 +62,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
     parser.add_argument(
         "--watch", action="store_true", help="Start in watch mode: a save runs affected cases"
     )
-    _add_read_only(parser)
+    add_read_only(parser)
     parser.add_argument(
         "--config",
         metavar="FILE",
@@ -212,7 +211,7 @@ def add_store_durations(parser: Parser) -> None:
     )
 
 
-def _add_read_only(parser: Parser) -> None:
+def add_read_only(parser: Parser) -> None:
     parser.add_argument(
         "--read-only",
         action="store_true",
@@ -336,47 +335,6 @@ def metrics_parser() -> Parser:
         help="Agent or eval set; its metrics are listed first",
     )
     add_home(parser)
-    return parser
-
-
-def serve_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui serve",
-        description="Serve the workbench to a browser. It prints an address with a token, which gives all "
-        "that the workbench can do, also running the agent. Each browser tab has a session of its own.",
-        epilog="Exit codes: 2 usage error, 130 interrupted, by which it ends.",
-    )
-    add = parser.add_argument
-    add(
-        "agent_dir",
-        nargs="?",
-        default=Path(),
-        type=Path,
-        metavar="AGENT_DIR",
-        help="Folder or file of the agent, or a folder of agents (default: the current folder)",
-    )
-    add("--port", type=port, default=8700, metavar="N", help="Port, 0 for any that is free (default: 8700)")
-    add(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="Address; others than those of this machine need TLS or --origin (default: 127.0.0.1)",
-    )
-    _add_read_only(parser)
-    add(
-        "--origin",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="Another address that browsers use, such as that of a proxy: https://desk.example; repeatable",
-    )
-    add("--tls-cert", type=Path, metavar="FILE", help="Certificate, to speak HTTPS")
-    add("--tls-key", type=Path, metavar="FILE", help="Key of the certificate (default: in its file)")
-    add(
-        "--token-env",
-        metavar="VARIABLE",
-        help="Take the token from an environment variable (default: a new one every time)",
-    )
     return parser
 
 

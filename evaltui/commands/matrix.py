@@ -113,18 +113,25 @@ async def _run_all(
 ) -> None:
     while runs.left:
         with with_variant(options, agent, runs.left[0]) as changed:
-            first = _start_host(changed, settings)
-            try:
-                job = await asyncio.to_thread(_prepare, options, changed, settings, matrix)
-            except BaseException:
-                await first.host.kill()
-                raise
-            code = await job.run(lambda first=first: first)  # type: ignore[misc]
+            job, code = await _run_one(options, changed, settings, matrix)
         del runs.left[0]
         runs.jobs.append(job)
         runs.codes.append(code)
         if code == INTERRUPTED:
             return
+
+
+async def _run_one(
+    options: argparse.Namespace, agent: AgentAddress, settings: RunSettings, matrix: str
+) -> tuple[Job, int]:
+    """The run of a variant that is over, and its exit code."""
+    first = _start_host(agent, settings)
+    try:
+        job = await asyncio.to_thread(_prepare, options, agent, settings, matrix)
+    except BaseException:
+        await first.host.kill()
+        raise
+    return job, await job.run(lambda: first)
 
 
 def _prepare(options: argparse.Namespace, agent: AgentAddress, settings: RunSettings, matrix: str) -> Job:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaltui.commands.arguments import RUN, add_home, add_settings, add_verdicts
-from evaltui.commands.parser import Parser, agent_word, pass_if, port
+from evaltui.commands.parser import Parser, agent_word, pass_if
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.files.run_settings import SETTINGS
 
@@ -153,44 +153,3 @@ def _add_traces(parser: Parser) -> None:
     parser.add_argument(
         "traces", nargs="+", type=Path, metavar="TRACE", help="File of traces, or a folder of such files"
     )
-
-
-def listen_parser() -> Parser:
-    parser = Parser(
-        prog="evaltui listen",
-        description="Receive traces of agents over OTLP/HTTP and score each session against its nearest case "
-        "once it is complete. No agent is run. It takes protobuf and JSON at /v1/traces and /v1/logs.",
-        epilog="Exit codes: 2 usage error, 130 interrupted, by which it ends.",
-    )
-    add = parser.add_argument
-    add(
-        "agent_dir",
-        nargs="?",
-        default=Path(),
-        type=Path,
-        metavar="AGENT_DIR",
-        help="Folder of the agent with its eval sets (default: the current folder)",
-    )
-    add("--port", type=port, default=4318, metavar="N", help="Port, 0 for any that is free (default: 4318)")
-    add(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="Address; others than those of this machine need a token (default: 127.0.0.1)",
-    )
-    token = parser.add_mutually_exclusive_group()
-    token.add_argument("--token", metavar="TOKEN", help="Take only requests with Authorization: Bearer TOKEN")
-    token.add_argument(
-        "--token-env",
-        metavar="VARIABLE",
-        help="The same, with the value of an environment variable, which other users do not see",
-    )
-    add(
-        "--format",
-        choices=("console", "json"),
-        default="console",
-        help="A line per session for people, or as JSON (default: console)",
-    )
-    add_settings(parser, "timeout", "python", "keep-runs")
-    parser.set_defaults(agent=None, module="", url="", headers=())
-    return parser

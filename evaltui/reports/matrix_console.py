@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -10,16 +10,9 @@ from rich.cells import cell_len
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Variant
-from evaltui.reports.matrix_figures import (
-    cost_per_passed_text,
-    cost_text,
-    interval_text,
-    paired_text,
-    rate_text,
-    total_cost_text,
-)
+from evaltui.reports.matrix_figures import SUMS, cost_text
 from evaltui.reports.matrix_report import MatrixReport
-from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number, show_score
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut as limited
@@ -110,7 +103,7 @@ def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[_C
     block: list[_Column] = []
     for place in range(len(matrix.columns)):
         texts = [_cell_line(row.cells[place]) for row in rows]
-        sums = [[(text(matrix, place), "")] for _, text in _SUMS]
+        sums = [[(text(matrix, place), "")] for _, text in SUMS]
         needed = max(_FEWEST_CELLS, cell_len(visible(matrix.name(place))), *map(cells, [*texts, *sums]))
         needed = min(needed, width - _first_width(rows, width) - _GAP)
         if block and needed + _GAP > left:
@@ -123,7 +116,7 @@ def _blocks(matrix: Matrix, rows: Sequence[Row], width: int) -> Iterator[list[_C
 
 def _first_width(rows: Sequence[Row], width: int) -> int:
     names = [cell_len(visible(row.case.eval_id)) + 2 for row in rows]
-    sums = [len(title) for title, _ in _SUMS]
+    sums = [len(title) for title, _ in SUMS]
     return min(max([*names, *sums]), width // 3)
 
 
@@ -145,7 +138,7 @@ def _table(matrix: Matrix, rows: Sequence[Row], columns: Sequence[_Column], widt
             yield [(visible(row.eval_set_id), "bold")]
         yield line(f"  {visible(row.case.eval_id)}", "", [_cell_line(cell) for cell in row.cells])
     yield [("─" * min(width, first + sum(column.width + _GAP for column in columns)), "muted")]
-    for title, text in _SUMS:
+    for title, text in SUMS:
         yield line(title, "muted", [[(text(matrix, place), "")] for place in places])
 
 
@@ -159,19 +152,3 @@ def _cell_line(cell: Cell) -> Line:
         figure = "error"
     parts = [figure, cost_text(cell), show_duration(case.seconds), _DIRECTIONS.get(cell.direction, "")]
     return [glyph(case.status), (f" {' '.join(filter(None, parts))}", "")]
-
-
-def _tokens(matrix: Matrix, place: int) -> str:
-    return show_number(matrix.totals[place].tokens)
-
-
-_SUMS: tuple[tuple[str, Callable[[Matrix, int], str]], ...] = (
-    ("pass rate", rate_text),
-    ("95% interval", interval_text),
-    ("cost", total_cost_text),
-    ("cost per passed case", cost_per_passed_text),
-    ("p50 seconds", lambda matrix, place: show_duration(matrix.totals[place].p50)),
-    ("p95 seconds", lambda matrix, place: show_duration(matrix.totals[place].p95)),
-    ("tokens", _tokens),
-    ("against base", paired_text),
-)

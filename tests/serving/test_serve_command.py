@@ -9,7 +9,7 @@ import pytest
 import textual_serve.server
 
 import evaltui
-from evaltui.commands.arguments import serve_parser
+from evaltui.commands.network_arguments import serve_parser
 from evaltui.commands.serve import serve
 from evaltui.serving.server import FILES
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.config import OwnPrice
@@ -87,7 +87,7 @@ def table_version() -> str:
 def load_table() -> None:
     """Loads the table of list prices, if it is installed: a second and more on a slow machine."""
     if table_version():
-        import genai_prices  # noqa: F401
+        import_module("genai_prices")
 
 
 def _list_price(model: str, tokens: Tokens, at: datetime) -> float | None:

@@ -83,8 +83,13 @@ def limit_of(model: str, values: Mapping[str, Any]) -> Limit:
         if not is_number or value <= 0 or (key == "concurrent" and value != int(value)):
             wanted = "a whole number" if key == "concurrent" else "a number"
             raise ValueError(f"{key} ({KEYS[key]}) is not {wanted} above 0")
-    numbers = {key: int(value) if key == "concurrent" else float(value) for key, value in values.items()}
-    return Limit(model, **numbers)  # type: ignore[arg-type]
+    rpm, tpm, concurrent = (values.get(key) for key in ("rpm", "tpm", "concurrent"))
+    return Limit(
+        model,
+        None if rpm is None else float(rpm),
+        None if tpm is None else float(tpm),
+        None if concurrent is None else int(concurrent),
+    )
 
 
 def limits_of(table: Mapping[str, Any]) -> tuple[Limit, ...]:

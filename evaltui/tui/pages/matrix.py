@@ -115,7 +115,7 @@ def _heads(matrix: Matrix, columns: Columns, current: int) -> Iterator[_Head]:
 
     yield head(0, _what(matrix), lambda place: _name(matrix, place, place == current, size))
     for number, (key, values) in enumerate(changes_of(matrix).items()):
-        yield head(5 + number, key, lambda place, of=values: [(of[place], "muted")])  # type: ignore[misc]
+        yield _Head(5 + number, key, [(place, [(values[place], "muted")]) for place in columns.places])
     wide = "pass rate, 95% interval"
     yield head(
         1, wide if len(wide) < columns.names else "pass rate", lambda place: _rate(matrix.totals[place], size)
