@@ -19,7 +19,8 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.core.model.variants import Change, Variant
-from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.store import RunStore
 
 CONFIG = EvalConfig.model_validate(DEFAULTS)

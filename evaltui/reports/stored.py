@@ -18,7 +18,7 @@ from evaltui.files.folders import file_of
 from evaltui.reports.model import EventsOfCase, RunReport
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import KeptRun, open_run
-from evaltui.runs.log import RunHeader
+from evaltui.runs.log_header import RunHeader
 from evaltui.runs.log_reader import read_agent, read_header
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import counted

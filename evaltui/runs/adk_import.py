@@ -18,7 +18,8 @@ from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.adk_reader import run_from_adk
-from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.store import RunStore
 
 Json = dict[str, Any]

@@ -34,7 +34,8 @@ from evaltui.runner.plan import (
 )
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
-from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.merging import Repeat, copy_repeats
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases

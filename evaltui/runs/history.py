@@ -17,7 +17,7 @@ from evaltui.files.workspace import SelectionError
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
-from evaltui.runs.log import RunHeader
+from evaltui.runs.log_header import RunHeader
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted
 from evaltui.text.values import did_you_mean

@@ -17,7 +17,7 @@ from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import run_id
-from evaltui.runs.log import LoggedSet
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.log_reader import StoredRun, read_agent, read_run
 from evaltui.runs.store import RunStore, is_being_written
 from evaltui.text.figures import show_local

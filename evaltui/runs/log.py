@@ -14,30 +14,20 @@ import os
 import platform
 import time
 import uuid
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
 from pathlib import Path
-from typing import Any, get_args
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
-from evaltui.core.model.json_values import member, members_of
-from evaltui.core.model.modes import RecordMode, ToolMode
-from evaltui.core.model.tags import Tags
-from evaltui.core.model.variants import Variant
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
-from evaltui.files.folders import OWN_FOLDER
 from evaltui.files.settings import secrets_of
-from evaltui.runs.shards import ShardsOfRun
 from evaltui.runs.store import SUFFIX, RunStore
-from evaltui.text.values import in_words
 
 VERSION = 3
 
@@ -221,174 +211,3 @@ def own_version() -> str:
         return version("evaltui")
     except PackageNotFoundError:
         return "not installed"
-
-
-@dataclass(frozen=True)
-class LoggedSet:
-    """An eval set of a run, and which of its cases were selected.
-
-    `path` is that of `CaseId`, `config` what scored it, None where nobody knows; `whole` where all of its
-    cases were selected. `places` are theirs in the set, from 0, None where nobody knows. `tags` are those of
-    the selected cases, by their ids.
-    """
-
-    path: str
-    eval_set_id: str
-    eval_ids: tuple[str, ...]
-    config: Json | None = None
-    whole: bool = False
-    places: tuple[int, ...] | None = None
-    tags: Tags = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
-        if self.tags:
-            data["tags"] = {eval_id: list(tags) for eval_id, tags in self.tags.items()}
-        if self.config is not None:
-            data["config"] = self.config
-        if self.places is not None and not self.whole:
-            data["places"] = list(self.places)
-        return data | ({"whole": True} if self.whole else {})
-
-
-@dataclass(frozen=True)
-class RunHeader:
-    """`files` are the agent's with fingerprints of what they hold, `data` is all that the line says.
-
-    Where it is `by_label`, the log is of an earlier version, which told cases by set id only. `twins` are the
-    ids of set and case of those of which it cannot tell the file. `shards` are those of the selection that it
-    holds, None where it was not divided. `variant` is the one that was run, None where none was asked for.
-    """
-
-    started: datetime
-    sets: tuple[LoggedSet, ...]
-    files: Mapping[str, str]
-    data: Json
-    by_label: bool = False
-    twins: frozenset[tuple[str, str]] = frozenset()
-    shards: ShardsOfRun | None = None
-    variant: Variant | None = None
-
-    @property
-    def matrix(self) -> str:
-        """The id that all runs of its matrix have; "" where it is of none."""
-        return str(self.data.get("matrix") or "")
-
-    @property
-    def number(self) -> int | None:
-        """Number of the run, from 1; None in a log of an earlier version."""
-        return self.data.get("number")
-
-    @property
-    def in_process(self) -> bool:
-        """Whether the agent was an object, run in the process that evaluated it."""
-        return self.data.get("in_process") is True
-
-    def selected(self) -> Iterator[tuple[CaseId, str]]:
-        """The selected cases, each with its set id."""
-        for one in self.sets:
-            yield from ((CaseId(one.path, eval_id), one.eval_set_id) for eval_id in one.eval_ids)
-
-    def id_of(self, path: Any, eval_set_id: Any, eval_id: Any) -> CaseId:
-        """The case that a line is about, by what the line says. Raises ValueError for what is no text."""
-        for value in (path or "", eval_set_id, eval_id):
-            if not isinstance(value, str):
-                raise ValueError(f"an id of a case is {in_words(value)}")
-        if path:
-            return CaseId(path, eval_id)
-        found = next((one.path for one in self.sets if one.eval_set_id == eval_set_id), eval_set_id)
-        is_twin = (eval_set_id, eval_id) in self.twins
-        return CaseId(eval_set_id if is_twin else found, eval_id)
-
-
-def header_from_json(log: Path, data: Json) -> RunHeader:
-    """Raises ValueError where something is missing or of another kind than it is."""
-    sets = data.get("sets", [])
-    by_label = "selected" in data or not isinstance(sets, list)
-    files = members_of(data, "files", str)
-    for name, kind in _KINDS.items():
-        if name in data:
-            member(data, name, kind)
-    if "runs" in data and data["runs"] < 1:
-        raise ValueError(f"runs is {in_words(data['runs'])}")
-    _check_choices(data)
-    twins: frozenset[tuple[str, str]] = frozenset()
-    if by_label:
-        found = tuple(_sets_by_label(log, data))
-        twins = frozenset(
-            (one.eval_set_id, eval_id)
-            for one in found
-            for eval_id, count in Counter(one.eval_ids).items()
-            if count > 1
-        )
-    else:
-        found = tuple(_logged_set(one) for one in sets)
-    started = datetime.fromisoformat(member(data, "started", str))
-    shards = ShardsOfRun.from_json(member(data, "shards", dict)) if "shards" in data else None
-    variant = Variant.from_json(member(data, "variant", dict)) if "variant" in data else None
-    return RunHeader(started, found, files, data, by_label, twins, shards, variant)
-
-
-# What the run was begun with, as far as it was asked for.
-_KINDS = {"number": int, "runs": int} | dict.fromkeys(
-    ("agent_name", "module", "url", "config", "initial_session", "matrix"), str
-)
-
-
-def _check_choices(data: Json) -> None:
-    for name, choices in (("record", get_args(RecordMode)), ("tools", get_args(ToolMode))):
-        if data.get(name) not in (None, *choices):
-            raise ValueError(f"{name} is {in_words(data[name])}")
-    match data.get("pass_if"):
-        case None | "all" | "majority":
-            pass
-        case int() | float() as rate if 0 < rate <= 1:
-            pass
-        case other:
-            raise ValueError(f"pass_if is {in_words(other)}")
-
-
-def _logged_set(data: Any) -> LoggedSet:
-    if not isinstance(data, dict):
-        raise ValueError(f"an eval set is {in_words(data)}")
-    config = member(data, "config", dict) if "config" in data else None
-    path, eval_set_id = member(data, "path", str), member(data, "eval_set_id", str)
-    eval_ids, whole = _texts(data, "eval_ids"), bool(data.get("whole"))
-    places = tuple(range(len(eval_ids))) if whole else _places(data, len(eval_ids))
-    tags = {eval_id: _texts(data["tags"], eval_id) for eval_id in member(data, "tags", dict, {})}
-    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places, tags)
-
-
-def _places(data: Json, count: int) -> tuple[int, ...] | None:
-    if "places" not in data:
-        return None
-    places = member(data, "places", list)
-    if len(places) != count or not all(type(one) is int and one >= 0 for one in places):
-        raise ValueError(f"places is {in_words(places)}, eval_ids has {count}")
-    return tuple(places)
-
-
-def _sets_by_label(log: Path, data: Json) -> Iterator[LoggedSet]:
-    """Earlier versions kept the sets, and the selected cases, by set id."""
-    selected, sets = member(data, "selected", dict, {}), members_of(data, "sets", dict)
-    for eval_set_id in dict.fromkeys([*selected, *sets]):
-        one = sets.get(eval_set_id, {})
-        config = member(one, "config", dict) if "config" in one else None
-        path = _as_seen(log, member(one, "path", str)) if "path" in one else eval_set_id
-        eval_ids = _texts(selected, eval_set_id) if eval_set_id in selected else ()
-        yield LoggedSet(path, eval_set_id, eval_ids, config, bool(one.get("whole")))
-
-
-def _as_seen(log: Path, path: str) -> str:
-    """Earlier versions wrote the whole path of a set that is not below the agent's folder."""
-    own, runs = log.resolve().parent.parent, log.resolve().parent.name
-    if not Path(path).is_absolute() or (own.name, runs) != (OWN_FOLDER, "runs"):
-        return path
-    return Path(os.path.relpath(path, own.parent)).as_posix()
-
-
-def _texts(data: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    values = data.get(name)
-    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-        raise ValueError(f"{name} is not a list of strings")
-    return tuple(values)

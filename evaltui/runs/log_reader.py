@@ -16,7 +16,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
 from evaltui.core.model.outcome import WORST_FIRST, Status
-from evaltui.runs.log import VERSION, RunHeader, header_from_json
+from evaltui.runs.log import VERSION
+from evaltui.runs.log_header import RunHeader, header_from_json
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
 

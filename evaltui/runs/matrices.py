@@ -10,7 +10,7 @@ from pathlib import Path
 from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.runs.history import KeptRun, open_run
-from evaltui.runs.log import RunHeader
+from evaltui.runs.log_header import RunHeader
 from evaltui.runs.log_reader import read_header
 from evaltui.runs.store import RunStore, is_being_written
 

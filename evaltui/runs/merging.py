@@ -17,7 +17,8 @@ from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import stored_repeat
-from evaltui.runs.log import LoggedSet, RunHeader, RunLog
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import LoggedSet, RunHeader
 from evaltui.runs.log_reader import (
     CaseLine,
     StoredRun,

@@ -19,7 +19,7 @@ from evaltui.files.folders import agent_folder, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id, stored_repeat
-from evaltui.runs.log import LoggedSet, RunHeader
+from evaltui.runs.log_header import LoggedSet, RunHeader
 from evaltui.runs.log_reader import event_of, lines_of_cases, read_header, read_run
 from evaltui.runs.sets import SetSource, SetToRun
 from evaltui.runs.store import is_being_written

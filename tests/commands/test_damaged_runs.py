@@ -16,7 +16,8 @@ from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.runs.history import History, open_run
 from evaltui.runs.listing import read_row
-from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.resuming import finished_repeats
 from evaltui.runs.store import RunStore

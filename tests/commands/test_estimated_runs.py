@@ -14,7 +14,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
 from evaltui.core.model.stored_results import repeat_to_json
-from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.store import RunStore
 from tests.numbered_cases import write_set
 

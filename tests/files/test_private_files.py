@@ -17,7 +17,8 @@ from evaltui.files.journal import Journal, recoverable
 from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import name_run
-from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.log_reader import read_run
 from evaltui.runs.store import RunStore
 

@@ -13,7 +13,8 @@ from evaltui.files.agent_files import files_of
 from evaltui.files.workspace import SelectionError
 from evaltui.runs import history, log_reader
 from evaltui.runs.history import History, find_run, name_run, open_run
-from evaltui.runs.log import LoggedSet, RunLog
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.store import RunStore
 
 P, F = Status.PASSED, Status.FAILED

@@ -11,7 +11,7 @@ import pytest
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
-from evaltui.runs.log import LoggedSet
+from evaltui.runs.log_header import LoggedSet
 from evaltui.text.lines import cells, draw
 from evaltui.tui.pages.runs import Columns, FailedCase, run_line, runs_head, write_side
 from evaltui.tui.pages.runs_plot import RunPlot, write_figures, write_plot

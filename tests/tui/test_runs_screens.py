@@ -236,7 +236,8 @@ async def test_thousands_of_cases_are_compared_and_scrolled(coin, thorough):
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.outcome import RepeatResult
     from evaltui.core.model.stored_results import repeat_to_json
-    from evaltui.runs.log import LoggedSet, RunLog
+    from evaltui.runs.log import RunLog
+    from evaltui.runs.log_header import LoggedSet
 
     path = "coins.evalset.json"
     cases = {f"case_{number}": [turn("hi", "hello")] for number in range(count)}
