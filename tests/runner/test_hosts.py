@@ -18,7 +18,7 @@ from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.parent import execution
+from evaltui.runner.parent import run_events
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update
 
@@ -466,8 +466,8 @@ async def test_hosts_end_when_their_parent_is_killed(write_agent, tmp_path):
 
 async def test_what_happened_is_read_once_and_turns_of_text_are_not_validated(write_agent, monkeypatch):
     read: list[str] = []
-    decoded = execution.decode_event
-    monkeypatch.setattr(execution, "decode_event", lambda text: read.append(text) or decoded(text))
+    decoded = run_events.decode_event
+    monkeypatch.setattr(run_events, "decode_event", lambda text: read.append(text) or decoded(text))
     validated: list[str | bytes] = []
     monkeypatch.setattr(
         Invocation, "model_validate_json", classmethod(lambda _, text: validated.append(text))

@@ -31,7 +31,8 @@ from evaltui.files.recordings import recordings_path
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.gate.requests import GatedRequest
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host, OnConsole
+from evaltui.runner.parent.host_console import OnConsole
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
 from evaltui.runner.plan import RunPlan
 
 

@@ -17,7 +17,9 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.gate.requests import GatedRequest
-from evaltui.runner.parent.supervisor import Host, OnConsole, OnEvent, OnRecorded
+from evaltui.runner.parent.host_console import OnConsole
+from evaltui.runner.parent.host_requests import OnEvent, OnRecorded
+from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.protocol import Message
 
 Item = TypeVar("Item")

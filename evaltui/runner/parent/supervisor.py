@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-import re
 import socket
 import sys
 import threading
-import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,12 +23,13 @@ from evaltui.runner.errors import (
     AgentBrokenError,
     HostLostError,
     RequestFailedError,
-    is_own_code,
     late_error,
 )
 from evaltui.runner.orphans import MARK, kill_marked
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
+from evaltui.runner.parent.host_console import HostConsole, OnConsole
 from evaltui.runner.parent.host_process import cause_of_death, start_guard
+from evaltui.runner.parent.host_requests import HostRequest, HostRequests, OnEvent, OnRecorded
 from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
 
 # Seconds.
@@ -43,21 +40,6 @@ _GRACE = 1.0
 _GATHERED = 0.004
 # Seconds after which the guard of a host that was asked to end it is taken for stuck.
 _END_TIMEOUT = 10.0
-
-OnEvent = Callable[[str], None]
-"""Gets each event as JSON text, see `decode_event`; may raise DisturbedChannelError."""
-OnConsole = Callable[[str, str], None]
-OnRecorded = Callable[[Json], None]
-
-
-@dataclass(eq=False)
-class _Request:
-    """A request that has no answer yet."""
-
-    answer: asyncio.Future[Message]
-    on_event: OnEvent
-    on_recorded: OnRecorded
-    gated: GatedRequest | None
 
 
 class Host:
@@ -73,17 +55,13 @@ class Host:
         self._who = who
         self._python = python or Path(sys.executable)
         self._environment = environment(python)
-        self._on_console: OnConsole | None = None
-        self._unheard: list[tuple[str, str]] = []
+        self._console = HostConsole()
         self._mark = uuid.uuid4().hex
         self._seal = uuid.uuid4().hex
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, _Request] = {}
+        self._requests = HostRequests(self._let_go)
         self._sending: set[asyncio.Task[None]] = set()
         self._problem = problem
         self._fatal: ErrorInfo | None = None
-        self._last_words: list[str] = []
-        self._asking_where = False
         self._send_lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._gone = asyncio.Event()
@@ -111,8 +89,8 @@ class Host:
         assert self._process.stderr is not None
         self._readers = [
             asyncio.create_task(self._read_channel()),
-            asyncio.create_task(self._read_console("stdout", self._process.stdout)),
-            asyncio.create_task(self._read_console("stderr", self._process.stderr)),
+            asyncio.create_task(self._console.read("stdout", self._process.stdout)),
+            asyncio.create_task(self._console.read("stderr", self._process.stderr)),
         ]
         # asyncio's own waiting for a child hangs while an orphan holds the console pipe.
         threading.Thread(target=self._wait_for_exit, daemon=True).start()
@@ -128,10 +106,7 @@ class Host:
     def listen(self, on_console: OnConsole) -> None:
         """From now on `on_console` gets ("stdout" or "stderr", line) for whatever the agent and its
         children print, what they have printed already first."""
-        self._on_console = on_console
-        for source, line in self._unheard:
-            on_console(source, line)
-        self._unheard.clear()
+        self._console.listen(on_console)
 
     @property
     def alive(self) -> bool:
@@ -140,7 +115,7 @@ class Host:
     @property
     def busy(self) -> int:
         """How many requests have no answer yet."""
-        return len(self._waiting)
+        return len(self._requests)
 
     async def preload(self, agent_dir: Path, steps: Sequence[Any]) -> None:
         """Have it import what an earlier host of this agent has brought in; `load` need not wait for that."""
@@ -189,33 +164,27 @@ class Host:
         Raises RequestFailedError (a time-out that the agent gave way to included) or HostLostError.
         Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
         """
-        number = next(self._numbers)
-        answer: asyncio.Future[Message] = self._loop.create_future()
-        self._waiting[number] = _Request(answer, on_event, on_recorded, gated)
+        request = self._requests.begin(on_event, on_recorded, gated)
         try:
             if self._lost is not None:
                 raise HostLostError(self._lost)
             limited = {"gated": gated.patterns} if gated else {}
-            await self._send({**message, **limited, "id": number})
+            await self._send({**message, **limited, "id": request.number})
             try:
-                in_time = await answered(answer, timeout, gated)
-                return answer.result() if in_time else await self._give_up(number, answer, timeout)
+                in_time = await answered(request.answer, timeout, gated)
+                return request.answer.result() if in_time else await self._give_up(request, timeout)
             except asyncio.CancelledError:
                 with contextlib.suppress(RequestFailedError, HostLostError):
-                    await self._give_up(number, answer, timeout)
+                    await self._give_up(request, timeout)
                 raise
         finally:
-            self._waiting.pop(number, None)
-            if gated is not None:
-                gated.close()
-            if answer.done() and not answer.cancelled():
-                answer.exception()
+            self._requests.end(request)
 
-    async def _give_up(self, number: int, answer: asyncio.Future[Message], timeout: float) -> Message:
-        await self._send({"op": "cancel", "id": number})
+    async def _give_up(self, request: HostRequest, timeout: float) -> Message:
+        await self._send({"op": "cancel", "id": request.number})
         late = f"no response within {timeout:g} s"
         try:
-            return await asyncio.wait_for(asyncio.shield(answer), _GRACE)
+            return await asyncio.wait_for(asyncio.shield(request.answer), _GRACE)
         except RequestFailedError as failed:
             if failed.error.type == "CancelledError":
                 where, trace = failed.error.where, failed.error.traceback
@@ -231,20 +200,13 @@ class Host:
             raise HostLostError(self._fatal) from None
 
     async def _where_it_hangs(self) -> str:
-        """The user's innermost frame, told by faulthandler, which also works inside a C call."""
-        self._asking_where = True
-        self._last_words.clear()
-        with contextlib.suppress(OSError):
-            self._lifeline.send(b"?")
-        deadline = time.monotonic() + 0.5
-        while time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
-            for line in self._last_words:
-                frame = re.match(r'\s*File "(.+)", line (\d+) in (\S+)', line)
-                if frame and is_own_code(frame[1]):
-                    self._asking_where = False
-                    return f"{Path(frame[1]).name}:{frame[2]} in {frame[3]}"
-        return ""
+        """The user's innermost frame, which works inside a C call, too."""
+
+        def ask() -> None:
+            with contextlib.suppress(OSError):
+                self._lifeline.send(b"?")
+
+        return await self._console.where_it_hangs(ask)
 
     async def close(self) -> None:
         """Let the agent close what it opened; end it if it does not."""
@@ -298,15 +260,18 @@ class Host:
             with contextlib.suppress(OSError):
                 pipe.close()
         self._lost = self._fatal or cause_of_death(
-            self._who, self._python, self._exit_code, self._process.returncode, self._last_words, cut_off
+            self._who,
+            self._python,
+            self._exit_code,
+            self._process.returncode,
+            self._console.last_words,
+            cut_off,
         )
         self.preloaded.set()
         if not self.loaded.done():
             self.loaded.set_exception(AgentBrokenError(self._lost))
             self.loaded.exception()
-        for request in self._waiting.values():
-            if not request.answer.done():
-                request.answer.set_exception(HostLostError(self._lost))
+        self._requests.lose(self._lost)
 
     async def _send(self, message: Message) -> None:
         async with self._send_lock:
@@ -315,7 +280,7 @@ class Host:
                 await self._loop.sock_sendall(self._socket, encode(message))
 
     async def _read_channel(self) -> None:
-        lines = SealedLines(self._seal, partial(self._printed, "stderr"))
+        lines = SealedLines(self._seal, partial(self._console.printed, "stderr"))
         with contextlib.suppress(OSError):
             while chunk := await self._loop.sock_recv(self._socket, 1 << 18):
                 try:
@@ -327,26 +292,12 @@ class Host:
                     return
                 # Waking up for each event by itself costs more, on both sides, than what is done with it. But
                 # while there is always more to read, sock_recv lets nothing else have its turn.
-                is_working = any(not one.answer.done() for one in self._waiting.values())
-                await asyncio.sleep(_GATHERED if is_working else 0)
+                await asyncio.sleep(_GATHERED if self._requests.is_working else 0)
 
     def _receive(self, message: Message) -> None:
         match message:
-            case {"op": "event", "id": number, "event": event}:
-                if request := self._waiting.get(number):
-                    request.on_event(event)
-            case {"op": "recorded", "id": number, "line": line}:
-                if request := self._waiting.get(number):
-                    request.on_recorded(line)
-            case {"op": "call", "id": number, "call": call}:
-                if (request := self._waiting.get(number)) and request.gated:
-                    request.gated.on_message(call, partial(self._let_go, number))
-            case {"op": "done", "id": number}:
-                self._answer(number, message, None)
-            case {"op": "failed", "id": number, "error": error}:
-                failed = RequestFailedError(ErrorInfo.from_json(error))
-                failed.usages = message.get("usages", ())
-                self._answer(number, message, failed)
+            case {"op": "event" | "recorded" | "call" | "done" | "failed", "id": number}:
+                self._requests.receive(number, message)
             case {"op": "loaded", "info": info, "files": files} if not self.loaded.done():
                 self.files = frozenset(map(Path, files))
                 self.loaded.set_result(info)
@@ -359,41 +310,7 @@ class Host:
             case {"op": "fatal", "error": error}:
                 self._fatal = ErrorInfo.from_json(error)
 
-    def _answer(self, number: int, message: Message, failed: Exception | None) -> None:
-        request = self._waiting.get(number)
-        if request is None or request.answer.done():
-            return
-        if failed is not None:
-            request.answer.set_exception(failed)
-        else:
-            request.answer.set_result(message)
-
     def _let_go(self, number: int, call: Json) -> None:
         sending = asyncio.create_task(self._send({"op": "go", "id": number, "call": call}))
         self._sending.add(sending)
         sending.add_done_callback(self._sending.discard)
-
-    async def _read_console(self, source: str, pipe: Any) -> None:
-        reader = asyncio.StreamReader()
-        transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        rest = b""
-        try:
-            while chunk := await reader.read(1 << 16):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    self._printed(source, line)
-        finally:
-            if rest:
-                self._printed(source, rest)
-            transport.close()
-
-    def _printed(self, source: str, line: bytes) -> None:
-        text = line.decode("utf-8", "backslashreplace").rstrip("\r")
-        if source == "stderr":
-            self._last_words = [*self._last_words[-99:], text]
-            if self._asking_where:
-                return
-        if self._on_console is None:
-            self._unheard.append((source, text))
-        else:
-            self._on_console(source, text)
