@@ -34,13 +34,6 @@ def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[
     if found and (options.url or options.watch):
         what = "an agent behind a network cannot be changed from here" if options.url else "not with --watch"
         raise UsageError(f"--variant: {what}")
-    # Answers of one variant must not be played to another, nor replace those of the agent as it is.
-    if any(one.changes for one in found.values()) and (
-        settings.record != "off" or settings.tools == "record"
-    ):
-        raise UsageError(
-            "--variant: variants have no recordings of their own yet; add --record off --tools live"
-        )
     if found and (options.resume or options.retry_errors):
         raise UsageError("--variant: a run that is resumed keeps its own; leave out --variant")
     return tuple(found.values())

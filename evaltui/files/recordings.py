@@ -1,4 +1,5 @@
-"""Recordings beside an eval set: `recordings/<set id>.jsonl`, a line per answer, fit for git.
+"""Recordings beside an eval set: `recordings/<set id>.jsonl`, a line per answer, fit for git. A variant that
+changes something has its own in a folder in there.
 
 First come the texts that entries share, then the entries, by case and run, each in the order in which it
 happened. Lines that this version does not understand stay where nobody is in their way: at the end.
@@ -31,18 +32,18 @@ _MOST_ATTEMPTS = 50
 _MOST_LINES_NAMED = 3
 
 
-def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False) -> Path:
+def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False, variant: str = "") -> Path:
     """Where the recordings of a set are. What a file name cannot have is written as `%2F`.
 
-    With `scored`, where the judges of recorded traces have theirs: no run of an agent shares it.
+    With `scored`, where the judges of recorded traces have theirs: no run of an agent shares it. `variant` is
+    the folder of a variant, see `ReadyVariant.recordings`.
 
     Where another set of its folder has the same id, each has a file of its own, which names the set's file.
     """
     shared = any(_label(file) == eval_set_id for file in _neighbours(set_path))
     label = f"{eval_set_id} ({set_path.name})" if shared else eval_set_id
     name = re.sub(r"[/\\\x00-\x1f%]|^\.", lambda match: f"%{ord(match.group()):02X}", label)
-    folder = set_path.parent / RECORDINGS
-    return (folder / _SCORED if scored else folder) / f"{name}{SUFFIX}"
+    return set_path.parent / RECORDINGS / (_SCORED if scored else variant) / f"{name}{SUFFIX}"
 
 
 def _neighbours(set_path: Path) -> list[Path]:
@@ -185,7 +186,7 @@ def save_recordings(
         text = current.text()
         if seen is None and not text:
             return current
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             save(path, text, seen)
         except ChangedOutsideError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,9 @@ from evaltui.core.secrets import is_secret
 from evaltui.files.agent_files import changed_files, files_of
 from evaltui.files.folders import agent_folder, may_be_agent
 from evaltui.files.worktrees import GitError, checked_out
+
+# Of the hash in the name of a folder.
+_SHORT = 8
 
 
 class VariantFileError(ValueError):
@@ -45,6 +49,15 @@ class ReadyVariant:
             if change.kind not in ("git", "agent")
         }
         return {"name": self.variant.name, "changes": changes, "done": done}
+
+    @property
+    def recordings(self) -> str:
+        """The folder of its recordings, by what it changes: answers to one variant are never played to
+        another. "" where it changes nothing: it has those of the agent."""
+        if not self.variant.changes:
+            return ""
+        changes = json.dumps(self.to_log()["changes"], sort_keys=True)
+        return f"{self.variant.name}-{fingerprint(changes)[:_SHORT]}"
 
     def to_log(self) -> dict[str, Any]:
         """As a log keeps it: without secrets."""

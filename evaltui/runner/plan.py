@@ -21,6 +21,7 @@ from evaltui.core.model.problems import format_path
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
+from evaltui.files.recordings import recordings_path
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 
 
@@ -100,6 +101,13 @@ class RunPlan:
     def prices_of(self, one: SetPlan) -> Prices:
         """What models cost in the cases of a set."""
         return Prices({**self.prices, **one.config.evaltui.prices})
+
+    def recordings_path(self, one: SetPlan) -> Path | None:
+        """The file of a set's recordings; None for a set that has no file."""
+        if one.path is None:
+            return None
+        variant = self.agent.variant.recordings if self.agent.variant else ""
+        return recordings_path(one.path, one.eval_set_id, scored=self.held is not None, variant=variant)
 
     def path_of(self, one: SetPlan) -> str:
         """The path of `CaseId` of a set's cases."""

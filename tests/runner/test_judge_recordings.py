@@ -63,7 +63,7 @@ class Study:
 
     async def judge(self, mode, host, *questions, complete=True, repeat=0):
         """What came of the questions: texts, with `~` before those that were replayed, or errors."""
-        recordings = SetRecordings(self.path, "x", modes_of(mode, None, {}), self.notes.append)
+        recordings = SetRecordings(self.file, self.path, modes_of(mode, None, {}), self.notes.append)
         await recordings.open()
         judges = Judges(host, host, self.path.parent)
         judge = judges.judge_for(recordings.judging("one", repeat, judges.secrets))
@@ -279,7 +279,7 @@ async def test_of_one_metric_so_many_are_under_way_as_it_allows_over_all_cases(t
 async def test_what_judges_spend_is_metered_and_recorded(study):
     usage = {"prompt_token_count": 9, "candidates_token_count": 4}
     for mode, host in (("record", Host(Answer("a", usages=(usage, usage)))), ("replay", Host())):
-        recordings = SetRecordings(study.path, "x", modes_of(mode, None, {}), study.notes.append)
+        recordings = SetRecordings(study.file, study.path, modes_of(mode, None, {}), study.notes.append)
         await recordings.open()
         judges = Judges(host, host, study.path.parent)
         judge = judges.judge_for(recordings.judging("one", 0, judges.secrets))

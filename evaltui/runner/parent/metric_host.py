@@ -27,7 +27,6 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
 from evaltui.files.folders import agent_folder, env_file, loads_env_file
 from evaltui.files.import_names import import_name
-from evaltui.files.recordings import recordings_path
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.gate.requests import GatedRequest
@@ -252,8 +251,7 @@ def checked(plan: RunPlan) -> RunPlan:
     recorded = (
         plan.path_of(one)
         for one in plan.sets
-        if one.path is not None
-        and recordings_path(one.path, one.eval_set_id, scored=plan.held is not None).is_file()
+        if (file := plan.recordings_path(one)) is not None and file.is_file()
     )
     facts = facts_of(plan.agent_dir, plan.record, recorded, plan.agent.interpreter.executable)
     return replace(plan, checks=preflight(sets, facts))

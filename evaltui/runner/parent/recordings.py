@@ -30,7 +30,6 @@ from evaltui.files.recordings import (
     Key,
     Recordings,
     read_recordings,
-    recordings_path,
     save_recordings,
 )
 from evaltui.runner.call_recorder import CallRecorder, CaseRecording
@@ -140,22 +139,20 @@ def _by_judge(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 class SetRecordings:
-    """The recordings of one set while it is run. `modes` says how.
+    """The recordings of one set while it is run, in the file `path`. `modes` says how.
 
-    `note` gets remarks for the user, a sentence each. With `scored`, traces are in the place of the agent.
+    `note` gets remarks for the user, a sentence each.
     """
 
     def __init__(
         self,
+        path: Path,
         set_path: Path,
-        eval_set_id: str,
         modes: Modes,
         note: Callable[[str], None],
-        *,
-        scored: bool = False,
     ) -> None:
-        self._path = recordings_path(set_path, eval_set_id, scored=scored)
-        self._file = self._path.relative_to(set_path.parent).as_posix()
+        self._path = path
+        self._file = path.relative_to(set_path.parent).as_posix()
         self.modes = modes
         self._note = note
         self._known = Recordings(self._path)
@@ -287,9 +284,10 @@ def recordings_of(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | Non
         modes = Modes(plan.record) if scored else modes_of(plan.record, plan.tools, one.config.evaltui.tools)
         if modes.is_off:
             continue
-        if one.path is None:
+        path = plan.recordings_path(one)
+        if path is None or one.path is None:
             raise ValueError(
                 f"eval set {one.eval_set_id!r} has no file, so recordings have no place. Give its path"
             )
-        found[one.path] = SetRecordings(one.path, one.eval_set_id, modes, note, scored=scored)
+        found[one.path] = SetRecordings(path, one.path, modes, note)
     return found

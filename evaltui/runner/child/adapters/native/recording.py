@@ -12,7 +12,7 @@ from google.genai import types
 from pydantic import BaseModel
 
 from .....core.model.events import Json
-from .....core.recordings.entry import JsonRequest
+from .....core.recordings.entry import UNASKED_CONFIG, JsonRequest
 from ....call_recorder import ModelExchange, ToolOutcome, current_call_recorder
 from ....model_gate import Waits, through_gate
 from ...native.agent import Tool, ToolContext
@@ -36,8 +36,17 @@ def model_exchange(model: Model, request: ModelRequest, agent: str) -> ModelExch
         instruction=request.system_instruction,
         tools=[plain_json(tool) for tool in request.tools],
         contents=[plain_json(content) for content in request.contents],
+        config=_config(request.config),
     )
     return recorder.model_call(asked, agent)
+
+
+def _config(config: types.GenerateContentConfig | None) -> Json:
+    """What of a config the answer depends on."""
+    if config is None:
+        return {}
+    data: Json = config.model_dump(mode="json", exclude_none=True, exclude=set(UNASKED_CONFIG))
+    return data
 
 
 async def generated(model: Model, request: ModelRequest, waits: Waits, on_text: _OnText) -> ModelResponse:
