@@ -12,10 +12,12 @@ import pytest
 
 
 class OpenAIServer:
-    """`asked` are the requests. `use` has openai talk to it, in this process and in its children."""
+    """`asked` are the requests, `refuses` the numbers of those, from 1, that are answered 429. `use` has
+    openai talk to it, in this process and in its children."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
+        self.refuses: set[int] = set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
 
     def __enter__(self) -> OpenAIServer:
@@ -37,8 +39,12 @@ class OpenAIServer:
             def do_POST(self) -> None:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.asked.append({"path": self.path} | request)
-                body = json.dumps(_response(request, len(server.asked))).encode()
-                self.send_response(200)
+                is_refused = len(server.asked) in server.refuses
+                answer = _REFUSAL if is_refused else _response(request, len(server.asked))
+                body = json.dumps(answer).encode()
+                self.send_response(429 if is_refused else 200)
+                if is_refused:
+                    self.send_header("retry-after-ms", "200")
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -47,6 +53,9 @@ class OpenAIServer:
             def log_message(self, *args: object) -> None: ...
 
         return Handler
+
+
+_REFUSAL = {"error": {"message": "slow down", "type": "requests", "code": "rate_limit_exceeded"}}
 
 
 def _response(request: dict[str, Any], number: int) -> dict[str, Any]:
