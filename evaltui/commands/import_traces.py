@@ -11,9 +11,11 @@ from evaltui.commands.output import UsageError, complain, write_lines, write_std
 from evaltui.commands.recorded import some_conversations
 from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, require_free
 from evaltui.core.conversation.drafting import TurnDraft, draft_case, propose_eval_id, without_secrets
+from evaltui.core.conversation.twins import Twin, twin_of
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.settings import secrets_of
@@ -44,14 +46,16 @@ def import_traces(options: argparse.Namespace) -> int:
     try:
         path = find_set(options.agent_dir, options.into)
         with some_conversations(options.traces) as read:
-            imported = _cases(options, _chosen(options, read), path)
+            imported, already = _cases(options, _chosen(options, read), path)
+        if not imported:
+            raise UsageError("\n".join(already))
         if path.exists():
             require_free(path, [one.case["eval_id"] for one in imported])
         if not options.dry_run:
             add_to_set(path, [one.case for one in imported])
     except (UsageError, EvalSetError) as error:
         return complain("import", error)
-    write_stderr(*(f"evaltui import: {visible(one)}" for one in read.warnings))
+    write_stderr(*(f"evaltui import: {visible(one)}" for one in (*read.warnings, *already)))
     write_lines(_lines(path, imported, written=not options.dry_run))
     if not options.dry_run:
         for one in imported:
@@ -75,23 +79,44 @@ def _chosen(options: argparse.Namespace, read: FoundConversations) -> Sequence[F
     return found
 
 
-def _cases(options: argparse.Namespace, chosen: Sequence[FoundConversation], path: Path) -> list[_Imported]:
+def _cases(
+    options: argparse.Namespace, chosen: Sequence[FoundConversation], path: Path
+) -> tuple[list[_Imported], list[str]]:
+    """The cases to add, and of each conversation that the set has already a sentence."""
     secrets = secrets_of(options.agent_dir)
-    taken: list[str] = []
-    if path.exists():
-        taken += [case.eval_id for case in read_eval_set_file(path, "given", path.parent).cases]
+    known = list(read_eval_set_file(path, "given", path.parent).cases) if path.exists() else []
     imported: list[_Imported] = []
+    already: list[str] = []
     for one in chosen:
         conversation = one.read()
         turns, notes = _turns(conversation, options.turns)
-        first = conversation.turns[turns[0]].user
-        eval_id = options.case or conversation.named_case or propose_eval_id(first, taken)
-        if any(other.case["eval_id"] == eval_id for other in imported):
-            # The same case was held several times.
-            eval_id = propose_eval_id(eval_id, taken)
-        taken.append(eval_id)
-        imported.append(_Imported(_case(conversation, turns, eval_id, secrets), one, turns, notes))
-    return imported
+        named = options.case or conversation.named_case
+        taken = [case.eval_id for case in known]
+        # The same case may be held several times.
+        fresh = {other.case["eval_id"] for other in imported}
+        eval_id = named if named and named not in fresh else ""
+        eval_id = eval_id or propose_eval_id(named or conversation.turns[turns[0]].user, taken)
+        case = _case(conversation, turns, eval_id, secrets)
+        twin = twin_of(case, known)
+        if twin is not None and twin.is_same and (eval_id != named or twin.eval_id == named):
+            already.append(_already(conversation, twin, path))
+            continue
+        known.append(StoredCase.of_data(case))
+        imported.append(_Imported(case, one, turns, [*notes, *_alike(twin)]))
+    return imported, already
+
+
+def _already(conversation: RecordedConversation, twin: Twin, path: Path) -> str:
+    return (
+        f"conversation {conversation.id} left out: {path} has it as case {twin.eval_id}; "
+        "--conversation with --case adds it again"
+    )
+
+
+def _alike(twin: Twin | None) -> Iterator[str]:
+    if twin is not None:
+        same = "the same turns" if twin.is_same else "the same messages of the user"
+        yield f"case {twin.eval_id} has {same}: `evaltui score` tells them apart only by the id of the case"
 
 
 def _turns(conversation: RecordedConversation, wanted: str | None) -> tuple[Sequence[int], list[str]]:

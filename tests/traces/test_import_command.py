@@ -93,9 +93,8 @@ def test_conversations_and_turns_are_chosen(shop, capsys):
     assert [case.eval_id for case in cases(shop)] == ["find_a_lamp", "compare", "thanks"]
     one = ("import", trace, "--into", "all", "--conversation", "s0")
     assert call(*one, "--case", "end", "--turns", "2-") == 0
-    assert call(*one) == 0
-    assert [len(case.conversation) for case in cases(shop)] == [3, 2, 1, 2, 3]
-    assert [case.eval_id for case in cases(shop)][3:] == ["end", "find_a_lamp_2"]
+    assert [len(case.conversation) for case in cases(shop)] == [3, 2, 1, 2]
+    assert [case.eval_id for case in cases(shop)][3:] == ["end"]
     before = (shop / "all.evalset.json").read_bytes()
     capsys.readouterr()
     for words, complaint in (
@@ -126,9 +125,38 @@ def test_a_case_of_the_name_that_a_trace_has_is_refused_and_all_with_it(shop, ca
     trace.write_text(f"{lines[0]}\n{json.dumps(document)}\n")
     assert call("import", trace, "--into", "all.evalset.json") == 0
     assert [case.eval_id for case in cases(shop)] == ["thanks", "polite"]
+    # Another turn, and the case that the trace names is not this one.
+    path = shop / "all.evalset.json"
+    path.write_text(path.read_text().replace("Thanks", "Thank you"))
     assert call("import", trace, "--into", "all.evalset.json") == 2
     assert "already has a case 'polite'" in capsys.readouterr().err
     assert len(cases(shop)) == 2
+
+
+def test_a_conversation_is_imported_once(shop, capsys):
+    """Twins would leave each trace of them without a case: both begin like it."""
+    trace = write(shop, "trace.json", *(run("own", SAID, SPANS, session=f"s{number}") for number in range(2)))
+    imports = ("import", trace, "--into", "all.evalset.json")
+    assert call(*imports) == 0
+    assert "conversation s1 left out: all.evalset.json has it as case find_a_lamp" in capsys.readouterr().err
+    assert call(*imports) == 2
+    refused = capsys.readouterr()
+    assert not refused.out
+    assert refused.err.count("left out: all.evalset.json has it as case find_a_lamp") == 2
+    assert len(cases(shop)) == 1
+    # What is new is added.
+    other = write(shop, "other.json", run("own", ["Thanks"], SPANS, session="s3"))
+    assert call("import", trace, other, *imports[2:]) == 0
+    assert [case.eval_id for case in cases(shop)] == ["find_a_lamp", "thanks"]
+    # Asked for by name it is, too, with a note.
+    capsys.readouterr()
+    assert call(*imports, "--conversation", "s1", "--case", "again") == 0
+    assert "case find_a_lamp has the same turns" in capsys.readouterr().out
+    # What an agent of today says in the same conversation is another case.
+    path = shop / "all.evalset.json"
+    path.write_text(path.read_text().replace("find says so", "find said so"))
+    assert call(*imports, "--conversation", "s0") == 0
+    assert "case find_a_lamp has the same messages of the user" in capsys.readouterr().out
 
 
 def test_what_a_trace_does_not_hold_is_said_with_what_brings_it(shop, capsys):

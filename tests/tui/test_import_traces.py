@@ -82,6 +82,14 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
             [{"text": "rug"}],
             [{"text": "desk"}],
         ]
+        # The same conversation again is said to be there, and can be added all the same.
+        await pilot.press("1")
+        await paste(f"'{trace}'")
+        await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "s2" in screen_text(app))
+        await pilot.press(*"rug", "enter")
+        await until(pilot, lambda: "! Already in shop as rug" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
         await pilot.press("u", "ctrl+s")
         await until(pilot, lambda: (folder / "shop.evalset.json").read_text() == before)
 

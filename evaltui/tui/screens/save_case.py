@@ -64,6 +64,7 @@ class SaveCaseScreen(FormScreen):
         self._transcript = transcript
         self.choices = saving.proposed(workbench.editing, transcript)
         self._targets = saving.targets(workbench.editing)
+        self._twin: tuple[SaveChoices, str] | None = None
 
     def compose(self) -> ComposeResult:
         sets = [self._workbench.sets.by_path(path) for path in self._targets]
@@ -126,14 +127,24 @@ class SaveCaseScreen(FormScreen):
 
     @on(CursorLines.Moved)
     def _show_note(self) -> None:
-        """Why the case cannot be saved; else what the column under the cursor means."""
+        """Why the case cannot be saved; else which case is the same, or what the column means."""
         note = self.query_one(QuestionNote)
         if problem := saving.problem(self._workbench.editing, self.choices):
             note.show(problem)
+        elif twin := self._twin_of(replace(self.choices, eval_id="", new_set="")):
+            note.show(twin)
         else:
             rows = self.query_one(TurnRows)
             note.hint = _MEANINGS[rows.column] if rows.has_focus else ""
             note.show(None)
+
+    def _twin_of(self, choices: SaveChoices) -> str:
+        """Looked for when turns or set change, not with each letter of the id."""
+        if self._twin is None or self._twin[0] != choices:
+            workbench = self._workbench
+            twin = saving.twin(workbench.agent, workbench.editing, self._transcript, choices)
+            self._twin = choices, twin
+        return self._twin[1]
 
     def on_resize(self) -> None:
         rows = self.query_one(TurnRows)

@@ -17,6 +17,7 @@ from evaltui.core.conversation.drafting import (
     propose_eval_id,
     without_secrets,
 )
+from evaltui.core.conversation.twins import twin_of
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.references import References
 from evaltui.core.editing.session import DEFAULT_USER_ID
@@ -127,6 +128,18 @@ def problem(editing: Editing, choices: SaveChoices) -> str | None:
     except (OSError, EvalSetError) as error:
         return str(error)
     return eval_set.eval_id_problem(choices.eval_id)
+
+
+def twin(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> str:
+    """The case of the chosen set that is the same but for its id, as a sentence; "" for none."""
+    eval_set = editing.sets.by_path(choices.target)
+    if eval_set is None or all(turn.mode == "left out" for turn in choices.turns):
+        return ""
+    try:
+        found = twin_of(_draft(agent, transcript, choices).case, eval_set.cases)
+    except ValueError:
+        return ""
+    return f"Already in {eval_set.eval_set_id} as {found.eval_id}" if found and found.is_same else ""
 
 
 def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> bool:

@@ -1,0 +1,66 @@
+"""Cases that hold the same conversation as another one, such as one that is imported twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from evaltui.core.model.eval_set import EvalCase, dump, full_text
+from evaltui.core.model.events import Json
+from evaltui.core.model.stored_cases import StoredCase
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A case whose user says the same."""
+
+    eval_id: str
+    is_same: bool
+    """Whether it expects the same, too, and begins in the same state."""
+
+
+def twin_of(case: Json, others: Iterable[StoredCase]) -> Twin | None:
+    """The first of `others` that is the same but for its id; else the first one whose user says the same."""
+    wanted = EvalCase.model_validate(case)
+    said = _said(wanted)
+    spelled = _spellings(wanted)
+    alike: Twin | None = None
+    for other in others:
+        # A model of each case of a large set would take seconds.
+        if not any(text in other.text for text in spelled):
+            continue
+        try:
+            model = other.model()
+        except ValidationError:
+            continue
+        if _said(model) != said:
+            continue
+        if _content(model) == _content(wanted):
+            return Twin(other.eval_id, is_same=True)
+        alike = alike or Twin(other.eval_id, is_same=False)
+    return alike
+
+
+def _said(case: EvalCase) -> list[str]:
+    return [" ".join(full_text(turn.user_content).split()) for turn in case.conversation or ()]
+
+
+def _spellings(case: EvalCase) -> set[str]:
+    """How a JSON text may have the first word of the user."""
+    words = full_text(case.conversation[0].user_content).split() if case.conversation else []
+    first = words[0] if words else ""
+    return {json.dumps(first, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+
+
+def _content(case: EvalCase) -> tuple[Json, ...]:
+    state = dump(case.session_input).get("state", {}) if case.session_input else {}
+    return (state, *_turns(case))
+
+
+def _turns(case: EvalCase) -> Iterator[Json]:
+    for turn in case.conversation or ():
+        data = dump(turn)
+        yield {name: data.get(name) for name in ("user_content", "final_response", "intermediate_data")}
