@@ -113,6 +113,19 @@ def _add_reporting(parser: Parser) -> None:
         "several are run as a matrix",
     )
     add("--failed", action="store_true", help="Run only cases that did not pass in the last run")
+    add_resuming(parser)
+    add(
+        "--estimate",
+        action="store_true",
+        help="Show what the run would take by the last run of each case (console or json), and run nothing",
+    )
+    add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
+    add_verdicts(parser)
+
+
+def add_resuming(parser: Parser) -> None:
+    """Options about a run that is brought to its end."""
+    add = parser.add_argument
     add("--resume", metavar="RUN", help="Resume an interrupted run: missing cases and errors")
     add(
         "--retry-errors",
@@ -121,13 +134,6 @@ def _add_reporting(parser: Parser) -> None:
         help="Run errors of these kinds again, of the last run or that of --resume; other results are kept "
         "(default: rate_limit,network,host_lost)",
     )
-    add(
-        "--estimate",
-        action="store_true",
-        help="Show what the run would take by the last run of each case (console or json), and run nothing",
-    )
-    add("--watch", action="store_true", help="Run affected cases again on each save, until ctrl+c")
-    add_verdicts(parser)
 
 
 def add_verdicts(parser: Parser) -> None:

@@ -18,19 +18,18 @@ from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
 from evaltui.commands.progress import Progress
+from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.commands.variants import changes_in_words
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_summary import RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RunResult, worst_status
-from evaltui.core.model.problems import EvalSetError
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import SelectionError
 from evaltui.reports.model import RunReport, no_events, verdict
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
@@ -38,31 +37,13 @@ from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDo
 from evaltui.runs.candidate import cases_of, summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
-from evaltui.runs.history import find_run, run_id, stored_events
-from evaltui.runs.resuming import ResumeError, begun_with, read_resumption
+from evaltui.runs.history import stored_events
+from evaltui.runs.resuming import begun_with, read_resumption
 from evaltui.runs.scoring import TracesToScore
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
-
-# Options that a run was begun with, and the flag of each.
-_BEGUN_WITH = {
-    "selectors": "SET",
-    "config": "--config",
-    "initial_session": "--initial-session",
-    "runs": "--runs",
-    "pass_if": "--pass-if",
-    "agent": "--agent",
-    "failed": "--failed",
-    "tag": "--tag",
-    "not_tag": "--not-tag",
-    "shard": "--shard",
-    "durations": "--durations",
-    "adk_verdicts": "--adk-verdicts",
-    "record": "--record",
-    "tools": "--tools",
-}
 
 
 @dataclass(frozen=True)
@@ -142,24 +123,13 @@ def _durations(options: argparse.Namespace) -> dict[CaseId, float]:
 
 
 def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
-    agent_dir: Path = options.agent_dir
-    option = "--resume" if options.resume else "--retry-errors"
-    path = find_run(asked.store, options.resume or "last")
-    if given := [flag for name, flag in _BEGUN_WITH.items() if getattr(options, name)]:
-        raise UsageError(f"{option}: the run keeps its own options; leave out {', '.join(given)}")
-    try:
-        data = begun_with(path).data
+    of_traces = asked.traces is not None
+    path = run_to_resume(options, asked.store, of_traces=of_traces)
+    with refusing(options, path):
+        data = begun_with(path, of_traces=of_traces).data
         config, session = (data.get(name) for name in ("config", "initial_session"))
-        sets = FileSets(agent_dir, config and Path(config), session and Path(session))
-        resumption = read_resumption(asked.agent, path, sets, options.retry_errors)
-    except ResumeError as error:
-        run = run_id(path)
-        refusal = f" cannot be resumed: {error}. Run all cases instead, with --baseline {run} to compare"
-        raise UsageError(f"{option}: run {run}{refusal if error.differs else f': {error}'}") from error
-    except (EvalSetError, SelectionError):
-        raise
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{option}: {error}") from error
+        sets = FileSets(options.agent_dir, config and Path(config), session and Path(session))
+        resumption = read_resumption(asked.agent, path, sets, options.retry_errors, of_traces=of_traces)
     return resuming(asked, resumption), sets
 
 

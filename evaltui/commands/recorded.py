@@ -30,7 +30,11 @@ def conversations_of(
 def some_conversations(paths: Sequence[Path], attributes: Sequence[str] = ()) -> Iterator[FoundConversations]:
     """As `conversations_of`, of files. Raises UsageError also where nothing in them is a conversation."""
     with conversations_of(read_files(paths), attributes) as read:
-        if not read.found:
-            named = some_of([str(path) for path in paths])
-            raise UsageError("\n".join((f"no conversation of an agent in {named}", *read.warnings)))
+        require_some(read, [str(path) for path in paths])
         yield read
+
+
+def require_some(read: FoundConversations, named: Sequence[str]) -> None:
+    """Raises UsageError where nothing in the places of these names is a conversation."""
+    if not read.found:
+        raise UsageError("\n".join((f"no conversation of an agent in {some_of(named)}", *read.warnings)))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaltui.commands.output import (
     ReportTarget,
@@ -16,16 +18,35 @@ from evaltui.commands.output import (
     settings_of,
 )
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.folders import is_agent, project_root
+from evaltui.files.folders import OWN_FOLDER, is_agent, project_root
 from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
+from evaltui.runs.store import RUNS, SUFFIX, RunStore
+
+if TYPE_CHECKING:
+    from evaltui.files.run_settings import RunSettings
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The files to score, and how."""
+
+    files: Sequence[Path]
+    named: tuple[str, ...]
+    """The same as the user named them."""
+    digests: Mapping[str, str]
+    """See `trace_files`."""
+    case_from: str
+    only_paired: bool
 
 
 def score(options: argparse.Namespace) -> int:
     """Score what the options name and report; returns the exit code."""
     try:
         targets = run_targets(options.report)
-        options.agent_dir = options.agent_dir or _home(options.selectors)
+        if not (options.traces or _resumes(options)):
+            raise UsageError("the following arguments are required: TRACE")
+        options.agent_dir = options.agent_dir or _home(options)
         if not options.agent_dir.exists():
             raise UsageError(f"--home: {options.agent_dir} does not exist")
         return run_interruptible(_score(options, targets))
@@ -37,19 +58,62 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
     gc.disable()
     from evaltui.commands.job import prepare
-    from evaltui.commands.recorded import some_conversations
+    from evaltui.commands.recorded import conversations_of, require_some
     from evaltui.runs.scoring import TracesToScore
+    from evaltui.traces.reading import read_files
 
-    named, case_from = tuple(map(str, options.traces)), options.case_from or ""
-    with some_conversations(options.traces, (case_from,) if case_from else ()) as read:
-        traces = TracesToScore(read.found, named, case_from, options.only_paired, read.warnings)
-        job = prepare(options, targets, agent_of(options), settings_of(options), traces)
+    agent, settings = agent_of(options), settings_of(options)
+    asked = _resumed(options, settings) if _resumes(options) else _named(options)
+    attributes = (asked.case_from,) if asked.case_from else ()
+    with conversations_of(read_files(asked.files), attributes) as read:
+        require_some(read, asked.named)
+        traces = TracesToScore(
+            read.found, asked.named, asked.case_from, asked.only_paired, read.warnings, asked.digests
+        )
+        job = prepare(options, targets, agent, settings, traces)
         return await job.run(None)
 
 
-def _home(selectors: Sequence[str]) -> Path:
-    """Where runs are kept: with the agent that the first eval set belongs to, else in the current folder."""
-    for word in selectors[:1]:
+def _resumes(options: argparse.Namespace) -> bool:
+    return bool(options.resume or options.retry_errors)
+
+
+def _named(options: argparse.Namespace) -> _Asked:
+    from evaltui.runs.trace_files import trace_files
+    from evaltui.traces.reading import files_in
+
+    files, named = list(files_in(options.traces)), tuple(map(str, options.traces))
+    # Before they are read: what is added to them meanwhile makes them others.
+    digests = trace_files(options.agent_dir, files)
+    return _Asked(files, named, digests, options.case_from or "", options.only_paired)
+
+
+def _resumed(options: argparse.Namespace, settings: RunSettings) -> _Asked:
+    """What the run to resume was begun with. Raises UsageError where its files are others now."""
+    from evaltui.commands.resumed import refusing, run_to_resume
+    from evaltui.runs.resuming import begun_with
+    from evaltui.runs.trace_files import files_to_resume
+
+    path = run_to_resume(options, RunStore.of(options.agent_dir, settings), of_traces=True)
+    with refusing(options, path):
+        header = begun_with(path, of_traces=True)
+        files = files_to_resume(options.agent_dir, header)
+    return _Asked(
+        files,
+        tuple(header.data["traces"]),
+        header.trace_files,
+        header.data.get("case_from", ""),
+        header.data.get("only_paired", False),
+    )
+
+
+def _home(options: argparse.Namespace) -> Path:
+    """Where runs are kept: with the agent of the log to resume, or of the first eval set, else in the current
+    folder."""
+    log = Path(options.resume or "").absolute()
+    if log.suffix == SUFFIX and log.parts[-3:-1] == (OWN_FOLDER, RUNS) and log.is_file():
+        return log.parents[2]
+    for word in options.selectors[:1]:
         file = Path(word)
         file = file if file.exists() else Path(word.rpartition(":")[0])
         if word and file.exists():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaltui.commands.arguments import RUN, add_home, add_settings, add_verdicts
+from evaltui.commands.arguments import RUN, add_home, add_resuming, add_settings, add_verdicts
 from evaltui.commands.parser import Parser, agent_word, pass_if
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.files.run_settings import SETTINGS
+
+_TRACES = "File of traces, or a folder of such files"
 
 
 def score_parser() -> Parser:
@@ -20,7 +22,7 @@ def score_parser() -> Parser:
         "130 interrupted.",
     )
     add = parser.add_argument
-    _add_traces(parser)
+    add("traces", nargs="*", type=Path, metavar="TRACE", help=_TRACES)
     add(
         "--sets",
         dest="selectors",
@@ -55,10 +57,11 @@ def score_parser() -> Parser:
         f"model; record calls and stores again; off stores nothing (default: {DEFAULT_MODE})",
     )
     add_settings(parser, "parallel", "timeout", "python", "results-dir", "keep-runs")
+    add_resuming(parser)
     add_verdicts(parser)
     # Of the options of `run`, those of an agent that is run.
     parser.set_defaults(agent=None, module="", url="", headers=(), tools=None)
-    parser.set_defaults(failed=False, resume=None, retry_errors=None, runs=None)
+    parser.set_defaults(failed=False, runs=None)
     return parser
 
 
@@ -150,6 +153,4 @@ def export_parser() -> Parser:
 
 
 def _add_traces(parser: Parser) -> None:
-    parser.add_argument(
-        "traces", nargs="+", type=Path, metavar="TRACE", help="File of traces, or a folder of such files"
-    )
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help=_TRACES)

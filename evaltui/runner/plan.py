@@ -58,6 +58,19 @@ class HeldConversation:
 
 
 @dataclass(frozen=True)
+class HeldElsewhere:
+    """A conversation that is read when it is scored."""
+
+    id: str
+    """That of the session in the traces."""
+    read: Callable[[], HeldConversation]
+
+
+HeldConversations = Mapping[CaseId, Sequence[HeldElsewhere]]
+"""Of each case its conversations, by repeat."""
+
+
+@dataclass(frozen=True)
 class RunPlan:
     """A run. `timeout` is seconds per case; `workers` None means as many as fit the work and the cores,
     `runs` and `pass_if` None what each set's config says. `known` are runs of cases, counted from 0, whose
@@ -80,8 +93,8 @@ class RunPlan:
     checks: tuple[MetricCheck, ...] = ()
     limits: tuple[Limit, ...] = ()
     """What models may be asked in a minute, and at once."""
-    held: Mapping[CaseId, Sequence[Callable[[], HeldConversation]]] | None = None
-    """Conversations that were held elsewhere, by repeat, to be scored; None runs the agent."""
+    held: HeldConversations | None = None
+    """Conversations that were held elsewhere, to be scored; None runs the agent."""
     held_by: str = ""
     """The agent that held them; "" where nobody knows."""
     matrix: str = ""

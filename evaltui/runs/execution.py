@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
@@ -26,6 +27,7 @@ from evaltui.runner.plan import (
     CaseDone,
     CaseStarted,
     Happened,
+    HeldConversations,
     Noted,
     RepeatDone,
     RunPlan,
@@ -130,16 +132,22 @@ class LoggedRun:
 
 
 def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
-    eval_ids = tuple(eval_id for eval_id, _ in ids_and_turns(one.cases))
+    eval_ids, path = tuple(eval_id for eval_id, _ in ids_and_turns(one.cases)), plan.path_of(one)
     return LoggedSet(
-        plan.path_of(one),
+        path,
         one.eval_set_id,
         eval_ids,
         one.config.scoring(),
         one.whole,
         one.places,
         tags_of_cases(one.config, one.eval_set_id, eval_ids),
+        None if plan.held is None else _conversations(plan.held, path, eval_ids),
     )
+
+
+def _conversations(held: HeldConversations, path: str, eval_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found = {eval_id: held.get(CaseId(path, eval_id), ()) for eval_id in eval_ids}
+    return {eval_id: tuple(one.id for one in some) for eval_id, some in found.items() if some}
 
 
 @dataclass(frozen=True)

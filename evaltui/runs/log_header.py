@@ -27,7 +27,8 @@ class LoggedSet:
 
     `path` is that of `CaseId`, `config` what scored it, None where nobody knows; `whole` where all of its
     cases were selected. `places` are theirs in the set, from 0, None where nobody knows. `tags` are those of
-    the selected cases, by their ids.
+    the selected cases, by their ids. `conversations` are those of traces that were scored, by the id of the
+    case the ids of its repeats; None where the agent was run, or nobody knows.
     """
 
     path: str
@@ -37,11 +38,18 @@ class LoggedSet:
     whole: bool = False
     places: tuple[int, ...] | None = None
     tags: Tags = field(default_factory=dict)
+    conversations: Mapping[str, tuple[str, ...]] | None = None
+
+    def repeats_of(self, eval_id: str, runs: int) -> int:
+        """How often a case is scored, where a run of the agent runs it so often."""
+        return runs if self.conversations is None else max(len(self.conversations.get(eval_id, ())), 1)
 
     def to_json(self) -> Json:
         data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
         if self.tags:
             data["tags"] = {eval_id: list(tags) for eval_id, tags in self.tags.items()}
+        if self.conversations is not None:
+            data["conversations"] = {eval_id: list(ids) for eval_id, ids in self.conversations.items()}
         if self.config is not None:
             data["config"] = self.config
         if self.places is not None and not self.whole:
@@ -82,6 +90,11 @@ class RunHeader:
         """Whether the agent was an object, run in the process that evaluated it."""
         return self.data.get("in_process") is True
 
+    @property
+    def trace_files(self) -> Mapping[str, str]:
+        """Files of traces that were scored, as seen from the agent's folder, with the SHA-256 of each."""
+        return members_of(self.data, "trace_files", str)
+
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """The selected cases, each with its set id."""
         for one in self.sets:
@@ -104,6 +117,9 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
     sets = data.get("sets", [])
     by_label = "selected" in data or not isinstance(sets, list)
     files = members_of(data, "files", str)
+    if "traces" in data:
+        _texts(data, "traces")
+    members_of(data, "trace_files", str)
     for name, kind in _KINDS.items():
         if name in data:
             member(data, name, kind)
@@ -129,7 +145,7 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
 
 # What the run was begun with, as far as it was asked for.
 _KINDS = {"number": int, "runs": int} | dict.fromkeys(
-    ("agent_name", "module", "url", "config", "initial_session", "matrix"), str
+    ("agent_name", "module", "url", "config", "initial_session", "matrix", "case_from"), str
 )
 
 
@@ -154,7 +170,9 @@ def _logged_set(data: Any) -> LoggedSet:
     eval_ids, whole = _texts(data, "eval_ids"), bool(data.get("whole"))
     places = tuple(range(len(eval_ids))) if whole else _places(data, len(eval_ids))
     tags = {eval_id: _texts(data["tags"], eval_id) for eval_id in member(data, "tags", dict, {})}
-    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places, tags)
+    held = member(data, "conversations", dict) if "conversations" in data else None
+    conversations = None if held is None else {eval_id: _texts(held, eval_id) for eval_id in held}
+    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places, tags, conversations)
 
 
 def _places(data: Json, count: int) -> tuple[int, ...] | None:

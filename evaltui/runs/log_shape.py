@@ -24,6 +24,8 @@ class SetOfRun(BaseModel):
     """Where the selected cases are in the set, from 0; absent where all were selected."""
     tags: dict[str, list[str]] = {}
     """Of the selected cases, by id; absent where none has a tag."""
+    conversations: dict[str, list[str]] | None = None
+    """Of scored traces: by the id of a case those of its conversations, a repeat each."""
 
 
 class Shards(BaseModel):
@@ -86,7 +88,12 @@ class Header(BaseModel):
     in_process: bool = False
     """Whether the agent ran in the process that began the run."""
     traces: list[str] = []
-    """Files of recorded traces that were scored instead of running the agent."""
+    """Files and folders of recorded traces that were scored instead of running the agent."""
+    trace_files: dict[str, str] = {}
+    """Each of these files, relative to the folder of the agent, with its SHA-256; "" for a pipe."""
+    case_from: str = ""
+    """Of `--case-from`."""
+    only_paired: bool = False
     resumed: str = ""
     """Id of the run that this one resumes."""
     shards: Shards | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -163,6 +163,10 @@ class _Merge:
         data["started"] = self._runs[0].header.started.isoformat()
         data["sets"] = [one.to_json() for one in self._sets]
         data["merged"] = [run.id for run in self._runs]
+        if first.get("traces"):
+            headers = [run.header for run in self._runs]
+            data["traces"] = list(dict.fromkeys(name for one in headers for name in one.data["traces"]))
+            data["trace_files"] = {name: text for one in headers for name, text in one.trace_files.items()}
         if any(run.header.matrix != self._runs[0].header.matrix for run in self._runs):
             data.pop("matrix", None)
         return data | ({"shards": self._shards.to_json()} if self._shards else {})
@@ -228,7 +232,10 @@ class _Merge:
         for one in self._sets:
             repeats = EvalConfig.model_validate(one.config or {"criteria": {}}).evaltui.repeats
             runs, pass_if = given.get("runs") or repeats.runs, given.get("pass_if") or repeats.pass_if
-            found |= {CaseId(one.path, eval_id): _Case(one, runs, pass_if) for eval_id in one.eval_ids}
+            found |= {
+                CaseId(one.path, eval_id): _Case(one, one.repeats_of(eval_id, runs), pass_if)
+                for eval_id in one.eval_ids
+            }
         return found
 
     def _winners(self) -> tuple[dict[Repeat, int], int]:
@@ -238,10 +245,24 @@ class _Merge:
         results = 0
         for number, run in enumerate(self._runs):
             mine = {(line.case, line.repeat) for line in results_of_repeats(run.path, run.header)}
-            mine = {(case, repeat) for case, repeat in mine if case in cases and repeat < cases[case].runs}
+            mine = {
+                (case, repeat)
+                for case, repeat in mine
+                if case in cases
+                and repeat < cases[case].runs
+                and _same_conversations(cases[case].set, run, case)
+            }
             results += len(mine)
             winners |= dict.fromkeys(mine, number)
         return winners, results - len(winners)
+
+
+def _same_conversations(merged: LoggedSet, run: StoredRun, case: CaseId) -> bool:
+    """Whether repeats of a case have the numbers in a log that they have in the merged one."""
+    if merged.conversations is None:
+        return True
+    theirs = next((one.conversations or {} for one in run.header.sets if one.path == case.path), {})
+    return theirs.get(case.eval_id, ()) == merged.conversations.get(case.eval_id, ())
 
 
 # What a header says of its own log.
@@ -267,7 +288,7 @@ def _merged_sets(runs: Sequence[StoredRun]) -> Iterator[LoggedSet]:
         parts = by_path[path]
         whole = next((one for one in parts if one.whole), None)
         if whole is not None:
-            yield whole
+            yield replace(whole, conversations=_merged_conversations(parts))
             continue
         places: dict[str, int | None] = {}
         for one in parts:
@@ -281,7 +302,15 @@ def _merged_sets(runs: Sequence[StoredRun]) -> Iterator[LoggedSet]:
             whole=divided is not None and divided.whole and divided.cases == len(eval_ids),
             places=tuple(known[one] for one in eval_ids) if len(known) == len(places) else None,
             tags={eval_id: tags for one in parts for eval_id, tags in one.tags.items()},
+            conversations=_merged_conversations(parts),
         )
+
+
+def _merged_conversations(parts: Sequence[LoggedSet]) -> Mapping[str, tuple[str, ...]] | None:
+    """Those of a case are as the run that was started last has them."""
+    if all(one.conversations is None for one in parts):
+        return None
+    return {eval_id: ids for one in parts for eval_id, ids in (one.conversations or {}).items()}
 
 
 def _merged_shards(runs: Sequence[StoredRun]) -> ShardsOfRun | None:
@@ -303,11 +332,14 @@ _MODES = {
     "adk_verdicts": "ADK's verdicts",
     "record": "record",
     "tools": "tools",
+    "case_from": "case-from",
 }
 
 
 def _differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
     """What is different, in words; nothing for logs that may be merged."""
+    if bool(first.data.get("traces")) is not bool(other.data.get("traces")):
+        yield "only one of them is of traces"
     for name, word in _MODES.items():
         before, now = first.data.get(name), other.data.get(name)
         if before != now:

@@ -64,40 +64,47 @@ class Resumption:
             yield from ((case, number) for number in repeats)
 
 
-def begun_with(path: Path) -> RunHeader:
-    """What a run that may go on was begun with.
+def begun_with(path: Path, *, of_traces: bool = False) -> RunHeader:
+    """What a run that may go on was begun with: a run of the agent, or one that scored traces.
 
     Raises ResumeError for a run that cannot, OSError, and ValueError for what is no run log.
     """
     if path.name.endswith(ADK_SUFFIX):
         raise ResumeError("ADK result files cannot be resumed")
     header = read_header(path)
-    if header.data.get("traces"):
-        raise ResumeError("runs of `evaltui score` cannot be resumed: score the traces again")
+    if bool(header.data.get("traces")) is not of_traces:
+        what, command = ("the agent was run", "run") if of_traces else ("traces were scored", "score")
+        raise ResumeError(f"{what}: use `evaltui {command} --resume {run_id(path)}`")
     if is_being_written(path):
         raise ResumeError("Run in progress")
     return header
 
 
 def read_resumption(
-    agent: AgentAddress, path: Path, sets: SetSource, kinds: AbstractSet[ErrorKind] | None = None
+    agent: AgentAddress,
+    path: Path,
+    sets: SetSource,
+    kinds: AbstractSet[ErrorKind] | None = None,
+    *,
+    of_traces: bool = False,
 ) -> Resumption:
     """What a run left to do: cases without a result, and errors, of these kinds if there are any. Sets and
-    configs must be read as they were for it.
+    configs must be read as they were for it; `of_traces` as `begun_with` takes it.
 
     Raises ResumeError where agent, sets or configs are not what they were, and where nothing is left;
     EvalSetError, OSError, and ValueError for a log that is damaged.
     """
-    agent_dir, header = agent.folder, begun_with(path)
+    agent_dir, header = agent.folder, begun_with(path, of_traces=of_traces)
     if (url := header.data.get("url", "")) != agent.url:
         raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
     if header.in_process:
         raise ResumeError("the agent was an object, which only the process that made it can run")
     if header.data.get("initial_session") and sets.initial_session is None:
-        raise ResumeError("The run has an --initial-session: resume it with `evaltui run --resume`")
+        command = "score" if of_traces else "run"
+        raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
     if header.twins:
         raise ResumeError(twins_in_words(header), differs=True)
-    if not url and (changed := files_changed_since(path, header.files, agent)):
+    if not (url or of_traces) and (changed := files_changed_since(path, header.files, agent)):
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
     if not opened and header.shards is not None:
@@ -113,14 +120,14 @@ def read_resumption(
         named = case_path(agent_dir, one.path)
         cases = one.plan(began.eval_ids).cases
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
-            case = CaseId(named, eval_id)
-            mine = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < runs}
+            case, repeats = CaseId(named, eval_id), began.repeats_of(eval_id, runs)
+            mine = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < repeats}
             if mine:
                 expects = case_fingerprint(cases[number])
                 if any(result.expects != expects for result in mine.values()):
                     changed_cases.append(eval_id)
             known[case] = mine
-            missing += runs - len(mine)
+            missing += repeats - len(mine)
     if changed_cases:
         named = some_of(changed_cases, _MOST_NAMES)
         raise ResumeError(f"finished cases changed: {named}", differs=True)

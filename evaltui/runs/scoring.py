@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
 from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.runner.plan import HeldConversation, SetPlan
+from evaltui.runner.plan import HeldConversation, HeldConversations, HeldElsewhere, SetPlan
+from evaltui.runs.resuming import Resumption
 from evaltui.runs.sets import only
+from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.figures import counted, plural
 from evaltui.text.values import cut, visible
 from evaltui.traces.found import FoundConversation
 from evaltui.traces.pairing import CaseToPair, Pairing, Unpaired, aligned_events, pair
-
-HeldConversations = Mapping[CaseId, Sequence[Callable[[], HeldConversation]]]
 
 _LONGEST_MESSAGE = 60
 _MOST_NAMED = 20
@@ -36,6 +37,18 @@ class TracesToScore:
     """Whether selected cases without a conversation are left out."""
     warnings: tuple[str, ...] = ()
     """What was passed over when they were read."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """The files that they are from, with the SHA-256 of each: see `trace_files`."""
+
+    def to_log(self) -> dict[str, Any]:
+        """What the header of a run log says of them."""
+        said = {
+            "traces": list(self.files),
+            "trace_files": dict(self.digests),
+            "case_from": self.case_from,
+            "only_paired": self.only_paired,
+        }
+        return {name: value for name, value in said.items() if value}
 
 
 @dataclass(frozen=True)
@@ -49,9 +62,13 @@ class PairedTraces:
 
 
 def paired(
-    traces: TracesToScore, sets: Sequence[tuple[str, SetPlan]], selected: Collection[CaseId]
+    traces: TracesToScore,
+    sets: Sequence[tuple[str, SetPlan]],
+    selected: Collection[CaseId],
+    shards: ShardsOfRun | None = None,
 ) -> PairedTraces:
-    """`sets` have all their cases, each with the path of `CaseId`; `selected` are those that are scored."""
+    """`sets` have all their cases, each with the path of `CaseId`; `selected` are those that are scored, of
+    `shards` if the cases were divided before."""
     cases: dict[CaseId, EvalCase] = {}
     for path, one in sets:
         for number, (eval_id, _) in enumerate(ids_and_turns(one.cases)):
@@ -59,10 +76,14 @@ def paired(
     names = {path: one.eval_set_id for path, one in sets}
     to_pair = [CaseToPair(case, names[case.path], messages_of(model)) for case, model in cases.items()]
     found = pair(to_pair, traces.conversations, traces.case_from)
-    remark = _pair_the_only_ones(found, traces, selected)
+    count = len(selected) if shards is None else sum(one.cases for one in shards.sets.values())
+    remark = _pair_the_only_ones(found, traces, selected) if count == 1 else ()
     messages = {case.id: case.messages for case in to_pair}
     held = {
-        case: [partial(_held, messages[case], cases[case].conversation is None, one) for one in conversations]
+        case: [
+            HeldElsewhere(one.id, partial(_held, messages[case], cases[case].conversation is None, one))
+            for one in conversations
+        ]
         for case, conversations in found.pairs.items()
     }
     return PairedTraces(held, (*remark, *_notes(traces, found, selected)), len(found.unpaired))
@@ -105,6 +126,18 @@ def _held(messages: Sequence[str], is_simulated: bool, found: FoundConversation)
         None,
     )
     return HeldConversation(events, ended, sum(turn.seconds for turn in conversation.turns))
+
+
+def with_other_conversations(
+    held: HeldConversations, resumes: Resumption, masked: Callable[[list[str]], list[str]]
+) -> Iterator[str]:
+    """The cases of which the earlier run has results of other conversations than they have now."""
+    for one in resumes.header.sets:
+        for eval_id in one.eval_ids:
+            case = CaseId(one.path, eval_id)
+            now = masked([conversation.id for conversation in held.get(case, ())])
+            if resumes.known.get(case) and list((one.conversations or {}).get(eval_id, ())) != now:
+                yield eval_id
 
 
 def agent_name(traces: TracesToScore) -> str:

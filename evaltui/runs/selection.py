@@ -17,17 +17,27 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
+from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log_reader import StoredRun, read_run
 from evaltui.runs.matrices import newest_runs
 from evaltui.runs.resuming import Resumption
-from evaltui.runs.scoring import PairedTraces, TracesToScore, agent_name, paired, without_unheld
+from evaltui.runs.scoring import (
+    PairedTraces,
+    TracesToScore,
+    agent_name,
+    paired,
+    with_other_conversations,
+    without_unheld,
+)
 from evaltui.runs.sets import CasesById, SetInfo, SetSource, only
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, some_of
+
+_MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -186,7 +196,16 @@ def _paired(
         for plan, info in zip(plans, infos, strict=True)
         for eval_id, _ in ids_and_turns(plan.cases)
     }
-    return paired(request.traces, whole, selected)
+    resumes = request.resumes
+    found = paired(request.traces, whole, selected, resumes.header.shards if resumes else None)
+    if resumes is not None:
+        secrets = secrets_of(request.agent_dir)
+        if others := list(with_other_conversations(found.held, resumes, secrets.masked)):
+            raise SelectionError(
+                f"{some_of(others, _MOST_NAMES)} of run {resumes.id} had other conversations: the cases of "
+                "its eval sets changed. Score all cases instead"
+            )
+    return found
 
 
 def _only_paired(
@@ -232,7 +251,7 @@ def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) ->
     if request.number is not None:
         header["number"] = request.number
     if request.traces is not None:
-        header["traces"] = list(request.traces.files)
+        header |= request.traces.to_log()
     if request.session:
         header["session"] = request.session
     if shards is not None:

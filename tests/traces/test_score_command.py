@@ -210,13 +210,3 @@ def test_what_cannot_be_scored_is_wrong_use(shop, tmp_path, capsys, content, why
     said = capsys.readouterr().err
     assert said.startswith("evaltui score: ")
     assert why in said
-
-
-def test_a_run_of_traces_is_not_resumed(shop, capsys):
-    shop.sets(case("buy", LAMP), case("time", TIME))
-    shop.score(shop.trace("a.json", [LAMP[0]]))
-    log = shop.last().path
-    (log.parents[2] / "agent.py").write_text("")
-    capsys.readouterr()
-    assert call("run", ".", "--resume", log) == 2
-    assert "runs of `evaltui score` cannot be resumed" in capsys.readouterr().err

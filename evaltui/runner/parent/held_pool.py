@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.runner.parent.pool import ExecutionResult, Listener
-from evaltui.runner.plan import HeldConversation, WorkItem
+from evaltui.runner.plan import HeldConversations, WorkItem
 
 
 class HeldPool:
@@ -17,7 +16,7 @@ class HeldPool:
 
     def __init__(
         self,
-        held: Mapping[CaseId, Sequence[Callable[[], HeldConversation]]],
+        held: HeldConversations,
         agent: Json,
         listener: Listener[WorkItem],
     ) -> None:
@@ -34,7 +33,7 @@ class HeldPool:
         """Tell of each item what happened in its conversation."""
         self._listener.loaded(self._agent)
         for item in items:
-            held = self._held[item.case][item.repeat]()
+            held = self._held[item.case][item.repeat].read()
             self._listener.started(item)
             events = tuple(
                 # As a host writes it.

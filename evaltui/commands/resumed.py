@@ -1,0 +1,69 @@
+"""The run that a command resumes, and why it cannot."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from evaltui.commands.output import UsageError
+from evaltui.core.model.problems import EvalSetError
+from evaltui.files.workspace import SelectionError
+from evaltui.runs.history import find_run, run_id
+from evaltui.runs.resuming import ResumeError
+from evaltui.runs.store import RunStore
+
+# Options that a run was begun with, and the flag of each.
+_BEGUN_WITH = {
+    "config": "--config",
+    "initial_session": "--initial-session",
+    "runs": "--runs",
+    "pass_if": "--pass-if",
+    "agent": "--agent",
+    "failed": "--failed",
+    "tag": "--tag",
+    "not_tag": "--not-tag",
+    "shard": "--shard",
+    "durations": "--durations",
+    "adk_verdicts": "--adk-verdicts",
+    "record": "--record",
+    "tools": "--tools",
+}
+_RUN = {"selectors": "SET", **_BEGUN_WITH}
+_SCORE = {
+    "traces": "TRACE",
+    "selectors": "--sets",
+    "case_from": "--case-from",
+    "only_paired": "--only-paired",
+    **_BEGUN_WITH,
+}
+
+
+def run_to_resume(options: argparse.Namespace, store: RunStore, *, of_traces: bool) -> Path:
+    """Raises UsageError for options that the run has already, SelectionError where there is no such run."""
+    path = find_run(store, options.resume or "last")
+    flags = _SCORE if of_traces else _RUN
+    if given := [flag for name, flag in flags.items() if getattr(options, name)]:
+        raise UsageError(f"{_option(options)}: the run keeps its own options; leave out {', '.join(given)}")
+    return path
+
+
+@contextmanager
+def refusing(options: argparse.Namespace, path: Path) -> Iterator[None]:
+    """Makes a UsageError of each reason why a run cannot be resumed."""
+    option = _option(options)
+    try:
+        yield
+    except ResumeError as error:
+        run = run_id(path)
+        refusal = f" cannot be resumed: {error}. Run all cases instead, with --baseline {run} to compare"
+        raise UsageError(f"{option}: run {run}{refusal if error.differs else f': {error}'}") from error
+    except (EvalSetError, SelectionError):
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def _option(options: argparse.Namespace) -> str:
+    return "--resume" if options.resume else "--retry-errors"
