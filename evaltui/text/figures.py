@@ -104,8 +104,18 @@ def show_p(p: float) -> str:
 
 
 def show_growth(before: float, after: float) -> str:
-    """`+29%`; `before` is not 0."""
-    return f"{(after - before) / before:+.0%}"
+    """`+29%`, `−5%`; `before` is not 0."""
+    return f"{_signed(round((after - before) / before * 100))}%"
+
+
+def show_points(before: float, after: float) -> str:
+    """`+12 pts`, `−25 pts`, `+0 pts`: of two rates."""
+    return f"{_signed(round((after - before) * 100))} pts"
+
+
+def _signed(number: int) -> str:
+    """With a minus sign that is as wide as a plus."""
+    return f"{number:+d}".replace("-", "−")
 
 
 def show_duration(seconds: float | None) -> str:

@@ -11,8 +11,10 @@ from evaltui.text.figures import (
     score_figures,
     show_duration,
     show_elapsed,
+    show_growth,
     show_moment,
     show_number,
+    show_points,
     show_rate,
     show_score,
     show_scores,
@@ -142,3 +144,12 @@ def test_moments(before, text):
 )
 def test_sizes(count, text):
     assert show_size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "growth", "points"),
+    [(0.5, 0.64, "+28%", "+14 pts"), (0.8, 0.76, "−5%", "−4 pts"), (0.5, 0.4999, "+0%", "+0 pts")],
+)
+def test_a_change_has_a_sign_as_wide_as_a_plus(before, after, growth, points):
+    assert show_growth(before, after) == growth
+    assert show_points(before, after) == points

@@ -1,8 +1,9 @@
-"""The matrix of an agent's variants, by keys."""
+"""The matrix of an agent's variants, by keys and mouse."""
 
 import pytest
 from pilots import screen_lines, screen_text, until
-from stored_matrix import BASE, PRO, write_matrix, write_variant
+from stored_matrix import write_matrix, write_variant
+from textual.screen import Screen
 
 from evaltui.core.model.variants import Change
 from evaltui.tui.app import WorkbenchApp
@@ -23,10 +24,18 @@ def home(write_agent):
     return write_agent(AGENT, name="home")
 
 
-async def opened(app, pilot):
-    await until(pilot, lambda: app.workbench.sets.listed or app.workbench.sets.workspace)
-    await pilot.press("V")
-    await until(pilot, lambda: isinstance(app.screen, MatrixScreen) and "Reading" not in app.screen.note)
+class MatrixApp(WorkbenchApp):
+    """Has nothing but the matrix: no eval set is read."""
+
+    def get_default_screen(self):
+        return Screen()
+
+    async def _start(self):
+        await self.push_screen(MatrixScreen(self.workbench))
+
+
+def shows(app, text):
+    return lambda: text in screen_text(app)
 
 
 def line_with(app, text):
@@ -37,8 +46,9 @@ async def test_cells_are_read_compared_and_opened(home):
     write_matrix(home)
     app = WorkbenchApp(Workbench(home))
     async with app.run_test(size=(160, 45)) as pilot:
-        await opened(app, pilot)
-        await until(pilot, lambda: "2 variants   50 executions   sorted by set" in screen_text(app))
+        await until(pilot, lambda: app.workbench.sets.listed)
+        await pilot.press("V")
+        await until(pilot, shows(app, "2 variants   50 executions   sorted by set"))
         assert "5 cases × 5" in screen_text(app)
         assert "✓✗✓✗✓ 3/5" in line_with(app, "movie_mode")
         assert line_with(app, "movie_mode").rstrip("│ ").endswith("▲")
@@ -47,7 +57,7 @@ async def test_cells_are_read_compared_and_opened(home):
         assert "p = 1" in screen_text(app)
         # What both did in the current case.
         await pilot.press("down")
-        await until(pilot, lambda: "repeats 2, 4 fail the same way" in screen_text(app))
+        await until(pilot, shows(app, "repeats 2, 4 fail the same way"))
         assert "lights › movie_mode" in screen_text(app)
         # Call by call.
         await pilot.press("equals_sign")
@@ -62,56 +72,44 @@ async def test_cells_are_read_compared_and_opened(home):
         assert "pro" in app.workbench.outcomes.previous_run.title
 
 
-async def test_the_base_is_chosen_rows_are_sorted_and_hidden(home):
-    write_matrix(home)
-    app = WorkbenchApp(Workbench(home))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(app, pilot)
-        await until(pilot, lambda: "hello" in screen_text(app))
+async def test_keys_and_clicks_change_what_is_shown(home):
+    for number in range(7):
+        changes = [Change("model", f"m{number}")] if number else []
+        write_variant(home, f"v{number}", {"lights": {"hello": "p", "bye": "pf"[number % 2]}}, *changes)
+    app = MatrixApp(Workbench(home))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, shows(app, "hello"))
+        assert "v6" not in screen_text(app)
+        await pilot.press(*["right"] * 6)
+        await until(pilot, shows(app, "v6"))
+        assert " v0  " in line_with(app, "2 cases")
+        assert "v1 " not in screen_text(app)
+        # A click on a head, and one on a cell.
+        heads = line_with(app, "2 cases")
+        row = screen_lines(app).index(heads)
+        await pilot.click(offset=(heads.index("v5"), row))
+        await until(pilot, lambda: app.screen.view.column == 5)
+        bye = screen_lines(app).index(line_with(app, "  bye"))
+        await pilot.click(offset=(heads.index("v6"), bye))
+        await until(pilot, lambda: app.screen.view.column == 6)
+        assert app.screen.rows.current.case.eval_id == "bye"
         await pilot.press("d")
         await until(pilot, lambda: "hello" not in screen_text(app))
-        await pilot.press("s")
-        await until(pilot, lambda: "sorted by difference" in screen_text(app))
-        names = [row.case.eval_id for row in app.screen.rows_now()]
-        assert names == ["away", "night", "movie_mode"]
-        await pilot.press("space")
-        await until(pilot, lambda: app.screen.opened.matrix.base == 1)
-        assert "base against pro: better on 1, worse on 2" in screen_text(app)
-        await pilot.press("left", "space")
-        await until(pilot, lambda: "This is the base" in screen_text(app))
-        await pilot.press("V")
-        await until(pilot, lambda: not isinstance(app.screen, MatrixScreen))
+        await pilot.press("s", "space")
+        await until(pilot, shows(app, "sorted by difference"))
+        assert "v0 against v6: " in screen_text(app)
+        await pilot.press(*["left"] * 7, "space")
+        await until(pilot, shows(app, "This is the base"))
 
 
 async def test_without_a_matrix_it_says_how_to_run_one(home):
-    app = WorkbenchApp(Workbench(home))
+    app = MatrixApp(Workbench(home))
     async with app.run_test(size=(80, 24)) as pilot:
-        await opened(app, pilot)
-        await until(pilot, lambda: "--variant" in screen_text(app))
-        for key in ("enter", "space", "equals_sign", "s", "d", "left", "right", "end"):
+        # All of the command, however little room there is.
+        command = "evaltui run --variant base --variant flash:model=gemini-2.5-flash"
+        await until(pilot, shows(app, command))
+        for key in ("enter", "space", "equals_sign", "s", "d", "left", "right", "end", "E"):
             await pilot.press(key)
         assert isinstance(app.screen, MatrixScreen)
-
-
-async def test_a_matrix_grows_and_its_columns_scroll(home):
-    write_variant(home, "base", BASE)
-    names = [f"variant {number}" for number in range(6)]
-    for name in names:
-        open_case = {**PRO, "thermostat": {"night": "p", "away": ""}}
-        write_variant(home, name, open_case, Change("model", name))
-    app = WorkbenchApp(Workbench(home))
-    async with app.run_test(size=(120, 36)) as pilot:
-        await opened(app, pilot)
-        await until(pilot, lambda: "6 results missing" in screen_text(app))
-        assert "○ not run" in line_with(app, "away")
-        assert "variant 5" not in screen_text(app)
-        await pilot.press(*["right"] * 8)
-        await until(pilot, lambda: "variant 5" in screen_text(app))
-        assert " base  " in line_with(app, "5 cases")
-        assert "variant 0" not in screen_text(app)
-        # The variant is run again, to its end.
-        for name in names:
-            write_variant(home, name, PRO, Change("model", name))
-        await pilot.press("f5")
-        await until(pilot, lambda: "missing" not in screen_text(app))
-        assert app.screen.column == 6
+        await pilot.resize_terminal(50, 24)
+        await until(pilot, lambda: all(word in screen_text(app) for word in command.split()))

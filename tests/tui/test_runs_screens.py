@@ -201,6 +201,9 @@ async def test_without_a_run_it_is_said(coin):
         await until(pilot, shows(app, "No runs yet", RunsScreen))
         await pilot.press("enter", "equals_sign", "r", "space", "f2")
         await until(pilot, lambda: screen_text(app).count("No runs yet") == 2)
+        # No plot is changed that is not there.
+        await pilot.press("p")
+        await until(pilot, shows(app, "A plot needs at least 2 runs"))
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(app.screen, RunsScreen))
 

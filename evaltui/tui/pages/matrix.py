@@ -16,6 +16,7 @@ from evaltui.text.figures import (
     show_growth,
     show_interval,
     show_number,
+    show_points,
     show_rate,
     show_score,
 )
@@ -25,12 +26,13 @@ from evaltui.text.outcomes import GLYPHS, NOT_RUN, ROLES, WORDS, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import show_value, visible
 from evaltui.workbench.matrices import Order, SetTitle
+from evaltui.workbench.matrix_view import others_of
 
 # Cells of the column of names, and of a variant.
 _NAMES = (14, 26, 30)
 _VARIANT = (24, 40)
-# Below this width one variant stands beside the base.
-ONE_BESIDE = 120
+# In narrower lines, those of a screen of fewer than 120 cells, one variant stands beside the base.
+_SEVERAL = 110
 # Glyphs of repeats that are shown one by one.
 _MOST_REPEATS = 10
 _BAR = 8
@@ -62,16 +64,20 @@ class Columns(NamedTuple):
         places = (matrix.base, *others[first : first + count - 1])
         return cls(names, min(_VARIANT[1], (width - names) // max(1, len(places))), places)
 
+    def at(self, x: int) -> int | None:
+        """The variant at a cell of a line, by its place in the matrix; None beside them."""
+        number = (x - self.names) // self.size
+        return self.places[number] if x >= self.names and number < len(self.places) else None
+
+    def room(self, matrix: Matrix, width: int) -> int:
+        """For how many variants besides the base a line has room."""
+        return room_for(matrix, width, self.names) - 1
+
 
 def room_for(matrix: Matrix, width: int, names: int) -> int:
     """How many variants there is room for, the base among them."""
-    fitting = 2 if width < ONE_BESIDE else max(2, (width - names) // _VARIANT[0])
+    fitting = 2 if width < _SEVERAL else max(2, (width - names) // _VARIANT[0])
     return min(len(matrix.columns), fitting)
-
-
-def others_of(matrix: Matrix) -> tuple[int, ...]:
-    """The variants besides the base."""
-    return tuple(place for place in range(len(matrix.columns)) if place != matrix.base)
 
 
 def best_of(matrix: Matrix) -> int | None:
@@ -158,7 +164,7 @@ def _points(matrix: Matrix, place: int) -> Line:
         return []
     points = round((mine.mean - base.mean) * 100)
     role = "success" if points > 0 else "error" if points < 0 else "muted"
-    return [(f"{points:+d} pts".replace("-", "−") if points else "same rate", role)]
+    return [(show_points(base.mean, mine.mean) if points else "same rate", role)]
 
 
 def _rate(totals: Totals, size: int) -> Line:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len
 
 from evaltui.core.model.outcome import Status, worst_status
+from evaltui.core.model.spending import Cost
 from evaltui.core.statistics.estimates import wilson
 from evaltui.runs.listing import RunRow
 from evaltui.text.figures import (
@@ -37,6 +38,7 @@ _BAR, _COST, _CHANGED = 8, 8, 10
 # Least and most cells of the columns of names, and of what was run.
 _NAME, _WHAT, _LONGEST_WHAT, _LONGEST_CHANGED = (4, 20), (4, 12), 28, 26
 _CHANGED_HEAD = "changed since previous run"
+_FREE = Cost(0.0)
 _TABLED = ("PASSED", "FAILED", "ERROR", "FLAKY")
 
 
@@ -53,19 +55,16 @@ class Columns(NamedTuple):
 
     @classmethod
     def fitting(cls, width: int, rows: Sequence[RunRow]) -> Columns:
-        """For lines of `width` cells, such that these rows are cut as little as possible."""
+        """For lines of `width` cells, such that these rows are cut as little as possible. What any of them
+        cost goes before what has changed."""
         digits = max(2, len(str(max((row.selected for row in rows), default=0))))
         names, whats = (
             max((cell_len(text(row)) for row in rows), default=0) for text in (_name_in, selected_in)
         )
         room = width - 2 - (_RUN + 2) - (_WHEN + 2) - len(_TABLED) * (digits + 1) - 1 - (_RATE + 2) - _TIME
-        wanted = {
-            "name": _within(names, *_NAME),
-            "changed": _CHANGED,
-            "bar": _BAR,
-            "what": _within(whats, *_WHAT),
-            "cost": _COST,
-        }
+        wanted = {"name": _within(names, *_NAME)}
+        wanted |= {"cost": _COST} if any(row.cost and row.cost != _FREE for row in rows) else {}
+        wanted |= {"changed": _CHANGED, "bar": _BAR, "what": _within(whats, *_WHAT), "cost": _COST}
         found = {}
         for column, size in wanted.items():
             if room < size + 2:

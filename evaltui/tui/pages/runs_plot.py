@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from evaltui.core.statistics.estimates import wilson
 from evaltui.runs.listing import RunRow
-from evaltui.text.figures import UNKNOWN, show_duration, show_interval, show_money, show_rate
+from evaltui.text.figures import UNKNOWN, show_duration, show_interval, show_money, show_points, show_rate
 from evaltui.text.lines import Line, Span, cells
 from evaltui.text.plots import column_plot
 from evaltui.text.values import visible
@@ -128,7 +128,7 @@ def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | 
         if _same_cases(current, base):
             points = round((rate - before) * 100)
             role = "success" if points > 0 else "error" if points < 0 else "muted"
-            change = f"{points:+d} pts".replace("-", "−") if points else "no change"
+            change = show_points(before, rate) if points else "no change"
             lines.append([(change, f"bold {role}"), (" to the base", "muted")])
         else:
             lines.append([("other cases than the base", "muted")])

@@ -157,6 +157,9 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     # Actions
 
     def action_plot_runs(self) -> None:
+        if not self.query_one("#runs-plot").display:
+            self.workbench.say("A plot needs at least 2 runs")
+            return
         self._plot = self._plot.following
         self.draw_around()
         self.workbench.say(f"Plot of the {self._plot}")

@@ -22,6 +22,8 @@ from evaltui.workbench.workbench import Workbench
 _MIN_NAME = 14
 # Cells of the cause of an outcome, and the least of them beside an id in a list that is not `_WIDE`.
 _WHY, _LEAST_WHY, _WIDE = 14, 5, 32
+# The least cells of a tag with its gap: `  #a…`.
+_LEAST_TAG = 5
 # Cells of the bar of outcomes.
 _BAR = 8
 
@@ -95,9 +97,10 @@ class TreeLines:
         left, right = self._case_line(eval_set, case, width)
         room = width - cells(left) - 1 - cells(right)
         for tag in (eval_set.tags or {}).get(case.eval_id, ()):
-            shown: Line = [(f"  #{visible(tag)}", "muted")]
-            if (room := room - cells(shown)) < 0:
+            if room < _LEAST_TAG:
                 break
+            shown = cut([(f"  #{visible(tag)}", "muted")], room)
+            room -= cells(shown)
             left = [*left, *shown]
         # In a narrow list the cause is cut, not the id.
         room = width - cells(left) - 1
