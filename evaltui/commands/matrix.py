@@ -100,12 +100,12 @@ async def _check(
                 finally:
                     await host.host.kill()
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for variant in variants:
-                group.create_task(check(variant))
-    except* UsageError as errors:
-        raise UsageError("\n".join(map(str, errors.exceptions))) from errors
+    checks = await asyncio.gather(*map(check, variants), return_exceptions=True)
+    wrong = [one for one in checks if one is not None]
+    if other := next((one for one in wrong if not isinstance(one, UsageError)), None):
+        raise other
+    if wrong:
+        raise UsageError("\n".join(map(str, wrong)))
 
 
 async def _run_all(

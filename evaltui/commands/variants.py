@@ -89,18 +89,23 @@ def with_variant(
                 changed = replace(changed, module="", interpreter=interpreter)
             yield changed
     except (VariantFileError, InterpreterError) as error:
-        raise UsageError(f"--variant: {error}") from error
+        raise UsageError(_refused(variant, error)) from error
+
+
+def _refused(variant: Variant, why: object) -> str:
+    return f"--variant {variant.name}: {why}"
 
 
 async def require_variant(host: StartedHost) -> None:
     """Wait until the agent is there as its variant has it; raises UsageError where it does not fit."""
-    if host.settings.agent.variant is None:
+    found = host.settings.agent.variant
+    if found is None:
         return
     try:
         await host.loading
     except AgentBrokenError as broken:
         if broken.error.type == _VARIANT_ERROR:
-            raise UsageError(f"--variant: {broken.error.message}") from broken
+            raise UsageError(_refused(found.variant, broken.error.message)) from broken
 
 
 def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[str]:

@@ -135,7 +135,17 @@ def _remember(agent_dir: Path, name: str, value: str | None) -> None:
 
 def secrets_of(agent_dir: Path) -> Secrets:
     """Those of this process, and of the agent's `.env`, which only hosts load."""
-    return Secrets(os.environ, env_values(agent_dir), named=_SECRET_VARIABLES)
+    given = ({name: value} for name, value in _SECRET_VALUES)
+    return Secrets(os.environ, env_values(agent_dir), *given, named=_SECRET_VARIABLES)
+
+
+# Variables that hosts of this process set, with secret values. There may be two of a name.
+_SECRET_VALUES: dict[tuple[str, str], None] = {}
+
+
+def keep_secret_values(variables: Iterable[tuple[str, str]]) -> None:
+    """From now on, these values of variables are masked, whatever the environment holds."""
+    _SECRET_VALUES.update(dict.fromkeys(variables))
 
 
 # Variables whose values are secrets, whatever their names say: the user has said so when this process began.

@@ -14,7 +14,8 @@ from evaltui.core.model.case_id import fingerprint
 from evaltui.core.model.variants import Change, Variant
 from evaltui.core.secrets import is_secret
 from evaltui.files.agent_files import changed_files, files_of
-from evaltui.files.folders import agent_folder, may_be_agent
+from evaltui.files.folders import agent_folder, may_be_agent, seen_from_here
+from evaltui.files.settings import keep_secret_values
 from evaltui.files.worktrees import GitError, checked_out
 
 # Of the hash in the name of a folder.
@@ -56,16 +57,17 @@ class ReadyVariant:
         another. "" where it changes nothing: it has those of the agent."""
         if not self.variant.changes:
             return ""
-        changes = json.dumps(self.to_log()["changes"], sort_keys=True)
+        changes = json.dumps(self.shown.to_json()["changes"] | dict(self.variant.places), sort_keys=True)
         return f"{self.variant.name}-{fingerprint(changes)[:_SHORT]}"
 
-    def to_log(self) -> dict[str, Any]:
-        """As a log keeps it: without secrets."""
-        hidden = {
-            change.key: f"<{change.name}>" for change in self.variant.of_kind("env") if _is_hidden(change)
-        }
-        data = self.variant.to_json()
-        return data | {"changes": data["changes"] | hidden}
+    @property
+    def shown(self) -> Variant:
+        """As logs and reports have it: without secrets."""
+        hidden = (
+            replace(change, value=f"<{change.name}>") if _is_hidden(change) else change
+            for change in self.variant.changes
+        )
+        return replace(self.variant, changes=tuple(hidden))
 
     @property
     def _commit(self) -> str:
@@ -73,8 +75,8 @@ class ReadyVariant:
 
     def files(self) -> dict[str, str]:
         """Fingerprints of its instruction files, by their paths as seen from the agent's folder."""
-        values = {change.key: str(change.value) for change in self.variant.changes}
-        return {values[key]: fingerprint(text) for key, text in self.texts}
+        places = {change.key: self.variant.place(change) for change in self.variant.changes}
+        return {places[key]: fingerprint(text) for key, text in self.texts}
 
 
 @contextmanager
@@ -83,10 +85,14 @@ def ready(variant: Variant, agent_dir: Path) -> Iterator[ReadyVariant]:
 
     Raises VariantFileError for what is not there, and for code that is the same.
     """
-    texts = tuple((change.key, _text(change, agent_dir)) for change in variant.of_kind("instruction"))
+    keep_secret_values((change.name, str(change.value)) for change in variant.changes if _is_hidden(change))
+    texts = tuple(
+        (change.key, _text(change, agent_folder(agent_dir) / variant.place(change)))
+        for change in variant.of_kind("instruction")
+    )
     found = ReadyVariant(variant, None, texts)
     for change in variant.of_kind("agent"):
-        found = replace(found, code=_folder(change, agent_dir))
+        found = replace(found, code=_folder(change, agent_folder(agent_dir) / variant.place(change)))
     git = variant.of_kind("git")
     if not git:
         _require_difference(found, agent_dir)
@@ -99,11 +105,11 @@ def ready(variant: Variant, agent_dir: Path) -> Iterator[ReadyVariant]:
             _require_difference(found, agent_dir)
             yield found
     except GitError as error:
-        raise VariantFileError(f"variant {variant.name}: git={commit}: {error}") from error
+        raise VariantFileError(f"git={commit}: {error}") from error
 
 
 def _is_hidden(change: Change) -> bool:
-    return is_secret(change.name, str(change.value))
+    return change.kind == "env" and is_secret(change.name, str(change.value))
 
 
 def hidden_in(variant: Variant) -> str:
@@ -112,22 +118,23 @@ def hidden_in(variant: Variant) -> str:
     return next((change.name for change in marked), "")
 
 
-def _text(change: Change, agent_dir: Path) -> str:
-    path = agent_folder(agent_dir) / str(change.value)
+def _text(change: Change, path: Path) -> str:
+    """What an instruction file says, without the end of its last line. Raises VariantFileError."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig").removesuffix("\n")
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise VariantFileError(f"{change.key}={change.value}: {path} cannot be read: {why}") from error
+        where = seen_from_here(path.resolve())
+        raise VariantFileError(f"{change.key}={change.value}: {where} cannot be read: {why}") from error
 
 
-def _folder(change: Change, agent_dir: Path) -> Path:
-    folder = (agent_folder(agent_dir) / str(change.value)).resolve()
+def _folder(change: Change, place: Path) -> Path:
+    folder = place.resolve()
     if not folder.exists():
-        raise VariantFileError(f"agent={change.value}: {folder} does not exist")
+        raise VariantFileError(f"agent={change.value}: {seen_from_here(folder)} does not exist")
     if not may_be_agent(folder):
         raise VariantFileError(
-            f"agent={change.value}: {folder} has no agent.py, __init__.py or root_agent.yaml"
+            f"agent={change.value}: {seen_from_here(folder)} has no agent.py, __init__.py or root_agent.yaml"
         )
     return folder
 
@@ -141,9 +148,7 @@ def _require_difference(found: ReadyVariant, agent_dir: Path) -> None:
     if set(changed_files(files_of(agent_dir), files_of(found.code))) <= {".env"}:
         what = changes[0]
         where = f" ({found.variant.commit[:7]})" if found.variant.commit else ""
-        raise VariantFileError(
-            f"variant {found.variant.name} changes nothing: {what.key}={what.value}{where} has the same code"
-        )
+        raise VariantFileError(f"changes nothing: {what.key}={what.value}{where} has the same code")
 
 
 def seen_from(agent_dir: Path, text: str, *folders: Path) -> str:
@@ -155,11 +160,7 @@ def seen_from(agent_dir: Path, text: str, *folders: Path) -> str:
 
 
 def with_places(variant: Variant, agent_dir: Path, *folders: Path) -> Variant:
-    """The variant with its files as seen from the agent's folder, see `seen_from`."""
-
-    def placed(change: Change) -> Change:
-        if change.kind not in ("instruction", "agent"):
-            return change
-        return replace(change, value=seen_from(agent_dir, str(change.value), *folders))
-
-    return replace(variant, changes=tuple(map(placed, variant.changes)))
+    """The variant with the places of its files, see `seen_from`."""
+    named = (change for change in variant.changes if change.kind in ("instruction", "agent"))
+    places = ((change.key, seen_from(agent_dir, str(change.value), *folders)) for change in named)
+    return replace(variant, places=tuple(places))

@@ -34,7 +34,7 @@ def summary_of(
             adk_verdicts=plan.adk_verdicts,
         ),
         matrix=plan.matrix,
-        variant=plan.agent.variant.variant if plan.agent.variant else None,
+        variant=plan.agent.variant.shown if plan.agent.variant else None,
     )
 
 

@@ -75,7 +75,7 @@ class LoggedRun:
             "pass_if": plan.pass_if,
             "adk_verdicts": plan.adk_verdicts,
             "matrix": plan.matrix or None,
-            "variant": plan.agent.variant.to_log() if plan.agent.variant else None,
+            "variant": plan.agent.variant.shown.to_json() if plan.agent.variant else None,
             "record": plan.record if plan.record != DEFAULT_MODE else None,
             "tools": plan.tools,
             # Of an agent behind a network, an object, or conversations that were held nobody knows them.

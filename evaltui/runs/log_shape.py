@@ -48,6 +48,8 @@ class VariantOfRun(BaseModel):
     """By `model`, `model.AGENT`, `instruction`, `config.FIELD`, `env.NAME`, `git` or `agent`."""
     commit: str = ""
     """The one that `git` stands for."""
+    places: dict[str, str] = {}
+    """Of `instruction` and `agent` the file or folder, as seen from the agent's folder."""
 
 
 class Header(BaseModel):

@@ -41,17 +41,26 @@ class Variant:
     """Nothing: the agent as it is."""
     commit: str = ""
     """The one that `git` stands for, as far as it has been looked up."""
+    places: tuple[tuple[str, str], ...] = ()
+    """Of changes that name a file or folder, by key: the path as seen from the agent's folder."""
+
+    def place(self, change: Change) -> str:
+        """The file or folder of a change, as seen from the agent's folder."""
+        return dict(self.places).get(change.key, str(change.value))
 
     def of_kind(self, kind: str) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.kind == kind)
 
     def to_json(self) -> dict[str, Any]:
         data = {"name": self.name, "changes": {change.key: change.value for change in self.changes}}
-        return data | ({"commit": self.commit} if self.commit else {})
+        if self.commit:
+            data["commit"] = self.commit
+        return data | ({"places": dict(self.places)} if self.places else {})
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Variant:
         """Raises ValueError for what is no variant."""
         changes = member(data, "changes", dict, {})
         named = tuple(Change(key, value) for key, value in changes.items())
-        return cls(member(data, "name", str), named, member(data, "commit", str, ""))
+        places = {key: str(place) for key, place in member(data, "places", dict, {}).items()}
+        return cls(member(data, "name", str), named, member(data, "commit", str, ""), tuple(places.items()))

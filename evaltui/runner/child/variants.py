@@ -61,8 +61,8 @@ def finish_variant(applied: AppliedChanges, found: Any, framework: str) -> None:
     elif of_object:
         what = "a function" if framework == "other" else f"an agent of {framework}"
         raise VariantError(
-            f"variant {applied.variant.name}: {of_object[0].key} cannot be changed in {what}, "
-            "only env, git and agent can: read the model or prompt from an environment variable"
+            f"{of_object[0].key} cannot be changed in {what}, only env, git and agent can: read the model or "
+            "prompt from an environment variable"
         )
     applied.require_some()
 

@@ -38,7 +38,7 @@ class AppliedChanges:
     def require_some(self) -> None:
         """Raises VariantError where the agent is as it was."""
         if self.variant.changes and not self.done:
-            raise VariantError(f"variant {self.variant.name} changes nothing: {'; '.join(self.same)}")
+            raise VariantError(f"changes nothing: {'; '.join(self.same)}")
 
 
 def _shown(value: Any) -> str:

@@ -8,9 +8,11 @@ from google.genai import types
 from pydantic import BaseModel, ValidationError
 from pydantic.alias_generators import to_snake
 
+from ....text.figures import some_of
 from ....text.values import did_you_mean, show_value
 from .applied_changes import VariantError
 
+_MOST_NAMED = 8
 _OF_THE_AGENT = {
     "system_instruction": "instruction=FILE changes the instruction",
     "tools": "tools are those of the agent",
@@ -39,7 +41,7 @@ def _with(config: BaseModel, path: list[str], value: Any, name: str) -> Any:
     first, *inner = map(to_snake, path)
     fields = type(config).model_fields
     if first not in fields:
-        known = did_you_mean(first, fields) or f". Known: {', '.join(sorted(fields))}"
+        known = did_you_mean(first, fields) or f". Known: {some_of(sorted(fields), _MOST_NAMED)}"
         raise VariantError(f"config.{name}: a {type(config).__name__} has no {first}{known}")
     if inner:
         before = getattr(config, first)

@@ -22,7 +22,7 @@ def change_agents(found: Any, changes: Sequence[Change], applied: AppliedChanges
     root: Any = found.root_agent if isinstance(found, App) else found
     agents = llm_agents(root)
     if not agents:
-        raise VariantError(f"variant {applied.variant.name}: {changes[0].key}: {root.name} has no LLM agent")
+        raise VariantError(f"{changes[0].key}: {root.name} has no LLM agent")
     for change in changes:
         match change.kind:
             case "model":
