@@ -289,7 +289,7 @@ class History:
 
     def _point(self, path: Path, case: CaseId, eval_set_id: str) -> CasePoint | None:
         header, circumstances = self._run(path)
-        found = logs.result_of(path, header, logs.read_index(path), case, eval_set_id)
+        found = logs.result_of(path, header, case, eval_set_id)
         if found is None:
             return None
         run = RunSummary(run_id(path), {case: found.summary}, circumstances=circumstances)

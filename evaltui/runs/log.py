@@ -1,8 +1,9 @@
 """Run logs: what happened in a run, written line by line as it happens.
 
 A log begins with a header. Then come events, the result of every run of a case (`repeat_result`) and of every
-case (`case_result`) as they happen. A log that was closed ends with an index, which has the case results once
-more, and a footer that says where: so that of a large log only the part that is asked for is read.
+case (`case_result`) as they happen. Now and then comes a part of an index, which has the case results once
+more, and at the end of a log that was closed the last part and a footer: so that of a large log only what is
+asked for is read, while it grows as well (see `log_index`).
 Lines that are about a case name its file (see `CaseId`); logs of earlier versions name its set only.
 """
 
@@ -27,9 +28,10 @@ from evaltui.core.model.events import Json
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
 from evaltui.files.settings import secrets_of
+from evaltui.runs.log_index import IndexParts
 from evaltui.runs.store import SUFFIX, RunStore
 
-VERSION = 3
+VERSION = 4
 
 # Events come by the thousand: they are written together, at most this many seconds late.
 _FLUSH_EVERY = 0.2
@@ -56,7 +58,7 @@ class RunLog:
         self._flushed = time.monotonic()
         self._began: dict[CaseId, int] = {}
         self._repeats: dict[CaseId, dict[int, int]] = {}
-        self._results: dict[CaseId, str] = {}
+        self._index = IndexParts()
 
     @classmethod
     def create(cls, store: RunStore, header: Json) -> RunLog:
@@ -128,18 +130,25 @@ class RunLog:
             row["events"] = [self._began.pop(case), self.size]
         if repeats := self._repeats.pop(case, None):
             row["repeats_at"] = [repeats[number] for number in sorted(repeats)]
-        self._results[case] = self._line(row)[1:]
-        self._write_text(f'{{"kind":"case_result",{self._results[case]}\n')
+        members = self._line(row)[1:]
+        self._write_text(f'{{"kind":"case_result",{members}\n')
+        self._index.add(case, members)
+        if self._index.is_due(self.size):
+            self._write({"kind": "checkpoint", **self._write_index()})
         self._flush()
 
     def close(self, footer: Json | None = None) -> None:
         """End the log. With a footer the run is complete, without one it was interrupted."""
-        start = self.size
-        for row in self._results.values():
-            self._write_text(f'{{"kind":"index",{row}\n')
-        self._write({"kind": "footer", **(footer or {}), "index": [start, self.size]})
+        self._write({"kind": "footer", **(footer or {}), **self._write_index()})
         self._flush()
         self._file.close()
+
+    def _write_index(self) -> Json:
+        """Add what is not in it yet; returns where the index is now."""
+        lines, where = self._index.part(self.size)
+        for line in lines:
+            self._write_text(line)
+        return where
 
     def _write(self, line: Json) -> None:
         self._write_text(self._line(line) + "\n")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import mmap
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,26 +15,32 @@ from evaltui.core.model.json_values import member
 from evaltui.core.model.outcome import WORST_FIRST, Status
 from evaltui.runs.log import VERSION
 from evaltui.runs.log_header import RunHeader, header_from_json
+from evaltui.runs.log_index import index_parts, read_footer
+from evaltui.runs.log_lines import (
+    AGENT,
+    CHECKPOINT,
+    FOOTER,
+    HEADER,
+    INDEX,
+    REPEAT,
+    RESULT,
+    are_places,
+    damage,
+    lines_of,
+    parsed,
+)
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
 
 Json = dict[str, Any]
 
 # Those that are read; the first one told cases by set id only.
-_VERSIONS = (2, VERSION)
-# How the lines begin that are not events: the many events need not be parsed to be passed over.
-_HEADER = b'{"kind":"header"'
-_AGENT = b'{"kind":"agent"'
-_REPEAT = b'{"kind":"repeat_result"'
-_RESULT = b'{"kind":"case_result"'
-_INDEX = b'{"kind":"index"'
-_FOOTER = b'{"kind":"footer"'
-_OUR_LINE = (_HEADER, _REPEAT, _RESULT, _INDEX, _FOOTER)
-# The footer is shorter than this.
-_END = 4096
+_VERSIONS = (2, 3, VERSION)
+_NOT_OF_REPEATS = (HEADER, RESULT, INDEX, CHECKPOINT, FOOTER)
+_OUR_LINE = (REPEAT, *_NOT_OF_REPEATS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LoggedCase:
     """The result of a case as a log has it, and where in the log the rest of it is, in bytes: the stretch
     that has its events, None where it has none, and the results of its runs."""
@@ -83,13 +86,15 @@ def read_run(path: Path) -> StoredRun:
     """
     header = read_header(path)
     results: dict[CaseId, LoggedCase] = {}
-    for line in read_index(path).splitlines(keepends=True):
-        for row in _parsed(path, line):
+    for part in index_parts(path):
+        for row in _rows(path, part):
             one = _logged_case(path, header, row)
             # A case may have been finished again. Of twins in an earlier log the worst result stands.
-            known = results.get(one.id) if (one.summary.eval_set_id, one.id.eval_id) in header.twins else None
-            if known is None or _gravity(known) >= _gravity(one):
-                results[one.id] = one
+            if header.twins and (one.summary.eval_set_id, one.id.eval_id) in header.twins:
+                known = results.get(one.id)
+                if known is not None and _gravity(known) < _gravity(one):
+                    continue
+            results[one.id] = one
     return StoredRun(path, header, tuple(results.values()), _footer(path))
 
 
@@ -99,30 +104,33 @@ def _gravity(case: LoggedCase) -> int:
     return WORST_FIRST.index(status) if status in WORST_FIRST else len(WORST_FIRST)
 
 
+def _rows(path: Path, part: bytes) -> list[Json]:
+    """The lines of a part of an index as objects."""
+    try:
+        # Much faster than line by line.
+        rows: list[Json] = json.loads(b"[%b]" % part.rstrip(b"\n").replace(b"\n", b","))
+    except (ValueError, RecursionError):
+        rows = []
+    if rows and all(type(row) is dict for row in rows):
+        return rows
+    return [row for line in part.splitlines(keepends=True) for row in parsed(path, line)]
+
+
 def _logged_case(path: Path, header: RunHeader, row: Json) -> LoggedCase:
-    with _damage(path, "a result of a case"):
+    try:
         summary = CaseSummary.from_json(row)
         events, repeats_at = row.get("events"), row.get("repeats_at", [])
-        if events is not None and not (_are_places(events) and len(events) == 2 and events[0] <= events[1]):
+        if events is not None and not (are_places(events) and len(events) == 2 and events[0] <= events[1]):
             raise ValueError(f"{events!r} is no stretch of a log")
-        if not _are_places(repeats_at):
+        if not are_places(repeats_at):
             raise ValueError(f"{repeats_at!r} are no places in a log")
         case = header.id_of(summary.path, summary.eval_set_id, summary.eval_id)
-        summary = replace(summary, path="" if case.path == summary.eval_set_id else case.path)
-        return LoggedCase(case, summary, events and (events[0], events[1]), tuple(repeats_at))
-
-
-def _are_places(value: Any) -> bool:
-    return isinstance(value, list) and all(type(one) is int and one >= 0 for one in value)
-
-
-@contextmanager
-def _damage(path: Path, what: str) -> Iterator[None]:
-    """What is wrong in a log, as a sentence that names it."""
-    try:
-        yield
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {what} cannot be read: {error}") from error
+        raise ValueError(f"{path} is damaged: a result of a case cannot be read: {error}") from error
+    own_path = "" if case.path == summary.eval_set_id else case.path
+    if own_path != summary.path:
+        summary = replace(summary, path=own_path)
+    return LoggedCase(case, summary, events and (events[0], events[1]), tuple(repeats_at))
 
 
 def _without_kind(line: Json) -> Json:
@@ -133,94 +141,45 @@ def read_header(path: Path) -> RunHeader:
     """Raises OSError, and ValueError for a file that is not a run log or was written by another version."""
     with path.open("rb") as file:
         line = file.readline()
-    data = next(_parsed(path, line), None) if line.startswith(_HEADER) else None
+    data = next(parsed(path, line), None) if line.startswith(HEADER) else None
     if data is None:
         raise ValueError(f"{path} is not a run log")
     if data.get("version") not in _VERSIONS:
         raise ValueError(f"{path} was written by another version of evaltui ({data.get('evaltui')})")
-    with _damage(path, "its header"):
+    with damage(path, "its header"):
         return header_from_json(path, _without_kind(data))
 
 
 def read_agent(path: Path) -> Json:
     """What the run found out of its agent; {} where it did not get to import it. Raises OSError."""
-    with _mapped(path) as log:
-        line = next(_found(log, _AGENT), b"")
-    return _without_kind(next(_parsed(path, line), {}))
+    line = next(lines_of(path, AGENT), b"")
+    return _without_kind(next(parsed(path, line), {}))
 
 
 def _footer(path: Path) -> Footer | None:
-    data = _read_footer(path)
+    data = read_footer(path)
     # One of an interrupted run says only where its index is.
     if data is None or "status" not in data:
         return None
-    with _damage(path, "its footer"):
+    with damage(path, "its footer"):
         seconds = member(data, "seconds", (int, float, type(None)), None)
         return Footer(Status(data["status"]), seconds)
 
 
-def _read_footer(path: Path) -> Json | None:
-    with path.open("rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - _END))
-        last = file.read().splitlines(keepends=True)[-1:]
-    if not last or not last[0].startswith(_FOOTER):
-        return None
-    return next(_parsed(path, last[0]), None)
+def result_of(path: Path, header: RunHeader, case: CaseId, eval_set_id: str) -> LoggedCase | None:
+    """The result of one case by a log's index, the last one where there are several; None without one.
 
-
-def read_index(path: Path) -> bytes:
-    """The results of a log's cases as lines of JSON: its index, or what has been finished so far.
-
-    Raises OSError, and ValueError for a log that is damaged.
-    """
-    footer = _read_footer(path)
-    if footer is not None and "index" in footer:
-        index = footer["index"]
-        if not (_are_places(index) and len(index) == 2 and index[0] <= index[1] <= path.stat().st_size):
-            raise ValueError(f"{path} is damaged: it has no index at {index!r}")
-        start, end = index
-        with path.open("rb") as file:
-            file.seek(start)
-            return file.read(end - start)
-    with _mapped(path) as log:
-        return b"".join(_found(log, _RESULT))
-
-
-@contextmanager
-def _mapped(path: Path) -> Iterator[mmap.mmap | bytes]:
-    """A log as bytes that are read where they are looked at."""
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            yield b""
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as log:
-            yield log
-
-
-def _found(log: mmap.mmap | bytes, beginning: bytes) -> Iterator[bytes]:
-    """The lines that begin so."""
-    at = log.find(b"\n" + beginning)
-    while at >= 0:
-        end = log.find(b"\n", at + 1)
-        yield log[at + 1 : end + 1 if end >= 0 else len(log)]
-        at = log.find(b"\n" + beginning, end) if end >= 0 else -1
-
-
-def result_of(
-    path: Path, header: RunHeader, index: bytes, case: CaseId, eval_set_id: str
-) -> LoggedCase | None:
-    """The result of one case from a log's index, the last one where there are several; None without one.
-
-    The id of its set is for logs of earlier versions. Raises ValueError for a log that is damaged.
+    The id of its set is for logs of earlier versions. Raises OSError, and ValueError for a damaged log.
     """
     # Inside a text the quotes are escaped: what is found is the beginning of a result.
     name, value = ("eval_set_id", eval_set_id) if header.by_label else ("path", case.path)
     named = f'"{name}":{json.dumps(value)},"eval_id":{json.dumps(case.eval_id)},'.encode()
-    at = index.rfind(named)
-    if at < 0:
-        return None
-    line = index[index.rfind(b"\n", 0, at) + 1 : index.find(b"\n", at) + 1]
-    found = next((_logged_case(path, header, row) for row in _parsed(path, line)), None)
+    line = b""
+    for part in index_parts(path):
+        if (at := part.rfind(named)) >= 0:
+            end = part.find(b"\n", at)
+            line = part[part.rfind(b"\n", 0, at) + 1 : end + 1 if end >= 0 else len(part)]
+    found = next((_logged_case(path, header, row) for row in parsed(path, line)), None)
     return found if found is not None and found.id == case else None
 
 
@@ -233,7 +192,7 @@ def repeats_of(path: Path, case: LoggedCase) -> list[Json]:
     with path.open("rb") as file:
         for place in case.repeats_at:
             file.seek(place)
-            for data in _parsed(path, file.readline()):
+            for data in parsed(path, file.readline()):
                 if data.get("kind") != "repeat_result" or not isinstance(data.get("result"), dict):
                     raise ValueError(f"{path} is damaged: it has no result of {case.id.eval_id} at {place}")
                 results.append(data["result"])
@@ -258,7 +217,7 @@ def events_between(
     for line in lines:
         if named not in line or line.startswith(_OUR_LINE):
             continue
-        for data in _parsed(path, line):
+        for data in parsed(path, line):
             # Lines of earlier versions do not name the file.
             path_of_line = data.get("path", case.path)
             if (path_of_line, data.get("set"), data.get("case")) != (case.path, eval_set_id, case.eval_id):
@@ -273,7 +232,7 @@ def events_between(
 
 def event_of(path: Path, data: Json) -> Event:
     """An event of a log. Raises ValueError for what is none."""
-    with _damage(path, "an event"):
+    with damage(path, "an event"):
         for name, value in data.items():
             if not isinstance(value, _KINDS_IN_EVENTS.get(name, object)):
                 raise ValueError(f"{name} is {in_words(value)}")
@@ -317,7 +276,7 @@ def lines_of_cases(path: Path) -> Iterator[CaseLine]:
     header = read_header(path)
     with path.open("rb") as file:
         for line in file:
-            if line.startswith((_HEADER, _RESULT, _INDEX, _FOOTER)) or b'"case":' not in line:
+            if line.startswith(_NOT_OF_REPEATS) or b'"case":' not in line:
                 continue
             yield from _case_lines(path, header, line)
 
@@ -325,32 +284,17 @@ def lines_of_cases(path: Path) -> Iterator[CaseLine]:
 def results_of_repeats(path: Path, header: RunHeader) -> Iterator[CaseLine]:
     """The results of runs of cases, in the order in which these were finished; raises what `lines_of_cases`
     does."""
-    with _mapped(path) as log:
-        for line in _found(log, _REPEAT):
-            yield from _case_lines(path, header, line)
+    for line in lines_of(path, REPEAT):
+        yield from _case_lines(path, header, line)
 
 
 def _case_lines(path: Path, header: RunHeader, line: bytes) -> Iterator[CaseLine]:
-    for data in _parsed(path, line):
+    for data in parsed(path, line):
         if "case" not in data:
             continue
         eval_set_id = data.get("set", "")
-        with _damage(path, "a line"):
+        with damage(path, "a line"):
             case = header.id_of(data.get("path"), eval_set_id, data["case"])
             if data.get("kind") == "repeat_result" and not isinstance(data.get("result"), dict):
                 raise ValueError("without a result")
         yield CaseLine(case, eval_set_id, _repeat_number(path, data), data)
-
-
-def _parsed(path: Path, line: bytes) -> Iterator[Json]:
-    """A line as an object; nothing for one that was cut off."""
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError):
-        if line.endswith(b"\n"):
-            raise ValueError(f"{path} is damaged: {line[:60]!r} is not JSON") from None
-        # The last line, cut off when the process was killed.
-        return
-    if not isinstance(data, dict):
-        raise ValueError(f"{path} is damaged: {line[:60]!r} is not an object")
-    yield data

@@ -166,7 +166,7 @@ class Cost(BaseModel):
 
 
 class CaseResult(BaseModel):
-    """The result of a case; the index at the end has it once more."""
+    """The result of a case; the index has it once more."""
 
     kind: Literal["case_result", "index"]
     path: str = ""
@@ -197,19 +197,32 @@ class CaseResult(BaseModel):
     """Where the results of its repeats are, in bytes."""
 
 
+class Checkpoint(BaseModel):
+    """Comes behind a part of the index, which has the results since the part before."""
+
+    kind: Literal["checkpoint"]
+    index: list[int]
+    """Where the part begins and ends, in bytes."""
+    before: int | None = None
+    """Where the checkpoint of the part before is, in bytes; absent in the first one."""
+
+
 class Footer(BaseModel):
-    """The last line of a log that was closed."""
+    """The last line of a log that was closed; it is the last checkpoint, too."""
 
     kind: Literal["footer"]
     status: Status | None = None
     """Absent where the run was interrupted."""
     seconds: float | None = None
     index: list[int]
-    """Where the index begins and ends, in bytes."""
+    """Where the last part of the index begins and ends, in bytes."""
+    before: int | None = None
+    """Where the checkpoint of the part before is, in bytes; absent where there is one part."""
 
 
 Line = Annotated[
-    Header | Agent | CaseStarted | Event | RepeatResult | CaseResult | Footer, Field(discriminator="kind")
+    Header | Agent | CaseStarted | Event | RepeatResult | CaseResult | Checkpoint | Footer,
+    Field(discriminator="kind"),
 ]
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
+from sys import intern
+from types import MappingProxyType
 from typing import Any, get_args
 
 from evaltui.core.model.case_id import CaseId
@@ -13,13 +15,14 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Cost, Payer
 from evaltui.core.model.variants import Variant
 from evaltui.text.figures import counted
+from evaltui.text.values import in_words
 
 Json = dict[str, Any]
 
 _TOKENS = "token_usage_v1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CaseSummary:
     """What is compared of a case in a run.
 
@@ -109,33 +112,75 @@ class CaseSummary:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CaseSummary:
         """Raises ValueError for what is no summary."""
+        # A run may have a hundred thousand: what a row does not have is not asked for.
+        for name, value in data.items():
+            if name in _KINDS and type(value) not in _KINDS[name]:
+                raise ValueError(f"{name} is {in_words(value)}")
         status = Status(member(data, "status", str))
-        runs = member(data, "runs", int, 1)
-        passed = member(data, "passed", int, int(status is Status.PASSED))
+        runs = data.get("runs", 1)
+        passed = data.get("passed", int(status is Status.PASSED))
         if not 0 <= passed <= runs or runs < 1:
             raise ValueError(f"passed {passed} of {runs}")
         return cls(
-            eval_set_id=member(data, "eval_set_id", str),
+            eval_set_id=intern(member(data, "eval_set_id", str)),
             eval_id=member(data, "eval_id", str),
             status=status,
             runs=runs,
             passed=passed,
-            policy=member(data, "pass_if", str, "all"),
-            policy_met=member(data, "policy_met", bool, passed == runs),
-            scores=members_of(data, "scores", (int, float)),
-            seconds=member(data, "seconds", (int, float, type(None)), None),
-            tokens=member(data, "tokens", (int, float, type(None)), None),
-            expects=member(data, "expects", str, ""),
-            judges=members_of(data, "judges", (str,)),
-            path=member(data, "path", str, ""),
-            statuses=tuple(map(Status, _of_runs(data, "statuses", str, runs))),
-            times=_of_runs(data, "times", (int, float), runs),
-            costs=_costs(data),
+            policy=data.get("pass_if", "all"),
+            policy_met=data.get("policy_met", passed == runs),
+            scores=_scores(data) if "scores" in data else _NONE,
+            seconds=data.get("seconds"),
+            tokens=data.get("tokens"),
+            expects=data.get("expects", ""),
+            judges=members_of(data, "judges", (str,)) if "judges" in data else _NONE,
+            path=intern(data.get("path", "")),
+            statuses=tuple(map(Status, _of_runs(data, "statuses", str, runs))) if "statuses" in data else (),
+            times=_of_runs(data, "times", (int, float), runs) if "times" in data else (),
+            costs=_costs(data) if "costs" in data else _NONE,
         )
 
 
-def _costs(data: Mapping[str, Any]) -> dict[Payer, Cost]:
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("runs", "passed"), (int,)),
+    **dict.fromkeys(("pass_if", "expects", "path"), (str,)),
+    **dict.fromkeys(("seconds", "tokens"), (int, float, type(None))),
+    **dict.fromkeys(("scores", "judges", "costs"), (dict,)),
+    "policy_met": (bool,),
+}
+_NONE: Mapping[Any, Any] = MappingProxyType({})
+
+
+def _scores(data: Mapping[str, Any]) -> Mapping[str, float]:
+    try:
+        return _shared_scores(tuple(data["scores"].items()))
+    except TypeError:
+        # What cannot be looked up is no number.
+        return members_of(data, "scores", (int, float))
+
+
+def _costs(data: Mapping[str, Any]) -> Mapping[Payer, Cost]:
     costs = members_of(data, "costs", dict)
+    try:
+        return _shared_costs(tuple((payer, tuple(one.items())) for payer, one in costs.items()))
+    except TypeError:
+        return _read_costs(costs)
+
+
+# Those of many cases are the same: they share them.
+
+
+@lru_cache(maxsize=1024)
+def _shared_scores(items: tuple[tuple[str, Any], ...]) -> Mapping[str, float]:
+    return members_of({"scores": dict(items)}, "scores", (int, float))
+
+
+@lru_cache(maxsize=1024)
+def _shared_costs(items: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]) -> Mapping[Payer, Cost]:
+    return _read_costs({payer: dict(cost) for payer, cost in items})
+
+
+def _read_costs(costs: Mapping[str, Mapping[str, Any]]) -> dict[Payer, Cost]:
     return {payer: Cost.from_json(costs[payer]) for payer in get_args(Payer) if payer in costs}
 
 
