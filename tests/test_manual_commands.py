@@ -195,10 +195,11 @@ def test_the_json_report_has_the_keys_of_the_page(folder, capfd):
     )
     call("run", "sample_agents/library_desk", "--report", "json=2.json")
     compared, judged = (json.loads(Path(name).read_text(encoding="utf-8")) for name in ("1.json", "2.json"))
+    of_reports, of_logs = closed(report_schema()), closed(log_schema())
     for one in (compared, judged):
-        assert [error.message for error in closed(report_schema()).iter_errors(one)] == []
+        assert [error.message for error in of_reports.iter_errors(one)] == []
         lines = Path(one["log"]).read_text(encoding="utf-8").splitlines()
-        assert [error for line in lines for error in closed(log_schema()).iter_errors(json.loads(line))] == []
+        assert [error for line in lines for error in of_logs.iter_errors(json.loads(line))] == []
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)[1:]
     assert len(rows) > 10
     for place, keys in rows:

@@ -48,7 +48,7 @@ def given_back(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "first", [{}, {"conversation": 1}, {"eval_id": "case 1"}, {"creation_timestamp": "soon"}, {"surprise": 1}]
+    "first", [{}, {"conversation": 1, "surprise": 1}, {"eval_id": "case 1", "creation_timestamp": "soon"}]
 )
 def test_a_large_set_is_what_it_would_be_if_it_were_read_here(tmp_path, started, first):
     path = write(tmp_path, LARGE, **first)
