@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.explain import call_args, call_name, error_text, sentence
+from evaltui.core.compare.explain import call_args, call_name, call_note, error_text, sentence
 from evaltui.core.compare.judged import (
     finding_rows,
     findings,
@@ -276,11 +276,11 @@ def _made(diff: CallDiff) -> Iterator[Line]:
 
 
 def _call(diff: CallDiff, width: int) -> Iterator[Line]:
-    mark, style, note = CALL_MARKS[diff.op]
+    mark, style, _ = CALL_MARKS[diff.op]
     row: Line = [("    ", ""), (mark, style), (f" {call_name(diff)}", "muted" if diff.op == "same" else "")]
     if diff.op in ("missing", "extra", "moved") and (args := call_args(diff)):
         row.append((f"  {args}", "muted"))
-    yield _noted(row, note, width)
+    yield _noted(row, call_note(diff), width)
     if diff.args:
         paths = min(_MAX_PATH, max(cell_len(visible(arg.path)) for arg in diff.args))
         for arg in diff.args:

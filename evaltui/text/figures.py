@@ -32,6 +32,12 @@ def some_of(names: Sequence[str], most: int = _NAMED) -> str:
     return ", ".join(names[:most]) + more
 
 
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `11th`"""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
 def show_score(score: float | None) -> str:
     """`0.62`"""
     return UNKNOWN if score is None else f"{score:.2f}"

@@ -83,6 +83,13 @@ class TestAlignment:
         rows = align_calls([f, g, h], [g, h, f])
         assert [(row.op, row.actual) for row in rows] == [("same", g), ("same", h), ("moved", f)]
         assert rows[2].expected == f
+        assert [row.place for row in rows] == [None, None, 0]
+        # Of equal calls, each has a place of its own.
+        rows = align_calls([f, f, g], [g, f, f])
+        assert [(row.op, row.place) for row in rows if row.op == "moved"] in (
+            [("moved", 2)],
+            [("moved", 0), ("moved", 1)],
+        )
 
     def test_a_moved_call_with_other_arguments_is_missing_and_extra(self):
         g, h = call("g"), call("h")

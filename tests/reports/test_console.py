@@ -97,7 +97,7 @@ def test_details_of_a_failure():
         "    ≠ set_temperature",
         '        location  "Kitchen"',
         f'      ≠ degrees   19  →  "19"{"type":>69}',
-        f'    + notify_user  message "too cold"{"extra":>61}',
+        f'    + notify_user  message "too cold"{"unexpected call":>61}',
         "    answer  ✗ 0.77  The kitchen is [-now-] {+set to+} 19 °C.",
         "    before  root_agent: Let me check.",
         "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -138,7 +138,8 @@ def align_calls(
         rows += (CallDiff("missing", expected[k], None) for k in range(i, next_i) if k not in moved_from)
         for k in range(j, next_j):
             if k in elsewhere:
-                rows.append(_pair_row("moved", mine[elsewhere[k]], theirs[k], rules))
+                place = elsewhere[k]
+                rows.append(replace(_pair_row("moved", mine[place], theirs[k], rules), place=place))
             else:
                 rows.append(CallDiff("extra", None, actual[k]))
         if next_i < len(expected) and next_j < len(actual):

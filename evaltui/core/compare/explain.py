@@ -21,7 +21,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.text.figures import counted, show_scores
+from evaltui.text.figures import counted, ordinal, show_scores
 from evaltui.text.lines import Line, Span, draw
 from evaltui.text.syntax import JSON
 from evaltui.text.values import cut, show_change, show_value, type_change, visible
@@ -110,6 +110,13 @@ def first_reasons(result: CaseResult | RepeatResult) -> tuple[list[Reason], int]
 def describe_call(diff: CallDiff) -> str:
     """One row of an aligned trajectory: `set_temperature: degrees is "19" (string), expected 19`."""
     return draw(_call_text(call_name(diff), diff), color=False)
+
+
+def call_note(diff: CallDiff) -> str:
+    """Why a call that is on one side, or at another place, differs: `out of order, expected 2nd`; "" else."""
+    if diff.op == "moved":
+        return "out of order" if diff.place is None else f"out of order, expected {ordinal(diff.place + 1)}"
+    return {"extra": "unexpected call", "missing": "missing"}.get(diff.op, "")
 
 
 def allowed_by_rules(result: CaseResult | RepeatResult) -> list[str]:

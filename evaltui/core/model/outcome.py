@@ -123,6 +123,8 @@ class CallDiff:
     """None for a missing call."""
     args: tuple[ArgDiff, ...] = ()
     """Of a changed call, and of one that counts as the same because of rules."""
+    place: int | None = None
+    """Of a call that is out of order: its place among the expected ones, from 0."""
 
 
 Expectation = Literal[

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from evaltui.core.compare.explain import call_name
+from evaltui.core.compare.explain import call_name, call_note
 from evaltui.core.compare.turn_verdicts import (
     INTERMEDIATE_METRIC,
     answer_differs,
@@ -27,7 +27,6 @@ _MOST_EQUAL = 6
 _MAX_VALUE = 2_000
 _MAX_TEXT = 20_000
 _MAX_SAME = 1_000
-_NOTES = {"extra": "unexpected call", "missing": "missing", "moved": "out of order"}
 _WORD_ROLES: Mapping[WordOp, str] = {"same": "", "removed": "exp-hi", "added": "act-hi"}
 
 
@@ -100,7 +99,7 @@ def _argument_lines(call: Call | None) -> Iterator[Line]:
 def _differing_call(diff: CallDiff, *, checked: bool) -> Iterator[Rows]:
     if not diff.args:
         differs = checked and diff.op != "same"
-        op, note = (diff.op, _NOTES.get(diff.op, "")) if checked else ("", "")
+        op, note = (diff.op, call_note(diff)) if checked else ("", "")
         yield Rows(tuple(_whole_call(diff, op, note, differs=differs)))
         return
     name: Line = [(call_name(diff), "bold")]

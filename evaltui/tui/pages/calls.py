@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from itertools import groupby, islice
 from typing import Any
 
 from rich.cells import cell_len
 
-from evaltui.core.compare.explain import call_name
+from evaltui.core.compare.explain import call_name, call_note
 from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, TurnResult
 from evaltui.core.model.problems import format_path
 from evaltui.text.figures import counted
@@ -139,23 +139,9 @@ class TurnCalls:
     turn: TurnResult
     number: int
     """Which turn, from 0."""
-    expected: Sequence[Call]
-    """In the order of the case."""
     folding: Folding
     is_brief: bool = False
     """Whether equal calls take one line each."""
-
-    @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        places: dict[str, list[int]] = {}
-        for number, call in enumerate(self.expected):
-            places.setdefault(call.name, []).append(number)
-        return places
-
-    def place(self, call: Call | None) -> int | None:
-        """Where a call is expected, from 0."""
-        places = self._places.get(call.name, ()) if call else ()
-        return next((number for number in places if self.expected[number] == call), None)
 
 
 def write_calls(page: Page, calls: TurnCalls) -> None:
@@ -194,7 +180,7 @@ def _write_call(page: Page, calls: TurnCalls, diff: CallDiff, row: int) -> None:
         if diff.op == "same" and calls.is_brief and not diff.args:
             put_off_row(page, lambda: Row(op, _in_a_line(diff.actual), _in_a_line(diff.actual)))
             return
-        note = _call_note(calls, diff) if checked else ""
+        note = call_note(diff) if checked else ""
         put_off_row(page, lambda: Row(op, *_sides(diff, name), note, differs=differs))
         if not diff.args:
             _put_off_arguments(page, diff, differs=differs)
@@ -219,19 +205,6 @@ def _sides(diff: CallDiff, line: Line) -> tuple[Line | None, Line | None]:
     """A call out of order stands where it was made."""
     expected = diff.expected is not None and diff.op != "moved"
     return line if expected else None, line if diff.actual is not None else None
-
-
-def _call_note(calls: TurnCalls, diff: CallDiff) -> str:
-    if diff.op == "moved":
-        place = calls.place(diff.expected)
-        return "out of order" if place is None else f"out of order, expected {_ordinal(place + 1)}"
-    return {"extra": "unexpected call", "missing": "missing"}.get(diff.op, "")
-
-
-def _ordinal(number: int) -> str:
-    """`1st`, `2nd`, `11th`"""
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
 
 
 def _call_sides(diff: CallDiff) -> dict[str, Any]:

@@ -213,8 +213,7 @@ def _write_turn(page: Page, turn: ChatTurn) -> None:
 def _write_difference(page: Page, difference: Difference, turn: int) -> None:
     page.text([(visible(difference.sentence or "no difference to the turn before"), "")])
     page.blank()
-    made = [diff.expected for diff in difference.turn.calls if diff.expected]
     write_heads(page, ("before", ""), ("now", ""))
-    write_calls(page, TurnCalls(difference.turn, turn, made, Folding()))
+    write_calls(page, TurnCalls(difference.turn, turn, Folding()))
     write_response(page, difference.turn, turn, "changed" if answer_differs(difference.turn) else "", "")
     _write_changes(page, difference.state, "state before", "state now")

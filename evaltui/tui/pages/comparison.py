@@ -261,8 +261,7 @@ def _write_turns(
         if not heads:
             heads = True
             write_heads(page, ("base", titles[0]), ("candidate", titles[1]))
-        made = [diff.expected for diff in turn.result.calls if diff.expected]
-        write_calls(page, TurnCalls(turn.result, number, made, folding))
+        write_calls(page, TurnCalls(turn.result, number, folding))
         if turn.result.calls:
             page.blank()
         write_response(page, turn.result, number, "" if turn.says_the_same else "changed", "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from evaltui.core.compare.diff import calls_of
 from evaltui.core.compare.turn_verdicts import INTERMEDIATE_METRIC, response_op, text_differs, turn_status
 from evaltui.core.model.eval_set import THOUGHT, EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, TurnResult
@@ -70,9 +69,7 @@ def write_turn(
     else:
         if failed:
             write_heads(page, ("expected", heads[0]), ("actual", heads[1]))
-        expected = (case.conversation or [])[number : number + 1]
-        calls = calls_of(expected[0].intermediate_data) if expected else ()
-        write_calls(page, TurnCalls(turn, number, calls, folding, is_brief=not failed))
+        write_calls(page, TurnCalls(turn, number, folding, is_brief=not failed))
     shown = write_texts_before(page, result, number)
     if page.width >= BESIDE and failed and (turn.calls or shown):
         page.blank()
