@@ -35,6 +35,11 @@ WRONG = {
     "timeout": (0, -1, "5", float("nan")),
     "record": ("nope", None),
     "tools": ("off",),
+    "agent_name": (3,),
+    "python": (3,),
+    "home": (3,),
+    "results_dir": (3, True),
+    "limits": (3,),
 }
 
 
@@ -43,6 +48,12 @@ async def test_a_wrong_setting_is_named_before_anything_runs(write_agent):
     for name, value in ((name, value) for name, values in WRONG.items() for value in values):
         with pytest.raises(ValueError, match=f"^{name}: {value!r} is wrong: "):
             await evaluate(agent, [EvalSet(eval_set_id="s", eval_cases=[GOOD])], **{name: value})
+
+
+@pytest.mark.parametrize("agent", [3, None, ["shop"], {}], ids=repr)
+async def test_what_is_no_agent_is_said_by_its_type(agent):
+    with pytest.raises(TypeError, match=rf"^an agent is a folder, .*, not of type {type(agent).__name__}$"):
+        await evaluate(agent)
 
 
 async def test_a_result_says_which_case_failed_and_why(write_agent):

@@ -22,9 +22,8 @@ def lint_parser() -> Parser:
         help="Form of the output: for people, as JSON, as SARIF 2.1.0, or as annotations of GitHub Actions "
         "(default: console)",
     )
-    mends = parser.add_mutually_exclusive_group()
-    mends.add_argument("--fix", action="store_true", help="Mend problems that have exactly one right mend")
-    mends.add_argument("--diff", action="store_true", help="Show the changes of --fix, and make none")
+    parser.add_argument("--fix", action="store_true", help="Mend problems that have exactly one right mend")
+    parser.add_argument("--diff", action="store_true", help="Show the changes of --fix, and make none")
     return parser
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -61,7 +62,7 @@ def report(options: argparse.Namespace) -> int:
             all_written = write_reports(made, targets, "report")
     except (UsageError, SelectionError, OSError, ValueError) as error:
         return complain("report", error)
-    if not options.report:
+    if not options.report and sys.stderr.isatty():
         write_stderr(f"evaltui report: {_HINT}")
     return 0 if all_written else HAD_ERRORS
 

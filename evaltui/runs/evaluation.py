@@ -68,8 +68,10 @@ async def evaluate(
     In `results_dir` the run is kept as with `--results-dir`, or for `gs://BUCKET` by google-adk.
 
     Raises EvalSetError for a set, a config or recordings that cannot be read, ValueError where there is
-    nothing to run, for a wrong setting, for what is no agent, and where the agent or its Python is not found.
+    nothing to run, for a wrong setting, for what is no agent, and where the agent or its Python is not found,
+    TypeError for what cannot be an agent, a set or a config by its type.
     """
+    check_settings({"results_dir": results_dir})
     plan = plan_for(
         agent,
         eval_sets,
@@ -86,7 +88,7 @@ async def evaluate(
         adk_verdicts=adk_verdicts,
         record=record,
         tools=tools,
-        limits=limits_of(limits or {}),
+        limits=limits,
     )
     return await _run_and_keep(agent, plan, on_update, results_dir)
 
@@ -112,16 +114,18 @@ def plan_for(
     python: str | None = None,
     home: str | Path | None = None,
     initial_session: InitialSession = None,
+    limits: Mapping[str, Mapping[str, float]] | None = None,
     **settings: Any,
 ) -> RunPlan:
     """The plan of a run: the arguments are those of `evaluate`, `settings` the fields of the plan. Raises
     what `evaluate` raises."""
-    check_settings(settings)
+    check_settings(settings | {"agent_name": agent_name, "python": python, "home": home, "limits": limits})
     address = address_of(agent, agent_name, python, home)
     if address.in_process and settings.get("workers") not in (None, 1):
         raise ValueError("workers: an agent object runs in this process alone")
     plans = set_plans(address, eval_sets, config_given(config), initial_session)
-    return RunPlan(address, plans, **settings | ({"workers": 1} if address.in_process else {}))
+    settings |= {"workers": 1} if address.in_process else {}
+    return RunPlan(address, plans, limits=limits_of(limits or {}), **settings)
 
 
 def evaluate_sync(

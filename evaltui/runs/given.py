@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # The set of cases that are in none.
 _LOOSE_CASES = "cases"
+_NO_AGENTS = (bool, int, float, bytes, list, tuple, set, Mapping)
 
 
 def address_of(
@@ -42,8 +43,14 @@ def address_of(
     """Where an agent is: a folder, a file, a dotted module name, a URL, or an object of this process.
 
     `home` is the folder of the eval sets of one that has none, an object or a URL; None for the current one.
-    Raises ValueError where it is not found, and for arguments that do not go with it.
+    Raises ValueError where it is not found, and for arguments that do not go with it, TypeError for what is
+    no agent of any kind.
     """
+    if agent is None or isinstance(agent, _NO_AGENTS):
+        raise TypeError(
+            "an agent is a folder, a file, a module's name, a URL or an agent object, "
+            f"not of type {type(agent).__name__}"
+        )
     is_remote = isinstance(agent, str) and is_url(agent)
     if isinstance(agent, str | Path) and not is_remote:
         if home is not None:
@@ -92,6 +99,11 @@ class _Settings(BaseModel):
     record: RecordMode = DEFAULT_MODE
     tools: ToolMode | None = None
     adk_verdicts: bool = False
+    agent_name: str | None = None
+    python: str | None = None
+    home: str | Path | None = None
+    results_dir: str | Path | None = None
+    limits: Mapping[str, Any] | None = None
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:

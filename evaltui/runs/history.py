@@ -52,6 +52,10 @@ def find_run(store: RunStore, ref: str) -> Path:
     if len(found) > 1:
         first, second, *_ = found
         raise SelectionError(f"{ref!r} matches {counted(len(found), 'run')}: {first}, {second}, …")
+    if not found and Path(ref).is_file():
+        raise SelectionError(
+            f"{ref} is no run: a run log ends in {SUFFIX}, a result file of google-adk in {ADK_SUFFIX}"
+        )
     if not found:
         raise SelectionError(
             f"{agent_dir} has no run {ref!r}{did_you_mean(ref, [*names, *known]) or '.'} "

@@ -109,6 +109,8 @@ class CaseRuns:
                 require_one_agent(argparse.Namespace(agent_dir=self._path(agent), url=None, module=None))
             except UsageError as error:
                 raise pytest.UsageError(f"--evaltui-agent: {error}") from error
+        if config_file := self._option("config"):
+            self._check_config(self._path(config_file))
         try:
             options = options_of([*self._words(Path())])
         except UsageError as error:
@@ -116,6 +118,16 @@ class CaseRuns:
         for flag in ("fail_on_regression", "alpha"):
             if getattr(options, flag) and not options.baseline:
                 raise pytest.UsageError(f"--evaltui-{flag.replace('_', '-')} needs --evaltui-baseline RUN")
+
+    @staticmethod
+    def _check_config(path: Path) -> None:
+        """Raises pytest.UsageError: else each case would say what is wrong with the config of all of them."""
+        from evaltui.runs.given import config_given
+
+        try:
+            config_given(path)
+        except EvalSetError as error:
+            raise pytest.UsageError(f"--evaltui-config: {error}") from error
 
     def agent_of(self, path: Path) -> Path:
         """The agent that the cases of a file are put to. Raises NoAgentError."""

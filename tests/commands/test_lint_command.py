@@ -41,7 +41,7 @@ def test_fix_says_what_it_mends_and_finds_nothing_the_second_time(tmp_path, caps
 def test_diff_shows_the_changes_and_makes_none(tmp_path, capsys):
     path, config = write(tmp_path)
     before = path.read_bytes(), config.read_bytes()
-    assert call("lint", "--diff", tmp_path) == 1
+    assert call("lint", "--fix", "--diff", tmp_path) == 1
     shown = capsys.readouterr()
     assert (path.read_bytes(), config.read_bytes()) == before
     assert f"--- {path}\n+++ {path}\n@@ -1 +1 @@\n-" in shown.out

@@ -74,6 +74,10 @@ def test_finding_runs(tmp_path):
     assert find_run(RunStore(tmp_path), "home_lights").name == "home_lights_17.5.evalset_result.json"
     with pytest.raises(SelectionError, match=f"'20260102' matches 2 runs: {first.stem}, {second.stem}"):
         find_run(RunStore(tmp_path), "20260102")
+    readme = tmp_path / "README.md"
+    readme.touch()
+    with pytest.raises(SelectionError, match=r"README\.md is no run: a run log ends in \.jsonl"):
+        find_run(RunStore(tmp_path), str(readme))
     name_run(RunStore(tmp_path), "last", "before")
     with pytest.raises(SelectionError, match="Did you mean before"):
         find_run(RunStore(tmp_path), "befor")

@@ -330,6 +330,16 @@ def test_an_agent_that_is_none_is_refused(pytester, project):
     result.stderr.fnmatch_lines(["*--evaltui-agent: *gone does not exist"])
 
 
+@pytest.mark.parametrize("text", [None, "{", '{"criteria": {"tool_trajectory_avg_score": "much"}}'])
+def test_a_config_that_cannot_be_read_is_one_error(pytester, project, text):
+    if text is not None:
+        pytester.path.joinpath("strict.json").write_text(text)
+    result = pytester.runpytest_inprocess("--evaltui", "--evaltui-config", "strict.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [one for one in result.errlines if "strict.json" in one]
+    assert "--evaltui-config: " in line
+
+
 def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
     pytester.makepyfile(
         """
