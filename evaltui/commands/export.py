@@ -6,47 +6,46 @@ import argparse
 import json
 import os
 import sys
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import UsageError, complain, settings_of, write_stderr
-from evaltui.core.model.events import Json
 from evaltui.files.settings import secrets_of
+from evaltui.files.streamed import written_at_once
 from evaltui.files.workspace import SelectionError
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.export import traces_of
+from evaltui.runs.export import ConversationTraces, traces_of
 from evaltui.runs.history import KeptRun, find_run, open_run
 from evaltui.runs.log import own_version
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted
-from evaltui.text.values import cut, visible
+from evaltui.text.figures import counted, some_of
+from evaltui.text.values import visible
 from evaltui.traces.writing.otlp import otlp_json
 
 _HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 _TRACES = "/v1/traces"
-_TIMEOUT = 30.0
-_LONGEST_ANSWER = 300
-
-
-class _NotTakenError(Exception):
-    """The endpoint does not take the traces; the message says why."""
 
 
 def export(options: argparse.Namespace) -> int:
     """Write or send the run; returns the exit code."""
     try:
         run = _run(options)
-        groups = _documents(run, options.agent_dir)
+        left_out: list[str] = []
+        groups = _some(run, traces_of(run, secrets_of(options.agent_dir), left_out))
         if options.endpoint is not None:
-            return _send(groups, _url(options.endpoint), _headers(os.environ))
-        _write(groups, options.output)
+            code = _send(groups, _url(options.endpoint), _headers(os.environ))
+        else:
+            code = _write(groups, options.output)
     except (UsageError, SelectionError, OSError, ValueError) as error:
         return complain("export", error)
-    return 0
+    if left_out:
+        cases = f"{counted(len(left_out), 'case')} without events left out: {some_of(left_out)}"
+        write_stderr(f"evaltui export: {visible(cases)}")
+    return code
 
 
 def _run(options: argparse.Namespace) -> KeptRun:
@@ -57,39 +56,36 @@ def _run(options: argparse.Namespace) -> KeptRun:
     return open_run(path)
 
 
-def _documents(run: KeptRun, agent_dir: Path) -> Iterator[Json]:
-    """A request for each conversation."""
-    for group in traces_of(run, secrets_of(agent_dir)):
-        yield otlp_json([group], own_version())
+def _some(run: KeptRun, groups: Iterator[ConversationTraces]) -> Iterator[ConversationTraces]:
+    """Raises UsageError where there is none."""
+    first = next(groups, None)
+    if first is None:
+        raise UsageError(f"run {run.id} has no conversation to export")
+    return chain([first], groups)
 
 
 # To a file
 
 
-def _write(documents: Iterator[Json], output: Path) -> None:
+def _write(groups: Iterator[ConversationTraces], output: Path) -> int:
     if str(output) == "-":
-        _write_to(sys.stdout, documents)
-        return
+        _write_to(sys.stdout, groups)
+        return 0
     if not output.parent.is_dir():
         raise UsageError(f"-o: the folder {output.parent} does not exist")
-    # Whoever reads the file meanwhile finds all of it, or what was there.
-    beside = output.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
-    try:
-        with beside.open("x", encoding="utf-8") as file:
-            count = _write_to(file, documents)
-        beside.replace(output)
-    finally:
-        beside.unlink(missing_ok=True)
+    with written_at_once(output) as file:
+        count = _write_to(file, groups)
     write_stderr(f"{visible(str(output))}: {counted(count, 'conversation')}")
+    return 0
 
 
-def _write_to(file: TextIO, documents: Iterator[Json]) -> int:
+def _write_to(file: TextIO, groups: Iterator[ConversationTraces]) -> int:
     """One request with all of them; only one is in memory at a time."""
     file.write('{"resourceSpans": [')
     count = 0
-    for document in documents:
-        for group in document["resourceSpans"]:
-            file.write((",\n" if count else "\n") + json.dumps(group))
+    for group in groups:
+        for spans in otlp_json([group], own_version())["resourceSpans"]:
+            file.write((",\n" if count else "\n") + json.dumps(spans))
             count += 1
     file.write("\n]}\n")
     return count
@@ -119,39 +115,19 @@ def _headers(environment: Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
-def _send(documents: Iterator[Json], url: str, headers: Mapping[str, str]) -> int:
-    import httpx
+def _send(groups: Iterable[ConversationTraces], url: str, headers: Mapping[str, str]) -> int:
+    from evaltui.commands.sending import NotAcceptedError, Sending
 
-    sent = 0
+    sending = Sending(url, headers, own_version())
+    place = f"evaltui export: {visible(url)}"
     try:
-        with httpx.Client(
-            timeout=_TIMEOUT, headers={**headers, "content-type": "application/json"}
-        ) as client:
-            for document in documents:
-                _check(client.post(url, content=json.dumps(document)))
-                sent += 1
-    except (_NotTakenError, httpx.HTTPError, httpx.InvalidURL) as error:
-        why = str(error) or type(error).__name__
-        write_stderr(f"evaltui export: {visible(url)} after {counted(sent, 'conversation')}: {visible(why)}")
-        return HAD_ERRORS
-    write_stderr(f"{visible(url)}: {counted(sent, 'conversation')}")
-    return 0
-
-
-def _check(answer: object) -> None:
-    import httpx
-
-    assert isinstance(answer, httpx.Response)
-    if not answer.is_success:
-        said = cut(" ".join(answer.text.split()), _LONGEST_ANSWER)
-        raise _NotTakenError(f"{answer.status_code} {answer.reason_phrase} {said}".rstrip())
-    try:
-        partial = answer.json().get("partialSuccess") or {}
-        rejected = int(partial.get("rejectedSpans") or 0)
-    except (AttributeError, TypeError, ValueError):
-        # What is no JSON tells of no span that was rejected.
-        return
-    if rejected:
-        raise _NotTakenError(
-            f"{counted(rejected, 'span')} rejected: {partial.get('errorMessage') or 'no reason'}"
-        )
+        sending.send(groups)
+    except NotAcceptedError as error:
+        sending.refused.append(str(error))
+    except KeyboardInterrupt:
+        write_stderr(f"{place}: {sending.in_words}")
+        raise
+    for why in sending.refused:
+        write_stderr(f"{place}: {why}")
+    write_stderr(f"{place}: {sending.in_words}")
+    return HAD_ERRORS if sending.refused else 0

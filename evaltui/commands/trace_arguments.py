@@ -123,7 +123,7 @@ def export_parser() -> Parser:
         description="Write a stored run as OpenTelemetry traces (OTLP as JSON), or send it: a trace "
         "per turn, with what the metrics say of it.",
         epilog="OTEL_EXPORTER_OTLP_HEADERS has headers for the endpoint. Exit codes: 0 exported, 2 usage "
-        "error, 3 not accepted by the endpoint.",
+        "error or nothing to export, 3 not all accepted by the endpoint.",
     )
     add = parser.add_argument
     add(

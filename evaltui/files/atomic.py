@@ -136,7 +136,7 @@ def write_privately(path: Path, text: str) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -203,7 +203,7 @@ def write_all(changes: Sequence[Change]) -> None:
         for replacement in waiting:
             replacement.clean_up()
     for folder in {replacement.target.parent for replacement in waiting}:
-        _sync_folder(folder)
+        sync_folder(folder)
 
 
 @dataclass
@@ -326,7 +326,7 @@ def _written_beside(target: Path, data: bytes) -> Path:
     try:
         with temporary.open("xb", buffering=0) as file:
             with suppress(FileNotFoundError):
-                _make_alike(file.fileno(), target.stat())
+                make_alike(file.fileno(), target.stat())
             _fill(file.fileno(), data)
     except BaseException:
         with suppress(OSError):
@@ -335,7 +335,7 @@ def _written_beside(target: Path, data: bytes) -> Path:
     return temporary
 
 
-def _make_alike(descriptor: int, like: os.stat_result) -> None:
+def make_alike(descriptor: int, like: os.stat_result) -> None:
     """Owner and group as far as one may give them, and the mode."""
     own = os.fstat(descriptor)
     if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
@@ -386,7 +386,7 @@ def _exchange(one: Path, other: Path) -> bool:
     raise OSError(code, os.strerror(code), str(other))
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Bring to the disk that a file in it was replaced; not every file system can do that to a folder."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)

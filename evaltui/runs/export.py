@@ -19,15 +19,21 @@ ConversationTraces = tuple[Mapping[str, Any], list[OtelSpan]]
 """The attributes of a resource, and its spans."""
 
 
-def traces_of(run: KeptRun, secrets: Secrets) -> Iterator[ConversationTraces]:
+def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[ConversationTraces]:
     """Each conversation of a run, one in memory at a time; secrets are masked.
+
+    To `left_out`, the ids of cases are added that have no events: nothing is known of them but their results.
 
     Raises OSError, and ValueError for a log that is damaged.
     """
     agent = run.summary.circumstances.agent
     for case, summary in run.summary.cases.items():
+        conversations = run.events(case)
+        if not any(conversations.values()):
+            left_out.append(case.eval_id)
+            continue
         repeats = run.case(case).repeats
-        for number, events in sorted(run.events(case).items()):
+        for number, events in sorted(conversations.items()):
             held = f"{run.id}/{case.path}/{case.eval_id}" + (f"/{number + 1}" if len(repeats) > 1 else "")
             about = {
                 "evaltui.run.id": run.id,

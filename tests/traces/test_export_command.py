@@ -1,6 +1,7 @@
 """`evaltui export`: a run to a file and to an endpoint, which evaltui and agentevals read."""
 
 import json
+import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -8,6 +9,7 @@ from shutil import copytree
 
 import pytest
 
+from evaltui.traces.writing.otlp import otlp_json
 from tests.commands.command_line import call
 
 AGENT = """
@@ -58,6 +60,8 @@ class Endpoint(BaseHTTPRequestHandler):
         self.server.taken.append((self.path, dict(self.headers), json.loads(body)))
         status, answer = self.server.answers[min(len(self.server.taken), len(self.server.answers)) - 1]
         self.send_response(status)
+        # Without a wait, or with one that nobody waits for.
+        self.send_header("Retry-After", "0" if "later" not in answer else "3600")
         self.end_headers()
         self.wfile.write(json.dumps(answer).encode())
 
@@ -106,15 +110,34 @@ def test_a_run_is_exported_to_a_file_and_to_an_endpoint(run, endpoint, monkeypat
 
     # What is not accepted is said, with what was; a header is not repeated, since it may be a secret.
     partial = {"partialSuccess": {"rejectedSpans": "2", "errorMessage": "too old"}}
-    for answers, complaint in (
-        ([(200, {}), (200, partial)], "after 1 conversation: 2 spans rejected: too old"),
-        ([(401, {"message": "who are you"})], "after 0 conversations: 401"),
+    remark = {"partialSuccess": {"errorMessage": "upgrade soon"}}
+    first, second, third = (len(group["scopeSpans"][0]["spans"]) for group in groups)
+    rejected = (
+        f"2 of {second} spans rejected: too old",
+        f"2 conversations, {first + second + third - 2} spans",
+    )
+    one = f"1 conversation, {first} spans accepted"
+    for answers, code, requests, complaints in (
+        ([(200, {}), (200, partial), (200, {})], 3, 3, ("/shop.evalset.json/bad: ", *rejected)),
+        ([(200, {}), (413, {}), (200, {})], 3, 3, (": 413 Request Entity Too Large", "2 conversations, ")),
+        ([(401, {"message": "who are you"})], 3, 1, (": 401", "0 conversations, 0 spans accepted")),
+        ([(200, {}), (500, {})], 3, 2, (": 500", one)),
+        (
+            [(429, {}), (503, {}), (200, remark)],
+            0,
+            5,
+            (": 429", ": 503", "upgrade soon", "3 conversations, "),
+        ),
+        ([(200, {}), (503, {})], 3, 6, ("503 Service Unavailable", one)),
+        ([(503, {"later": True})], 3, 1, (": 503", "0 conversations, 0 spans accepted")),
     ):
         endpoint.taken.clear()
         endpoint.answers = answers
-        assert call("export", ".", "--run", "last", "--endpoint", url) == 3
+        assert call("export", ".", "--run", "last", "--endpoint", url) == code
         said = capsys.readouterr().err
-        assert complaint in said
+        assert len(endpoint.taken) == requests
+        for complaint in complaints:
+            assert complaint in said
         assert "abc" not in said
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "secret")
     for words, complaint in (
@@ -126,6 +149,55 @@ def test_a_run_is_exported_to_a_file_and_to_an_endpoint(run, endpoint, monkeypat
         assert call("export", ".", *words) == 2
         assert complaint in capsys.readouterr().err
     assert sorted(path.name for path in Path().glob("*.json")) == ["run.json", "shop.evalset.json"]
+
+
+def test_a_file_gets_all_of_a_run_or_stays_as_it_was(run, monkeypatch, capsys):
+    kept, link, sink = Path("kept.json"), Path("link.json"), Path("sink")
+    kept.write_text("before")
+    kept.chmod(0o640)
+    link.symlink_to(kept)
+
+    written = []
+
+    def damaged(groups, version):
+        written.append(otlp_json(groups, version))
+        if len(written) > 1:
+            raise ValueError("the log is damaged")
+        return written[0]
+
+    with monkeypatch.context() as patched:
+        patched.setattr("evaltui.commands.export.otlp_json", damaged)
+        assert call("export", ".", "--run", "last", "-o", link) == 2
+    assert kept.read_text() == "before"
+    assert call("export", ".", "--run", "last", "-o", link) == 0
+    assert (link.is_symlink(), kept.stat().st_mode & 0o777) == (True, 0o640)
+    assert len(json.loads(kept.read_text())["resourceSpans"]) == 3
+    # Nothing takes the place of a device or a pipe.
+    os.mkfifo(sink)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(sink.read_text()))
+    reader.start()
+    assert call("export", ".", "--run", "last", "-o", sink) == 0
+    reader.join()
+    assert (sink.is_fifo(), found) == (True, [kept.read_text()])
+    assert not list(Path().glob(".*.part"))
+    capsys.readouterr()
+
+    # Nothing to export is no export.
+    Path("empty.evalset.json").write_text(json.dumps({"eval_set_id": "e", "eval_cases": [EMPTY]}))
+    call("run", ".", "empty.evalset.json")
+    capsys.readouterr()
+    assert call("export", ".", "--run", "last", "-o", kept) == 2
+    assert "has no conversation to export" in capsys.readouterr().err
+    assert len(json.loads(kept.read_text())["resourceSpans"]) == 3
+    call("run", ".", "empty.evalset.json", "shop.evalset.json:good")
+    capsys.readouterr()
+    assert call("export", ".", "--run", "last", "-o", kept) == 0
+    assert "1 case without events left out: empty" in capsys.readouterr().err
+    assert len(json.loads(kept.read_text())["resourceSpans"]) == 1
+
+
+EMPTY = {"eval_id": "empty", "conversation": []}
 
 
 def results_of(groups):
