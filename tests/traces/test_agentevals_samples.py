@@ -12,9 +12,11 @@ THRESHOLD = 0.8
 
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
-def test_every_eval_set_has_the_same_samples_and_verdicts(tmp_path, monkeypatch, agentevals):
+def test_every_eval_set_has_the_same_samples_and_verdicts(
+    tmp_path, monkeypatch, agentevals, agentevals_source
+):
     monkeypatch.chdir(tmp_path)
-    samples = agentevals.source() / "samples"
+    samples = agentevals_source / "samples"
     sets = sorted(path for path in samples.glob("*.json") if "eval_cases" in json.loads(path.read_text()))
     traces = sorted({*samples.glob("*.json")} - {*sets})
     assert (len(sets), len(traces)) == (3, 5)
