@@ -164,6 +164,15 @@ def test_an_expected_answer_is_missing():
     assert check(MATCH, cases=cases, evaltui={"turns": [mark]}).without == (("s", "three"),)
 
 
+def test_intermediate_responses_are_expected_of_some_case():
+    said = {"intermediate_responses": [["desk", [{"text": "I look it up."}]]]}
+    with_texts = case("two", turn(intermediate_data=said))
+    assert check("intermediate_match_score", cases=[case("one"), with_texts]).is_fine
+    assert (
+        check("intermediate_match_score", cases=[case("one")]).why == "no turn expects intermediate responses"
+    )
+
+
 def test_a_simulated_users_quality_needs_one():
     name = "per_turn_user_simulator_quality_v1"
     assert check(name, cases=[case("one"), simulated("two")]).without == (("s", "one"),)

@@ -145,7 +145,7 @@ async def test_the_next_difference_leads_to_the_row_of_the_expected_text(tmp_pat
 
 async def test_a_text_or_all_of_a_turn_are_accepted_after_the_change_is_shown(tmp_path):
     (tmp_path / "agent.py").touch()
-    path = write_cases(tmp_path, "desk", {"a": EXPECTED, "b": [turn("where is it", "It is here.")]})
+    path = write_cases(tmp_path, "desk", {"a": EXPECTED, "b": [turn("where is it", "Nowhere.")]})
     (tmp_path / "test_config.json").write_text(json.dumps(ASKED), encoding="utf-8")
     made = [Invocation.model_validate(one) for one in MADE]
     workbench = Workbench(tmp_path, run_service=FakeRuns(lambda case, repeat: made))

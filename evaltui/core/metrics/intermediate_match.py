@@ -43,7 +43,9 @@ def intermediate_match_score(given: MetricInput) -> MetricResult:
             without.setdefault(number, _NOTHING_EXPECTED)
     scored = [number for number in range(len(given.expected)) if number not in without]
     if not scored and _NOTHING_EXPECTED in without.values():
-        return not_evaluated(given.metric, f"{_NOTHING_EXPECTED} in any scored turn")
+        # Other metrics decide: sets may have cases with texts and without.
+        result = not_evaluated(given.metric, f"{_NOTHING_EXPECTED} in any scored turn")
+        return replace(result, is_optional=True)
     unknown = [number for number in scored if not knows_texts(given.actual[number])]
     if unknown:
         where = f"{plural(len(unknown), 'turn')} {some_of([str(number + 1) for number in unknown])}"

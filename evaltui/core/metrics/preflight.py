@@ -81,7 +81,7 @@ def _has_texts(intermediate: Mapping[str, Any]) -> bool:
     return any(map(_has_text, contents))
 
 
-_ADD_TEXTS = "add intermediate_responses to a turn of these cases, or list the metric under evaltui.optional"
+_ADD_TEXTS = "add intermediate_responses to a turn of one of these cases, or remove the metric"
 
 SCENARIO = "conversation_scenario"
 """Stands for a metric where it is the simulated user who cannot be played."""
@@ -273,9 +273,10 @@ def _data(metric: EvalMetric, cases: _Cases) -> Found | None:
             "Move these cases to another eval set, or list the metric under evaltui.optional",
         )
     if "intermediate responses" in info.needs:
-        without = [one.eval_id for one in cases.traits if not one.expects_texts]
-        why = "no turn expects intermediate responses"
-        return _lacking(cases, without, why, _ADD_TEXTS)
+        # Of other cases it says nothing, and their other metrics decide.
+        if any(one.expects_texts for one in cases.traits):
+            return None
+        return Found(Readiness.CANNOT, "no turn expects intermediate responses", _ADD_TEXTS)
     if "a scenario" in info.needs and cases.scripted:
         return _lacking(
             cases,

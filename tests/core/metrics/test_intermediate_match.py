@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +9,9 @@ from metric_cases import metric_input
 
 from evaltui.core.metrics.intermediate_match import align_texts, intermediate_match_score
 from evaltui.core.metrics.response_match import rouge_1_f
+from evaltui.core.metrics.scoring import score_case
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import Status
 
 NAME = "intermediate_match_score"
@@ -54,6 +59,25 @@ def test_turns_that_expect_no_text_are_not_judged(nothing):
     alone = scored([nothing], [lists("x")])
     assert alone.status is Status.NOT_EVALUATED
     assert alone.reason == "no intermediate responses expected in any scored turn"
+    assert alone.is_optional
+
+
+@pytest.mark.parametrize(
+    ("others", "status"),
+    [
+        ({}, Status.NOT_EVALUATED),
+        ({"response_match_score": 0.8}, Status.PASSED),
+        ({"response_match_score": 0.8, "tool_trajectory_avg_score": 1.0}, Status.FAILED),
+        ({"response_match_score": 0.8, "safety_v1": 0.8}, Status.NOT_EVALUATED),
+    ],
+)
+def test_of_a_case_that_expects_no_text_the_other_metrics_decide(others, status):
+    config = EvalConfig.model_validate({"criteria": others, "evaltui": {"criteria": {NAME: 0.8}}})
+    expected, actual = (
+        EvalCase.model_validate({"eval_id": "a", "conversation": [turn(data)]})
+        for data in ({"tool_uses": [{"name": "f"}]}, lists("x"))
+    )
+    assert asyncio.run(score_case(expected, actual.conversation, config)).status is status
 
 
 def test_what_an_agent_does_not_send_is_unknown_and_no_text_is_a_miss():
