@@ -15,6 +15,7 @@ from evaltui.commands.parser import (
     count,
     error_kinds,
     folder,
+    limit,
     names,
     pass_if,
     seconds,
@@ -69,6 +70,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         help="Use this config for all sets, remembered for this agent; own restores the config of each set",
     )
     add_settings(parser, *SETTINGS)
+    _add_limits(parser)
     _add_network(parser)
     parser.add_argument("--version", action=Version, nargs=0, help="Show the version")
     return parser
@@ -94,6 +96,7 @@ def run_parser() -> Parser:
     add("--pass-if", type=pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
     _add_agent_name(parser)
     add_settings(parser, *SETTINGS)
+    _add_limits(parser)
     _add_network(parser)
     _add_reporting(parser)
     return parser
@@ -247,6 +250,18 @@ def add_settings(parser: Parser, *names: str) -> None:
             help=f"{meaning} (default: {setting.default})",
         )
     parser.epilog = f"{parser.epilog}\n{_DEFAULTS}" if parser.epilog else _DEFAULTS
+
+
+def _add_limits(parser: Parser) -> None:
+    parser.add_argument(
+        "--limit",
+        dest="limits",
+        action="append",
+        type=limit,
+        metavar="MODEL:rpm=N,tpm=N,concurrent=N",
+        help="Ask models of this name (* for any letters) no more: requests, tokens a minute, calls at once; "
+        "repeatable (default: the table limits of [tool.evaltui], else no limit)",
+    )
 
 
 def _add_network(parser: Parser) -> None:

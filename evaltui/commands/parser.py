@@ -16,6 +16,7 @@ from evaltui.text.values import MAX_VALUE, cut
 
 if TYPE_CHECKING:
     from evaltui.core.model.errors import ErrorKind
+    from evaltui.core.model.limits import Limit
     from evaltui.runs.shards import Shard
 
 
@@ -109,6 +110,15 @@ def error_kinds(text: str) -> frozenset[ErrorKind]:
             f"{cut(wrong[0], MAX_VALUE)!r} is not a kind of error: {', '.join(kinds)} or all"
         )
     return frozenset(kinds) if "all" in names else frozenset(map(ErrorKind, names))
+
+
+def limit(text: str) -> Limit:
+    from evaltui.core.model.limits import parse_limit
+
+    try:
+        return parse_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r}: {error}") from error
 
 
 def shard(text: str) -> Shard:

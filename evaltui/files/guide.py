@@ -19,6 +19,7 @@ TOPICS = (
     "results",
     "criteria",
     "cost",
+    "limits",
     "judges",
     "chat",
     "recordings",

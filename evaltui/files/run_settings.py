@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from evaltui.core.model.limits import Limit, limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 PROJECT_FILE = "pyproject.toml"
 _VARIANTS = "variants"
 _PRICES = "prices"
+_LIMITS = "limits"
 # Seconds per case.
 DEFAULT_TIMEOUT = 300.0
 DEFAULT_PARALLEL = 4
@@ -51,6 +53,8 @@ class RunSettings:
     """Other ways to run the agent, by name, their files as seen from `file`."""
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
     """What models cost, by name: the table `prices`, which is no option."""
+    limits: tuple[Limit, ...] = ()
+    """What models may be asked: the table `limits`, and `--limit`."""
     file: Path | None = None
     """The pyproject.toml that has the table; None where none has."""
 
@@ -191,6 +195,9 @@ def with_options(settings: RunSettings, given: Mapping[str, Any]) -> RunSettings
     asked = {name: value for name, value in options.items() if value is not None}
     if folder := asked.get("results_dir"):
         asked["results_dir"] = _place(folder).absolute()
+    if limits := given.get("limits"):
+        # Another limit for the same name takes its place.
+        asked["limits"] = tuple({one.model: one for one in (*settings.limits, *limits)}.values())
     return replace(settings, **asked)
 
 
@@ -226,10 +233,18 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
         return None, [Problem.error((), wrong, file=shown, line=_line(text, ()))]
     prices, wrong_prices = _prices(table.pop(_PRICES, {}))
+    try:
+        limits, wrong_limits = limits_of(table.pop(_LIMITS, {})), []
+    except ValueError as error:
+        limits, wrong_limits = (), [((_LIMITS,), f"tool.evaltui.{_LIMITS}: {error}")]
     wrong_keys = dict(_problems(table, path.parent))
     problems = [
         Problem.error((), problem, file=shown, line=_line(text, keys) or _line(text, keys[:2]))
-        for keys, problem in (*(((key,), one) for key, one in wrong_keys.items()), *wrong_prices)
+        for keys, problem in (
+            *(((key,), one) for key, one in wrong_keys.items()),
+            *wrong_prices,
+            *wrong_limits,
+        )
     ]
     right = {key: value for key, value in table.items() if key not in wrong_keys}
     variants = variants_of(right.pop(_VARIANTS, {}))
@@ -238,7 +253,7 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
         values["results_dir"] = path.parent / _place(folder)
     if timeout := values.get("timeout"):
         values["timeout"] = float(timeout)
-    return RunSettings(**values, variants=variants, prices=prices, file=path), problems
+    return RunSettings(**values, variants=variants, prices=prices, limits=limits, file=path), problems
 
 
 def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, ...], str]]]:
@@ -274,7 +289,7 @@ def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, 
             except VariantTextError as error:
                 yield key, f"{place}: {error}"
         elif (setting := SETTINGS.get(key)) is None:
-            names = [*SETTINGS, _VARIANTS, _PRICES]
+            names = [*SETTINGS, _VARIANTS, _PRICES, _LIMITS]
             known = did_you_mean(key, names) or f". Known: {', '.join(names)}"
             yield key, f"{place} is unknown{known}"
         elif not setting.kind.accepts(value):

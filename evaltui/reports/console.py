@@ -69,6 +69,9 @@ def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
         for name, value in settings.to_json().items()
         if value != defaults[name] and name not in _SHOWN_ELSEWHERE
     ]
+    limits = [(f"limits  {visible('; '.join(map(str, settings.limits)))}", "muted")]
+    if settings.limits:
+        yield from wrap(limits, width)
     if settings.file is not None and chosen:
         yield from wrap([("settings  ", "muted"), (visible(", ".join(chosen)), "muted")], width)
 
@@ -199,6 +202,8 @@ def _sum(report: RunReport, width: int) -> Iterator[Line]:
         line.append((f" ({named})", ""))
     if report.seconds is not None:
         line.append((f" in {show_duration(report.seconds)}", ""))
+    if throttled := sum(case.throttled for case in report.result.cases):
+        line.append((f", throttled {show_duration(throttled)}", ""))
     if report.uses_recordings:
         line.append((f" · {report.calls}", ""))
     log: Line = [(f"log {visible(report.log)}", "muted")] if report.log else []

@@ -228,6 +228,7 @@ def _repeat(repeat: RepeatResult) -> Json:
         "metrics": [_metric(metric) for metric in repeat.metrics],
         "actual": [dump(invocation) for invocation in repeat.actual],
         "seconds": round(repeat.seconds, 3),
+        **({"throttled": round(repeat.throttled, 3)} if repeat.throttled else {}),
         "spent": spent_json(repeat.spent),
         **_stopped(repeat),
     }

@@ -156,6 +156,9 @@ class Repeat(BaseModel):
     actual: list[dict[str, Any]]
     """The turns as they ran, as invocations of an eval set."""
     seconds: float
+    """Without those in which model calls were throttled."""
+    throttled: float = 0.0
+    """Seconds in which model calls waited for the limits of the run; absent where none did."""
     spent: Spent | None
     """What its model calls cost; null where nobody knows."""
     stopped: str = ""

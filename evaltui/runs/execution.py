@@ -78,6 +78,7 @@ class LoggedRun:
             "variant": plan.agent.variant.shown.to_json() if plan.agent.variant else None,
             "record": plan.record if plan.record != DEFAULT_MODE else None,
             "tools": plan.tools,
+            "limits": {one.model: one.to_json() for one in plan.limits} or None,
             # Of an agent behind a network, an object, or conversations that were held nobody knows them.
             "files": {} if is_unknown else files_of_agent(plan.agent),
             **(given or {}),

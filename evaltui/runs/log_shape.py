@@ -81,6 +81,8 @@ class Header(BaseModel):
     adk_verdicts: bool = False
     record: str = ""
     tools: str = ""
+    limits: dict[str, dict[str, float]] = {}
+    """What models were asked at most, by name: `rpm`, `tpm`, `concurrent`; those of a shard are its part."""
     config: str = ""
     """Of `--config`."""
     initial_session: str = ""

@@ -172,6 +172,11 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         notes.append(f"recordings {request.settings.record}: off for an agent behind a network")
         request = replace(request, settings=replace(request.settings, record="off"))
     plan = _plan(request, plans)
+    # A resumed shard is one of as many as it was.
+    parts = shards.count if shards is not None and len(shards.numbers) == 1 else 1
+    if parts > 1 and plan.limits:
+        plan = replace(plan, limits=tuple(one.divided_by(parts) for one in plan.limits))
+        notes.append(f"1/{parts} of the limits for this shard: {'; '.join(map(str, plan.limits))}")
     if of_traces is not None and request.traces is not None:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     return SelectedRun(
@@ -275,6 +280,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         tools=request.settings.tools,
         matrix=request.matrix,
         prices=request.settings.prices,
+        limits=request.settings.limits,
     )
 
 

@@ -230,7 +230,8 @@ class CaseRuns:
         settings = settings_of(options)
         of_run = {name: getattr(options, name) for name in ("runs", "pass_if", "adk_verdicts")}
         names = ("parallel", "workers", "timeout", "record", "tools")
-        return of_run | {name: getattr(settings, name) for name in names}
+        limits = {one.model: one.to_json() for one in settings.limits}
+        return of_run | {name: getattr(settings, name) for name in names} | {"limits": limits}
 
     def _words(self, agent_dir: Path, config: Path | None = None) -> Iterator[str]:
         """The words of `evaltui run`. A `config` goes before the one of the options."""

@@ -20,6 +20,8 @@ class Traffic:
         """Tokens of all responses."""
         self.rate_limits = 0
         """How often the service refused a request for coming too soon."""
+        self.throttled = 0.0
+        """Seconds that calls waited for the limits of the run."""
         self._requests: Counter[int] = Counter()
         self._responses: Counter[int] = Counter()
         self._seconds: Counter[int] = Counter()
@@ -28,6 +30,7 @@ class Traffic:
     def on_event(self, event: Event) -> None:
         """Counts what an event tells of a model, by the second in which it happened."""
         second = int(event.t)
+        self.throttled += event.data.get("throttled") or 0.0
         if tokens := int((event.usage or {}).get("total_token_count") or 0):
             self.tokens += tokens
             self._tokens[second] += tokens

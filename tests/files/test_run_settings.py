@@ -64,6 +64,7 @@ def test_each_is_a_field_an_option_of_run_and_one_of_the_workbench():
         "file",
         "variants",
         "prices",
+        "limits",
     }
     assert VALUES.keys() == WRONG.keys() == SETTINGS.keys()
     for parser in (run_parser(), workbench_parser({})):
@@ -142,7 +143,9 @@ def test_an_unknown_key_names_the_nearest(key, meant, agent):
 
 def test_an_unknown_key_that_is_like_none_gets_all_of_them(agent):
     path = table(agent, "[tool.evaltui.zzzzzz]\nx = 1")
-    message = f"{path}:2: tool.evaltui.zzzzzz is unknown. Known: {', '.join(SETTINGS)}, variants, prices"
+    message = (
+        f"{path}:2: tool.evaltui.zzzzzz is unknown. Known: {', '.join(SETTINGS)}, variants, prices, limits"
+    )
     assert problem(agent) == message
 
 

@@ -92,8 +92,10 @@ def limit_of(model: str, values: Mapping[str, Any]) -> Limit:
     )
 
 
-def limits_of(table: Mapping[str, Any]) -> tuple[Limit, ...]:
+def limits_of(table: Any) -> tuple[Limit, ...]:
     """The limits of a table such as `{"gemini-*": {"rpm": 600}}`. Raises ValueError that says why not."""
+    if not isinstance(table, Mapping):
+        raise ValueError('no table of limits by model, e.g. "gemini-*" = {rpm = 600}')
     found = []
     for model, values in table.items():
         if not isinstance(values, Mapping):

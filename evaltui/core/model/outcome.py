@@ -249,6 +249,11 @@ class CaseResult:
         return total(repeat.spent for repeat in self.repeats)
 
     @property
+    def throttled(self) -> float:
+        """Seconds in which its model calls waited for the limits of the run, in all repeats."""
+        return sum(repeat.throttled for repeat in self.repeats)
+
+    @property
     def id(self) -> CaseId:
         return CaseId(self.path or self.eval_set_id, self.eval_id)
 

@@ -43,7 +43,14 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        return self.end - self.begin
+        """Without those that a model call waited for the limits of the run."""
+        return max(0.0, self.end - self.begin - self.throttled)
+
+    @property
+    def throttled(self) -> float:
+        """Seconds that a model call waited for the limits of the run."""
+        waits = (event.data.get("throttled") for event in self.events)
+        return next((float(wait) for wait in waits if isinstance(wait, int | float)), 0.0)
 
     @property
     def is_open(self) -> bool:

@@ -16,6 +16,8 @@ class TimeSpent:
     """Awaiting a model."""
     tool: float
     """In tools."""
+    throttled: float
+    """Model calls waited for the limits of the run."""
     agent: float
     """The agents' own work."""
     waiting: float
@@ -25,24 +27,31 @@ class TimeSpent:
 
     @property
     def whole(self) -> float:
-        return self.model + self.tool + self.agent + self.waiting
+        return self.model + self.tool + self.throttled + self.agent + self.waiting
 
 
 def time_spent(spans: Sequence[Span]) -> TimeSpent:
     """The time of a case's turns. What happened before the first one, such as an import, is left out."""
     own = [span for span in spans if span.turn is not None]
-    kinds: tuple[SpanKind, ...] = ("model", "tool", "agent", "turn")
-    model, tool, agent, turn = (
-        _covered(span for span in own if span.kind in kinds[: place + 1]) for place in range(len(kinds))
-    )
-    calls = [sum(span.kind == kind for span in own) for kind in kinds[:2]]
-    return TimeSpent(model, tool - model, agent - tool, turn - agent, *calls)
+
+    def of(kind: SpanKind) -> list[tuple[float, float]]:
+        return [(span.begin + span.throttled, span.end) for span in own if span.kind == kind]
+
+    waits = [(span.begin, span.begin + span.throttled) for span in own if span.throttled]
+    parts, before, known = list[float](), 0.0, list[tuple[float, float]]()
+    for ranges in (of("model"), of("tool"), waits, of("agent"), of("turn")):
+        known += ranges
+        covered = _covered(known)
+        parts.append(covered - before)
+        before = covered
+    model, tool, throttled, agent, waiting = parts
+    return TimeSpent(model, tool, throttled, agent, waiting, len(of("model")), len(of("tool")))
 
 
-def _covered(spans: Iterable[Span]) -> float:
-    """Seconds in which at least one of the spans was open."""
+def _covered(ranges: Iterable[tuple[float, float]]) -> float:
+    """Seconds that are in at least one of the ranges."""
     covered, end = 0.0, float("-inf")
-    for span in sorted(spans, key=lambda one: one.begin):
-        covered += max(0.0, span.end - max(span.begin, end))
-        end = max(end, span.end)
+    for first, last in sorted(ranges):
+        covered += max(0.0, last - max(first, end))
+        end = max(end, last)
     return covered

@@ -95,8 +95,9 @@ def _figures(run: Run, width: int) -> list[Figure]:
         )
     ]
     refused = counted(traffic.rate_limits, "rate limit") if traffic.rate_limits else ""
+    throttled = f"throttled {show_duration(traffic.throttled)}" if traffic.throttled else ""
     return [
-        Figure("requests/min", show_number(rate), refused, plots[0] if rate else ()),
+        Figure("requests/min", show_number(rate), throttled or refused, plots[0] if rate else ()),
         Figure("latency", show_duration(latency), "", plots[1] if latency is not None else ()),
         Figure(
             "tokens",

@@ -33,7 +33,8 @@ def write_head(page: Page, span: Span, call: int) -> None:
     if turn and call:
         turn = f"call {call} of {turn}"
     left += [(f"  {turn}", "muted")] if turn and span.kind != "turn" else []
-    page.ends(left, [(UNKNOWN if span.is_open else show_duration(span.seconds), "muted")])
+    throttled = f"throttled {show_duration(span.throttled)}, " if span.throttled else ""
+    page.ends(left, [(throttled + (UNKNOWN if span.is_open else show_duration(span.seconds)), "muted")])
     facts = _facts(span)
     if facts:
         page.blank()

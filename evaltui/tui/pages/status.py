@@ -193,6 +193,8 @@ def _progress(run: Run, width: int) -> Line:
         f"{run.calls.live} live" if run.calls.live else "",
     )
     facts.append(", ".join(call for call in calls if call))
+    if run.traffic.throttled:
+        facts.append(f"throttled {show_duration(run.traffic.throttled)}")
     line: Line = [*name, ("  ", ""), *bar, ("  ", ""), (f"{len(run.done)}/{total}", "bold")]
     return [*line, *(span for fact in facts if fact for span in (_GAP, (fact, "muted")))]
 

@@ -143,13 +143,16 @@ _MOST_RUNS = 40
 def write_time_spent(
     page: Page, spent: TimeSpent, tokens: int, unknown: Collection[SpanKind] = frozenset()
 ) -> None:
-    """A bar for each of model, tool, agent and, where there was any, waiting; none for what is `unknown`."""
+    """A bar for each of model, tool, agent and what there was of throttling and waiting; none for what is
+    `unknown`."""
     page.section(("Where the time went", "bold"))
     facts: list[tuple[str, float, str]] = [
         ("model", spent.model, counted(spent.model_calls, "call")),
         ("tool", spent.tool, counted(spent.tool_calls, "call")),
         ("agent", spent.agent, "overhead"),
     ]
+    if spent.throttled:
+        facts.append(("throttled", spent.throttled, "waiting for limits"))
     if show_duration(spent.waiting) != show_duration(0):
         facts.append(("waiting", spent.waiting, "before and after the agent"))
     room = max(8, page.width * 3 // 10)
