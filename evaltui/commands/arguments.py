@@ -12,6 +12,7 @@ from evaltui.commands.parser import (
     Version,
     agent_word,
     alpha,
+    budget,
     count,
     error_kinds,
     folder,
@@ -22,7 +23,7 @@ from evaltui.commands.parser import (
     shard,
 )
 from evaltui.core.statistics.differences import ALPHA
-from evaltui.files.run_settings import COUNT, FOLDER, SECONDS, SETTINGS
+from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SECONDS, SETTINGS
 from evaltui.files.variant_settings import FORM as VARIANT_FORM
 
 _WORKBENCH_USAGE = """\
@@ -38,6 +39,7 @@ _TYPES: Mapping[str, Callable[[str], object]] = {
     COUNT.form: count,
     SECONDS.form: seconds,
     FOLDER.form: folder,
+    BUDGET.form: budget,
 }
 REPORTS = "console|json|junit|csv|markdown|html[=PATH]"
 AGENT_DIR = (
@@ -261,6 +263,12 @@ def _add_limits(parser: Parser) -> None:
         metavar="MODEL:rpm=N,tpm=N,concurrent=N",
         help="Ask models of this name (* for any letters) no more: requests, tokens a minute, calls at once; "
         "repeatable (default: the table limits of [tool.evaltui], else no limit)",
+    )
+    parser.add_argument(
+        "--allow-unmetered",
+        action="store_true",
+        help="With --budget: run agents whose model calls are not seen, and count models without a price as "
+        "free",
     )
 
 

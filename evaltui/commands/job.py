@@ -14,7 +14,7 @@ from typing import Any
 
 from evaltui.commands.baselines import alpha_of, baseline_of
 from evaltui.commands.chosen_cases import chosen_cases
-from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
+from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
 from evaltui.commands.progress import Progress
@@ -33,7 +33,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.reports.model import RunReport, no_events, verdict
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
-from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone
+from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone, RunStopped
 from evaltui.runs.candidate import cases_of, summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
@@ -205,7 +205,11 @@ class Job:
         )
         if interrupted:
             return INTERRUPTED
+        if executed.stopped is not None and executed.stopped.is_refusal:
+            return WRONG_USE
         code = 0 if self._ending.exit_zero else self._exit_code(report)
+        if executed.stopped is not None and not self._ending.exit_zero:
+            code = code or HAD_ERRORS
         # Who asked for a report must not take its absence for a pass.
         return code if all_written else code or HAD_ERRORS
 
@@ -252,6 +256,8 @@ class Job:
                 self._calls.on_result(result)
             case Noted(text):
                 self._notes.append(text)
+            case RunStopped(reason):
+                self._notes.append(reason)
         if self._progress is not None:
             self._progress.on_update(update)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from evaltui.commands.addressing import settle_address
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.files.remote_address import is_url
-from evaltui.files.run_settings import COUNT, FOLDER, SECONDS
+from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SECONDS
 from evaltui.text.values import MAX_VALUE, cut
 
 if TYPE_CHECKING:
@@ -119,6 +119,12 @@ def limit(text: str) -> Limit:
         return parse_limit(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r}: {error}") from error
+
+
+def budget(text: str) -> str:
+    if not BUDGET.accepts(text):
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {BUDGET.wanted}")
+    return text
 
 
 def shard(text: str) -> Shard:

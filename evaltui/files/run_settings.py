@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from evaltui.core.model.budget import WANTED_BUDGET, parse_budget
 from evaltui.core.model.limits import Limit, limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
@@ -49,6 +50,10 @@ class RunSettings:
     """The folder for run logs, absolute; None: `.evaltui/runs` of the agent's folder."""
     keep_runs: int | None = None
     """Number of runs that stay when one more is over; None: all of them."""
+    budget: str | None = None
+    """What the model calls of a run may spend, see `parse_budget`; None: any amount."""
+    allow_unmetered: bool = False
+    """Whether calls that the budget cannot count are made: `--allow-unmetered`."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """Other ways to run the agent, by name, their files as seen from `file`."""
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
@@ -110,6 +115,13 @@ def _is_path(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip()) and "\0" not in value
 
 
+def _is_budget(value: object) -> bool:
+    try:
+        return isinstance(value, str) and parse_budget(value) is not None
+    except ValueError:
+        return False
+
+
 def _one_of(choices: tuple[str, ...]) -> Kind:
     *some, last = choices
     return Kind(f"{', '.join(some)} or {last}", "|".join(choices), lambda value: value in choices, choices)
@@ -118,6 +130,7 @@ def _one_of(choices: tuple[str, ...]) -> Kind:
 COUNT = Kind("a whole number above 0", "N", _is_count)
 SECONDS = Kind("a number of seconds above 0", "S", _is_seconds)
 FOLDER = Kind("a folder", "DIR", _is_path)
+BUDGET = Kind(WANTED_BUDGET, "5USD|2Mtok", _is_budget)
 _PYTHON = Kind("a path or a command", "PYTHON", _is_path)
 
 SETTINGS: Mapping[str, Setting] = {
@@ -158,6 +171,12 @@ SETTINGS: Mapping[str, Setting] = {
             "Number of runs to keep: when a run is over, older ones without a name are deleted",
             "all",
         ),
+        Setting(
+            "budget",
+            BUDGET,
+            "Dollars or tokens that the model calls of a run may spend: then nothing more is begun",
+            "any amount",
+        ),
     )
 }
 
@@ -195,6 +214,8 @@ def with_options(settings: RunSettings, given: Mapping[str, Any]) -> RunSettings
     asked = {name: value for name, value in options.items() if value is not None}
     if folder := asked.get("results_dir"):
         asked["results_dir"] = _place(folder).absolute()
+    if given.get("allow_unmetered"):
+        asked["allow_unmetered"] = True
     if limits := given.get("limits"):
         # Another limit for the same name takes its place.
         asked["limits"] = tuple({one.model: one for one in (*settings.limits, *limits)}.values())

@@ -268,6 +268,10 @@ class HostLostError(_HostError):
     """The host died or stopped answering; what it was working on has no answer."""
 
 
+class RunStoppedError(Exception):
+    """No further model call of the run is made, so a request that needs one has no answer."""
+
+
 def late_error(what: str, trace: str = "", where: str = "") -> ErrorInfo:
     """Of what took longer than its time-out."""
     return ErrorInfo("TimeoutError", what, trace, where, kind=ErrorKind.TIMEOUT)

@@ -10,6 +10,7 @@ from pathlib import Path
 from evaltui.core.cost.prices import Prices
 from evaltui.core.metrics.config_validation import outside_of_range
 from evaltui.core.metrics.preflight import MetricCheck
+from evaltui.core.model.budget import Budget
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
 from evaltui.core.model.eval_set import EvalCase
@@ -93,6 +94,10 @@ class RunPlan:
     checks: tuple[MetricCheck, ...] = ()
     limits: tuple[Limit, ...] = ()
     """What models may be asked in a minute, and at once."""
+    budget: Budget | None = None
+    """What model calls may spend; None for any amount."""
+    allow_unmetered: bool = False
+    """Whether calls that the budget cannot count are made all the same."""
     held: HeldConversations | None = None
     """Conversations that were held elsewhere, to be scored; None runs the agent."""
     held_by: str = ""
@@ -121,6 +126,11 @@ class RunPlan:
             return None
         variant = self.agent.variant.recordings if self.agent.variant else ""
         return recordings_path(one.path, one.eval_set_id, scored=self.held is not None, variant=variant)
+
+    def prices_of_run(self) -> Prices:
+        """What models cost in the run as a whole."""
+        of_sets = {name: price for one in self.sets for name, price in one.config.evaltui.prices.items()}
+        return Prices({**self.prices, **of_sets})
 
     def path_of(self, one: SetPlan) -> str:
         """The path of `CaseId` of a set's cases."""
@@ -190,6 +200,16 @@ class CaseDone:
 
 
 @dataclass(frozen=True)
+class RunStopped:
+    """The run ends before all of its cases have a result."""
+
+    reason: str
+    """A sentence."""
+    is_refusal: bool
+    """Whether it cannot be made as it was asked for."""
+
+
+@dataclass(frozen=True)
 class Noted:
     """A remark on the run, a sentence."""
 
@@ -224,6 +244,7 @@ Update = (
     | CaseDone
     | MetricsImported
     | Noted
+    | RunStopped
 )
 OnUpdate = Callable[[Update], None]
 

@@ -31,6 +31,7 @@ from evaltui.runner.plan import (
     Noted,
     RepeatDone,
     RunPlan,
+    RunStopped,
     SetPlan,
     Update,
 )
@@ -78,6 +79,7 @@ class LoggedRun:
             "variant": plan.agent.variant.shown.to_json() if plan.agent.variant else None,
             "record": plan.record if plan.record != DEFAULT_MODE else None,
             "tools": plan.tools,
+            "budget": str(plan.budget) if plan.budget else None,
             "limits": {one.model: one.to_json() for one in plan.limits} or None,
             # Of an agent behind a network, an object, or conversations that were held nobody knows them.
             "files": {} if is_unknown else files_of_agent(plan.agent),
@@ -183,6 +185,8 @@ class ExecutedRun:
     """None where it could not be kept, or not to its end."""
     has_secrets: bool
     """Whether there may be secrets in what was told: the log had to mask some, or there is none to know."""
+    stopped: RunStopped | None = None
+    """Why cases have no result though it was not cancelled; None where all have one."""
 
 
 class RunService(Protocol):
@@ -236,6 +240,7 @@ class _Execution:
         self._selected = selected
         self._on_update = on_update
         self._log: LoggedRun | None = None
+        self._stopped: RunStopped | None = None
         secrets = secrets_of(selected.plan.agent_dir)
         self._adk_results = {info.known_as: AdkResult(info, secrets) for info in selected.sets}
 
@@ -249,7 +254,9 @@ class _Execution:
             # Being cancelled is one of the ways in which a run ends.
             pass
         finally:
-            self._write_log(lambda log: log.close(status))
+            # One that was stopped can be resumed as one that was interrupted.
+            ending = None if self._stopped else status
+            self._write_log(lambda log: log.close(ending))
         log = self._log
         if log is not None:
             in_use = self._selected.request.logs_in_use()
@@ -258,7 +265,8 @@ class _Execution:
             await asyncio.to_thread(self._write_adk_results)
         except OSError as error:
             self._on_update(Noted(f"no result file for adk web: {error}"))
-        return ExecutedRun(started, status, log.path if log else None, log is None or log.has_masked)
+        has_secrets = log is None or log.has_masked
+        return ExecutedRun(started, status, log.path if log else None, has_secrets, self._stopped)
 
     async def run_nothing(self) -> ExecutedRun:
         """A shard without a case: its log says that nothing of it is missing."""
@@ -282,6 +290,8 @@ class _Execution:
         match update:
             case CaseStarted():
                 self._tell_log()
+            case RunStopped():
+                self._stopped = update
             case CaseDone(result):
                 self._adk_results[result.id.path].add(result)
                 self._tell_log()

@@ -81,6 +81,8 @@ class Header(BaseModel):
     adk_verdicts: bool = False
     record: str = ""
     tools: str = ""
+    budget: str = ""
+    """What model calls may spend: `5 USD`, `2,000,000 tokens`."""
     limits: dict[str, dict[str, float]] = {}
     """What models were asked at most, by name: `rpm`, `tpm`, `concurrent`; those of a shard are its part."""
     config: str = ""

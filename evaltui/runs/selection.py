@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.model.budget import parse_budget
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.modes import DEFAULT_MODE
@@ -171,12 +172,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         # Of the project: nobody has asked for it here.
         notes.append(f"recordings {request.settings.record}: off for an agent behind a network")
         request = replace(request, settings=replace(request.settings, record="off"))
-    plan = _plan(request, plans)
-    # A resumed shard is one of as many as it was.
-    parts = shards.count if shards is not None and len(shards.numbers) == 1 else 1
-    if parts > 1 and plan.limits:
-        plan = replace(plan, limits=tuple(one.divided_by(parts) for one in plan.limits))
-        notes.append(f"1/{parts} of the limits for this shard: {'; '.join(map(str, plan.limits))}")
+    plan = _with_part_of_limits(_plan(request, plans), shards, notes)
     if of_traces is not None and request.traces is not None:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     return SelectedRun(
@@ -239,6 +235,15 @@ def _part(
     return [part for part, _ in left], [info for _, info in left], shards
 
 
+def _with_part_of_limits(plan: RunPlan, shards: ShardsOfRun | None, notes: list[str]) -> RunPlan:
+    """Shards run side by side; a resumed one is one of as many as it was."""
+    if shards is None or shards.count == 1 or len(shards.numbers) > 1 or not plan.limits:
+        return plan
+    limits = tuple(one.divided_by(shards.count) for one in plan.limits)
+    notes.append(f"1/{shards.count} of the limits for this shard: {'; '.join(map(str, limits))}")
+    return replace(plan, limits=limits)
+
+
 def _places(sets: SetSource, one: SetPlan) -> tuple[int, ...] | None:
     if one.whole or one.path is None:
         return None
@@ -281,6 +286,8 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         matrix=request.matrix,
         prices=request.settings.prices,
         limits=request.settings.limits,
+        budget=parse_budget(request.settings.budget) if request.settings.budget else None,
+        allow_unmetered=request.settings.allow_unmetered,
     )
 
 

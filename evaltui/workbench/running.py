@@ -30,6 +30,7 @@ from evaltui.runner.plan import (
     MetricsImported,
     Noted,
     RepeatDone,
+    RunStopped,
 )
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.log_reader import read_run
@@ -115,7 +116,7 @@ class RunFollower:
                 run.kill, run.hosts = kill, hosts
             case Judging(case):
                 run.judging.add(case)
-            case Noted(text):
+            case Noted(text) | RunStopped(reason=text):
                 run.remarks.append(text)
             case MetricsImported(files):
                 self._follow_metrics(files)

@@ -23,6 +23,7 @@ VALUES = {
     "tools": {f"'{mode}'": mode for mode in ("live", "record", "stub")},
     "results-dir": {'"out"': "out", '"../a b/c"': "../a b/c", '"/nowhere/x"': "/nowhere/x"},
     "keep-runs": {"1": 1, "12": 12},
+    "budget": {"'5USD'": "5USD", '"2Mtok"': "2Mtok"},
 }
 # What nothing takes, and what only some do.
 NEVER = ("true", "[]", "{}", '""', '" "', "nan", "inf", "-inf", "1979-05-27", "0", "-1", "[1]", '"\\u0000"')
@@ -35,6 +36,7 @@ WRONG = {
     "tools": (*NEVER, '"off"', "1"),
     "results-dir": (*NEVER, "1"),
     "keep-runs": (*NEVER, '"all"', "1.5"),
+    "budget": (*NEVER, "5", '"5"', '"5EUR"', '"0USD"'),
 }
 
 
@@ -65,6 +67,7 @@ def test_each_is_a_field_an_option_of_run_and_one_of_the_workbench():
         "variants",
         "prices",
         "limits",
+        "allow_unmetered",
     }
     assert VALUES.keys() == WRONG.keys() == SETTINGS.keys()
     for parser in (run_parser(), workbench_parser({})):
@@ -78,7 +81,7 @@ def test_without_a_table_the_defaults_apply_as_the_table_of_the_guide_has_them(a
     for name in ("parallel", "timeout", "record"):
         assert stated[name] == f"{defaults[name]:g}" if name == "timeout" else str(defaults[name])
     assert {name for name, value in defaults.items() if value is None} == {
-        *("python", "workers", "tools", "results-dir", "keep-runs")
+        *("python", "workers", "tools", "results-dir", "keep-runs", "budget")
     }
 
 

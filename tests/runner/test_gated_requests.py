@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaltui.core.model.budget import Budget
 from evaltui.core.model.limits import Limit
-from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.gate.gate import Gate, GatedCall
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 
 
@@ -110,3 +115,46 @@ async def test_the_time_of_a_request_stands_still_while_it_waits():
 
     assert await answered(answer, 0.01, second.request)
     assert not await answered(loop.create_future(), 0.01, first.request)
+
+
+@given(
+    st.integers(1, 3_000),
+    st.lists(st.tuples(st.integers(0, 900), st.integers(0, 4_000), st.booleans()), min_size=1, max_size=40),
+    st.randoms(use_true_random=False),
+)
+def test_no_more_is_spent_than_the_budget_and_what_was_under_way(amount, calls, chance):
+    """Calls are asked for and end in any order, with any tokens, or without telling them."""
+
+    async def spend() -> None:
+        gate = Gate([], Clock(), Budget(amount, "tok"))
+        under_way: list[tuple[GatedCall, int]] = []
+        spent = begun_at_most = 0.0
+
+        def end(tells: bool) -> None:
+            nonlocal spent
+            gated, tokens = under_way.pop(chance.randrange(len(under_way)))
+            spent += tokens if tells else 0
+            gate.end(gated, {"prompt_token_count": tokens} if tells else None)
+
+        for size, tokens, tells in calls:
+            told: list[str] = []
+            before = gate.ledger.spent
+            gated = gate.ask("m", size, partial(told.append, "goes"), partial(told.append, "stops"))
+            if told == ["goes"]:
+                assert before < amount
+                under_way.append((gated, tokens))
+            elif not told:
+                # Those under way may use up the rest.
+                assert under_way
+                gate.withdraw(gated)
+            else:
+                assert before >= amount
+            begun_at_most = max(begun_at_most, len(under_way))
+            while under_way and chance.random() < 0.4:
+                end(tells)
+        while under_way:
+            end(True)
+        assert spent < amount + 4_000 * max(begun_at_most, 1)
+        assert (gate.stopped is not None) == (gate.ledger.spent >= amount)
+
+    asyncio.run(spend())

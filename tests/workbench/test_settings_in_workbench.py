@@ -30,6 +30,7 @@ VALUES: dict[str, tuple[object, object]] = {
     "tools": ("live", "stub"),
     "results-dir": ("in", "given"),
     "keep-runs": (4, 5),
+    "budget": ("1USD", "2Mtok"),
 }
 
 

@@ -7,14 +7,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from evaltui.core.cost.prices import load_table
 from evaltui.core.metrics.scoring import Expected
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, RunResult, Status
+from evaltui.core.model.spending import Spending
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.parent.case_requests import CaseRequests
 from evaltui.runner.parent.case_results import CaseResults
-from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.gate.gate import Gate, Stop
 from evaltui.runner.parent.held_pool import HeldPool
 from evaltui.runner.parent.judges import CaseJudge
 from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, LoadingHost
@@ -31,9 +33,11 @@ from evaltui.runner.plan import (
     OnUpdate,
     RepeatDone,
     RunPlan,
+    RunStopped,
     WorkItem,
     work_items,
 )
+from evaltui.text.figures import counted
 
 
 async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost | None = None) -> RunResult:
@@ -54,6 +58,23 @@ async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost 
     return run.results.status()
 
 
+def _gate_of(plan: RunPlan) -> Gate | None:
+    """None where nothing is limited. What earlier runs of cases have spent is spent of the budget."""
+    if not (plan.limits or plan.budget):
+        return None
+    gate = Gate(
+        plan.limits,
+        budget=plan.budget,
+        prices=plan.prices_of_run(),
+        allows_unmetered=plan.allow_unmetered,
+    )
+    if gate.ledger is not None:
+        for repeats in plan.known.values():
+            for spent in (one.spent for one in repeats.values()):
+                gate.ledger.carry_over(spent or Spending())
+    return gate
+
+
 class _Run:
     """One run: what the pool works for, and where results come together."""
 
@@ -70,7 +91,8 @@ class _Run:
         self._on_update = on_update
         began = first.settings.started if first else time.monotonic()
         self._events = RunEvents(on_update, began)
-        self._gate = Gate(plan.limits) if plan.limits else None
+        self._gate = _gate_of(plan)
+        self._left = 0
         self._pool = self._pool_of(began, first)
         self._known = [item for item in items if item.repeat in plan.known.get(item.case, {})]
         self._items = [item for item in items if item.repeat not in plan.known.get(item.case, {})]
@@ -101,9 +123,15 @@ class _Run:
                 self._put(item, self._plan.known[item.case][item.repeat])
             for item in refused:
                 await self.done(item, ExecutionResult(refusal=self._requests.refusal(item)))
+            if self._plan.budget is not None:
+                # Not when the first call waits for its price.
+                await asyncio.to_thread(load_table)
             async with self._judging:
                 await self._pool.run(runnable)
             self._verdicts.tell_imported(self._on_update)
+            if self._left and self._gate is not None and (stop := self._gate.stopped):
+                left = f"{counted(self._left, 'run')} of cases not run: {stop.reason}"
+                self._on_update(RunStopped(left, stop.is_refusal))
         finally:
             if self._gate is not None:
                 self._gate.close()
@@ -148,13 +176,27 @@ class _Run:
 
     def loaded(self, info: Json) -> None:
         self._on_update(AgentLoaded(info))
+        if self._gate is not None and (why := info.get("unrecorded")):
+            self._on_ungated(self._gate, why)
         if self._recordings and (why := info.get("unrecorded")):
             self._note(f"nothing is recorded: {why}")
+
+    def _on_ungated(self, gate: Gate, why: str) -> None:
+        if self._plan.budget is not None and not self._plan.allow_unmetered:
+            what = f"a budget cannot count the model calls of the agent: {why}"
+            gate.stop(Stop(f"{what}. --allow-unmetered runs it all the same", is_refusal=True))
+            return
+        of = " and ".join(["limits"] * bool(self._plan.limits) + ["the budget"] * bool(self._plan.budget))
+        self._note(f"{of} do not reach the model calls of the agent: {why}")
 
     def broken(self, error: ErrorInfo) -> None:
         self._on_update(AgentBroken(error))
 
     async def done(self, item: WorkItem, ran: ExecutionResult) -> None:
+        if ran.is_left:
+            self._left += 1
+            self._end_recording(item, None, complete=False)
+            return
         if ran.error is not None:
             turn = ran.events[-1].turn if ran.events else None
             self._events.ended_in(item, ran.error, turn)
@@ -183,12 +225,18 @@ class _Run:
         try:
             verdict = await self._verdicts.of(item, expected, ran, judge)
         finally:
-            if recordings := self._recordings.get(item.set.path):
-                judged = judge.finished if judge else ()
-                recordings.end(item.case.eval_id, item.repeat, complete=ran.error is None, judged=judged)
+            self._end_recording(item, judge, complete=ran.error is None)
         await self._saving.save_if_due()
+        if judge is not None and judge.is_left:
+            self._left += 1
+            return
         self._on_update(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
+
+    def _end_recording(self, item: WorkItem, judge: CaseJudge | None, *, complete: bool) -> None:
+        if recordings := self._recordings.get(item.set.path):
+            judged = judge.finished if judge else ()
+            recordings.end(item.case.eval_id, item.repeat, complete=complete, judged=judged)
 
     def _put(self, item: WorkItem, verdict: RepeatResult) -> None:
         if self.results.put(item, verdict):

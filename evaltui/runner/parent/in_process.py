@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.errors import AgentBrokenError, RequestFailedError, late_error
+from evaltui.runner.errors import AgentBrokenError, RequestFailedError, RunStoppedError, late_error
 from evaltui.runner.model_gate import ModelGate
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.pool import HostSettings
@@ -75,7 +75,7 @@ class InProcessHost:
         """Run a case for at most `timeout` seconds; those that its model calls wait at `gated` do not count.
 
         Raises RequestFailedError, for a time-out too. What does not give way to being cancelled goes on, and
-        nothing more is told of it.
+        nothing more is told of it. Raises RunStoppedError, too.
         """
         is_over = False
         gate = _gate_of(gated) if gated else None
@@ -93,7 +93,7 @@ class InProcessHost:
             if await answered(task, timeout, gated):
                 return task.result()
             raise await self._given_up(task, f"no response within {timeout:g} s")
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, RunStoppedError):
             await self._given_up(task, "")
             raise
         finally:

@@ -19,7 +19,13 @@ from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
 from evaltui.core.secrets import Secrets
 from evaltui.files.settings import secrets_of
 from evaltui.runner.call_recorder import CallRecorder, ModelExchange
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, error_from_json
+from evaltui.runner.errors import (
+    AgentBrokenError,
+    HostLostError,
+    RequestFailedError,
+    RunStoppedError,
+    error_from_json,
+)
 from evaltui.runner.exception_kinds import kind_of
 from evaltui.runner.parent.metric_host import MetricHost, of_judge
 
@@ -60,6 +66,8 @@ class CaseJudge:
         self._judges = judges
         self._call_recorder = recorder
         self._unanswered: Counter[str] = Counter()
+        self.is_left = False
+        """Whether the run was stopped before every question was answered."""
         self.calls: list[MeteredCall] = []
         """What was asked, replayed answers included."""
 
@@ -100,6 +108,10 @@ class CaseJudge:
             return _replayed(exchange)
         try:
             answer = await self._judges.ask(question)
+        except RunStoppedError as stopped:
+            self.is_left = True
+            error = ErrorInfo("RunStoppedError", "the run makes no more model calls", kind=None)
+            raise JudgeFailedError(error, was_asked=False) from stopped
         except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
             if exchange is not None and isinstance(failed, RequestFailedError):
                 _keep_failure(exchange, failed.error)

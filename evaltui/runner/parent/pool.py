@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.gate.requests import GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
@@ -48,6 +48,8 @@ class ExecutionResult:
     seconds: float = 0.0
     throttled: float = 0.0
     """Seconds that model calls waited at the run's gate, which `seconds` is without."""
+    is_left: bool = False
+    """Whether the run was stopped before the item came to an end: it has no result."""
     refusal: tuple[str, str] | None = None
     """Why nothing was done, a sentence, after the name of what stands in the way."""
 
@@ -106,7 +108,7 @@ class RunningHost(Protocol):
         on_recorded: OnRecorded,
         gated: GatedRequest | None,
     ) -> Message:
-        """Raises RequestFailedError, HostLostError."""
+        """Raises RequestFailedError, HostLostError, RunStoppedError."""
         ...
 
     async def kill(self) -> None: ...
@@ -285,7 +287,8 @@ class HostPool(Generic[Item]):
     async def _attempt(self, host: RunningHost, item: Item) -> tuple[ExecutionResult, bool]:
         """Run one item; whether the host was lost over it is the second value."""
         events: list[Event] = []
-
+        if self._gate is not None and self._gate.stopped is not None:
+            return ExecutionResult(is_left=True), False
         self._listener.started(item)
         gated = GatedRequest(self._gate, self._settings.timeout) if self._gate else None
         began = time.monotonic()
@@ -305,6 +308,8 @@ class HostPool(Generic[Item]):
             error = failed.error
         except HostLostError as gone:
             error, lost = gone.error, True
+        except RunStoppedError:
+            return ExecutionResult(tuple(events), is_left=True), not host.alive
         throttled = gated.throttled if gated else 0.0
         seconds = time.monotonic() - began - throttled
         return ExecutionResult(tuple(events), state, error, seconds, throttled), lost

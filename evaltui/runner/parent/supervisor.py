@@ -23,6 +23,7 @@ from evaltui.runner.errors import (
     AgentBrokenError,
     HostLostError,
     RequestFailedError,
+    RunStoppedError,
     late_error,
 )
 from evaltui.runner.orphans import MARK, kill_marked
@@ -161,7 +162,8 @@ class Host:
 
         `on_recorded` gets what is told of the recording of a case, see `CallRecorder`. Model calls of the
         request go through `gated`, and while they wait, its time does.
-        Raises RequestFailedError (a time-out that the agent gave way to included) or HostLostError.
+        Raises RequestFailedError (a time-out that the agent gave way to included), HostLostError or
+        RunStoppedError.
         Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
         """
         request = self._requests.begin(on_event, on_recorded, gated)
@@ -173,7 +175,7 @@ class Host:
             try:
                 in_time = await answered(request.answer, timeout, gated)
                 return request.answer.result() if in_time else await self._give_up(request, timeout)
-            except asyncio.CancelledError:
+            except (asyncio.CancelledError, RunStoppedError):
                 with contextlib.suppress(RequestFailedError, HostLostError):
                     await self._give_up(request, timeout)
                 raise

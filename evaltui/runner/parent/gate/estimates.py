@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 
 from evaltui.core.model.events import Json
+from evaltui.core.model.spending import Tokens
 
 _CHARACTERS_PER_TOKEN = 4
 # Tokens, until a model has answered.
@@ -23,6 +24,10 @@ class Estimates:
     def of(self, model: str, size: int) -> float:
         """Tokens of a call with a request of so many characters, its answer included."""
         return size / _CHARACTERS_PER_TOKEN + self._output(model)
+
+    def tokens(self, model: str, size: int) -> Tokens:
+        """The same, by kind."""
+        return Tokens(input=round(size / _CHARACTERS_PER_TOKEN), output=round(self._output(model)))
 
     def learn(self, model: str, usage: Json | None) -> None:
         """A call of a model is over."""

@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from evaltui.core.cost.prices import Prices
+from evaltui.core.model.budget import Budget
 from evaltui.core.model.events import Json
 from evaltui.core.model.limits import Limit
 from evaltui.runner.parent.gate.estimates import Estimates, tokens_of
+from evaltui.runner.parent.gate.ledger import Ledger, UnpricedModelError
 from evaltui.runner.parent.gate.limiter import Call, Limiter
 
 # Seconds. A model that wants to be left alone for longer is out of order for this run.
@@ -22,29 +25,70 @@ class GatedCall:
 
     call: Call
     on_go: Callable[[], None]
+    on_stop: Callable[[], None]
     asked: float
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why no further call of a run is made."""
+
+    reason: str
+    """A clause, such as `budget of 5 USD reached`."""
+    is_refusal: bool = False
+    """Whether the run cannot be made as it was asked for."""
 
 
 class Gate:
     """In the event loop that it is made in. `clock` is that of the loop."""
 
-    def __init__(self, limits: Sequence[Limit], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        limits: Sequence[Limit],
+        clock: Callable[[], float] = time.monotonic,
+        budget: Budget | None = None,
+        prices: Prices | None = None,
+        *,
+        allows_unmetered: bool = False,
+    ) -> None:
+        """With a `budget`, every call is to ask. `allows_unmetered` counts models without a price as free."""
         self.clock = clock
-        self.patterns = tuple(limit.model for limit in limits)
+        self.patterns = ("*",) if budget else tuple(limit.model for limit in limits)
         """Of the models whose calls are to ask."""
+        self.stopped: Stop | None = None
+        """Set as soon as no further call is made."""
         self.throttled = 0.0
         """Seconds that calls have waited, all of them together."""
         self._limiter = Limiter(limits, clock)
         self._estimates = Estimates()
+        self.ledger = (
+            Ledger(budget, prices or Prices(), self._estimates.tokens, counts_all=not allows_unmetered)
+            if budget
+            else None
+        )
+        """What is spent of the budget; None without one."""
         self._waiting: dict[Call, GatedCall] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def ask(self, model: str, size: int, on_go: Callable[[], None]) -> GatedCall:
-        """A call that waits until `on_go`, which may come at once; its request has `size` characters."""
-        call = self._limiter.ask(model, self._estimates.of(model, size))
-        gated = self._waiting[call] = GatedCall(call, on_go, self.clock())
+    def ask(
+        self, model: str, size: int, on_go: Callable[[], None], on_stop: Callable[[], None] = lambda: None
+    ) -> GatedCall:
+        """A call that waits until `on_go` or `on_stop`, which may come at once; its request has `size`
+        characters."""
+        call = self._limiter.ask(model, self._estimates.of(model, size), size)
+        gated = self._waiting[call] = GatedCall(call, on_go, on_stop, self.clock())
         self._look()
         return gated
+
+    def stop(self, stop: Stop) -> None:
+        """From now on, no call is made; what is under way goes on."""
+        self.stopped = self.stopped or stop
+        waiting = list(self._waiting.values())
+        self._waiting.clear()
+        for gated in waiting:
+            self._limiter.withdraw(gated.call)
+        for gated in waiting:
+            gated.on_stop()
 
     def refused_until(self, model: str) -> float:
         """The moment before which a model does not want to be asked."""
@@ -53,18 +97,26 @@ class Gate:
     def end(self, gated: GatedCall, usage: Json | None) -> None:
         """A call is over; `usage` is genai's usage metadata, None where nobody knows."""
         self._estimates.learn(gated.call.model, usage)
+        if self.ledger is not None:
+            self.ledger.settle(gated.call, usage)
         self._limiter.end(gated.call, tokens_of(usage))
         self._look()
 
     def refused(self, gated: GatedCall, retry_after: float | None) -> None:
         """A call was refused for too many."""
+        if self.ledger is not None:
+            self.ledger.drop(gated.call)
         is_hopeless = retry_after is not None and retry_after > _LONGEST_WAIT
         self._limiter.refused(gated.call, 0.0 if is_hopeless else retry_after)
         self._look()
 
     def withdraw(self, gated: GatedCall) -> None:
         """Nobody waits for the call any more."""
-        self._waiting.pop(gated.call, None)
+        if gated.call.began is None and self._waiting.pop(gated.call, None) is None:
+            # It was told that nothing is made any more.
+            return
+        if self.ledger is not None:
+            self.ledger.settle(gated.call, None)
         self._limiter.withdraw(gated.call)
         self._look()
 
@@ -73,8 +125,38 @@ class Gate:
         if self._timer is not None:
             self._timer.cancel()
 
+    def _let_go(self) -> tuple[list[Call], str]:
+        """The calls that begin, and the model whose calls the budget cannot count; "" for none."""
+        if self.ledger is None:
+            return self._limiter.let_go(), ""
+        unpriced = ""
+
+        def admits(call: Call) -> bool:
+            nonlocal unpriced
+            try:
+                return ledger.admits(call)
+            except UnpricedModelError:
+                unpriced = call.model
+                return False
+
+        ledger = self.ledger
+        return self._limiter.let_go(admits), unpriced
+
+    def _stop_for(self, model: str) -> None:
+        price = f'"{model}" = {{input_mtok = 0.3, output_mtok = 2.5}} in [tool.evaltui.prices]'
+        what = f"the price of {model} is unknown. Give it, e.g. {price}, a budget in tokens, or"
+        self.stop(Stop(f"{what} --allow-unmetered to count its calls as free", is_refusal=True))
+
     def _look(self) -> None:
-        begun = [self._waiting.pop(call) for call in self._limiter.let_go()]
+        if self.ledger is not None and self.ledger.is_used_up:
+            self.stop(Stop(f"budget of {self.ledger.budget} reached"))
+        if self.stopped is not None:
+            self.stop(self.stopped)
+            return
+        calls, unpriced = self._let_go()
+        begun = [self._waiting.pop(call) for call in calls]
+        if unpriced:
+            self._stop_for(unpriced)
         for gated in begun:
             self.throttled += self.clock() - gated.asked
         if self._timer is not None:

@@ -23,6 +23,8 @@ class Call:
     tokens: float
     """Estimated."""
     asked: float
+    size: int = 0
+    """Characters of the request."""
     began: float | None = None
     """None while it waits."""
     shares: list[tuple[SlidingWindow, Share]] = field(default_factory=list)
@@ -89,14 +91,14 @@ class Limiter:
         self.next_look: float | None = None
         """When a call may begin though none ends before; None where none may. Known after `let_go`."""
 
-    def ask(self, model: str, tokens: float) -> Call:
-        """A call that waits from now on; `tokens` is an estimate."""
-        call = Call(next(self._numbers), model, tokens, self._clock())
+    def ask(self, model: str, tokens: float, size: int = 0) -> Call:
+        """A call that waits from now on; `tokens` is an estimate, `size` the characters of its request."""
+        call = Call(next(self._numbers), model, tokens, self._clock(), size)
         self._of(model).waiting.append(call)
         return call
 
-    def let_go(self) -> list[Call]:
-        """The calls that begin now."""
+    def let_go(self, admits: Callable[[Call], bool] = lambda call: True) -> list[Call]:
+        """The calls that begin now. From the first one on that something else does not admit, none does."""
         now = self._clock()
         self.next_look = None
         begun: list[Call] = []
@@ -114,6 +116,9 @@ class Limiter:
                     self.next_look = min(at, self.next_look or at)
                 heapq.heappop(heads)
                 continue
+            if not admits(call):
+                self.next_look = None
+                break
             self._begin(model.waiting.popleft(), model, now)
             begun.append(call)
             if model.waiting:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from evaltui.core.model.events import Json
+from evaltui.runner.errors import RunStoppedError
 from evaltui.runner.parent.gate.gate import Gate, GatedCall
 
 # Seconds between two looks at a clock that may stand still.
@@ -26,6 +27,8 @@ class GatedRequest:
         self._waiting: set[int] = set()
         self._began = 0.0
         self._throttled = 0.0
+        self.stop = asyncio.get_running_loop().create_future()
+        """Done when a call of the request is not made, nor any other of the run."""
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -69,7 +72,11 @@ class GatedRequest:
             self._waited(number)
             go({"number": number, "goes": True})
 
-        gated = self._gate.ask(message["model"], message["size"], on_go)
+        def on_stop() -> None:
+            if not self.stop.done():
+                self.stop.set_result(None)
+
+        gated = self._gate.ask(message["model"], message["size"], on_go, on_stop)
         self._calls[number] = gated
 
     def _waited(self, number: int) -> None:
@@ -87,7 +94,10 @@ class GatedRequest:
 
 
 async def answered(answer: asyncio.Future[Any], timeout: float, gated: GatedRequest | None) -> bool:
-    """Whether there is an answer within so many seconds; those that it waited at the gate do not count."""
+    """Whether there is an answer within so many seconds; those that it waited at the gate do not count.
+
+    Raises RunStoppedError once one of its calls is not made because no call of the run is.
+    """
     loop = asyncio.get_running_loop()
     began = loop.time()
     while not answer.done():
@@ -95,5 +105,11 @@ async def answered(answer: asyncio.Future[Any], timeout: float, gated: GatedRequ
         if left <= 0:
             return False
         # Not wait_for: in Python 3.11 it loses a cancellation that comes along with the answer.
-        await asyncio.wait({answer}, timeout=max(left, _SHORTEST_LOOK) if gated else left)
+        if gated is None:
+            await asyncio.wait({answer}, timeout=left)
+            continue
+        ends = {answer, gated.stop}
+        await asyncio.wait(ends, timeout=max(left, _SHORTEST_LOOK), return_when=asyncio.FIRST_COMPLETED)
+        if gated.stop.done():
+            raise RunStoppedError
     return True

@@ -1,0 +1,77 @@
+"""What the model calls of a run have spent of its budget, and what those under way may spend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from evaltui.core.cost.metering import tokens_of
+from evaltui.core.cost.prices import Prices
+from evaltui.core.model.budget import Budget
+from evaltui.core.model.events import Json
+from evaltui.core.model.spending import Spending, Tokens
+from evaltui.runner.parent.gate.limiter import Call
+
+
+class UnpricedModelError(Exception):
+    """A budget in dollars cannot count the calls of a model."""
+
+
+class Ledger:
+    """Of one run. A call that ends and does not tell its tokens counts with its estimate."""
+
+    def __init__(
+        self, budget: Budget, prices: Prices, estimate: Callable[[str, int], Tokens], *, counts_all: bool
+    ) -> None:
+        """`estimate` makes the tokens of a call of its model and the characters of its request. Where it
+        `counts_all`, a model without a price is an error."""
+        self.budget = budget
+        self.spent = 0.0
+        """Of calls that are over, in the unit of the budget."""
+        self._prices = prices
+        self._estimate = estimate
+        self._counts_all = counts_all
+        self._under_way: dict[Call, float] = {}
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether calls that are over have spent all of it."""
+        return self.spent >= self.budget.amount
+
+    def carry_over(self, spending: Spending) -> None:
+        """Count what an earlier part of the run has spent."""
+        if self.budget.unit == "USD":
+            self.spent += spending.cost.usd or 0.0
+        else:
+            self.spent += sum(one.tokens.total or 0 for one in spending.models)
+
+    def admits(self, call: Call) -> bool:
+        """Whether a call may begin, which it does then: not while those under way may use up the rest.
+
+        Raises UnpricedModelError.
+        """
+        if self.spent + sum(self._under_way.values()) >= self.budget.amount:
+            return False
+        amount = self._amount(call.model, self._estimate(call.model, call.size))
+        if amount is None and self._counts_all:
+            raise UnpricedModelError(call.model)
+        self._under_way[call] = amount or 0.0
+        return True
+
+    def settle(self, call: Call, usage: Json | None) -> None:
+        """A call is over; `usage` is genai's usage metadata, None where nobody knows."""
+        estimated = self._under_way.pop(call, None)
+        if estimated is None:
+            return
+        tokens = tokens_of(usage)
+        amount = None if tokens is None else self._amount(call.model, tokens)
+        self.spent += estimated if amount is None else amount
+
+    def drop(self, call: Call) -> None:
+        """A call was refused by its model, or never made: it costs nothing."""
+        self._under_way.pop(call, None)
+
+    def _amount(self, model: str, tokens: Tokens) -> float | None:
+        if self.budget.unit == "tok":
+            return float(tokens.total or 0)
+        return self._prices.price_of(model, tokens, datetime.now(UTC))
