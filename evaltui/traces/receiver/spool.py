@@ -9,10 +9,12 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evaltui.text.figures import show_size
 from evaltui.traces.receiver.parts import Part, read_part
@@ -77,36 +79,69 @@ class Session:
     """Of all of its traces."""
 
 
+class _Connection:
+    """A connection that one thread has at a time. It is closed between two uses: a thread that nobody waits
+    for any more, since its task was cancelled, may still be at work, and would bring the process down."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.Lock()
+        self._database = sqlite3.connect(
+            path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
+        )
+        # Where a file system cannot have WAL, as some in a network, SQLite stays with a journal.
+        self._database.execute("pragma journal_mode=wal")
+        self._database.execute("pragma synchronous=full")
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All that a query finds. Raises sqlite3.Error, also where it is closed."""
+        with self._lock:
+            return self._database.execute(query, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """What is done in it is done as a whole or not at all. Raises sqlite3.Error."""
+        with self._lock:
+            self._database.execute("begin immediate")
+            try:
+                yield self._database
+                self._database.execute("commit")
+            except BaseException:
+                # SQLite ends it by itself where the disk is full.
+                if self._database.in_transaction:
+                    self._database.execute("rollback")
+                raise
+
+    def run_script(self, script: str) -> None:
+        with self._lock:
+            self._database.executescript(script)
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+
 class Spool:
     """Opened by `open_spool`. One thread adds; another may read and settle at the same time."""
 
     def __init__(self, path: Path, largest: int = LARGEST_SPOOL) -> None:
         self._path = path
         self._largest = largest
-        self._adding = self._connect()
-        self._reading = self._connect()
+        self._adding = _Connection(path)
+        self._reading = _Connection(path)
         self._commits = 0
         self._is_full = True
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self._path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
-        )
-        # Where a file system cannot have WAL, as some in a network, SQLite stays with a journal.
-        connection.execute("pragma journal_mode=wal")
-        connection.execute("pragma synchronous=full")
-        return connection
-
     def prepare(self) -> None:
         """Make the tables of a new spool. Raises SpoolError for one of another version."""
-        (version,) = self._adding.execute("pragma user_version").fetchone()
+        ((version,),) = self._adding.rows("pragma user_version")
         if version == 0:
             marks = f"pragma application_id={_APPLICATION}; pragma user_version={_VERSION};"
-            self._adding.executescript(f"begin; {_SCHEMA} {marks} commit;")
+            self._adding.run_script(f"begin; {_SCHEMA} {marks} commit;")
         elif version != _VERSION:
             raise SpoolError(f"{self._path} is of version {version}, not {_VERSION}. Delete it to begin anew")
 
     def close(self) -> None:
+        """Whoever is at it ends what it is doing; after that, it gets sqlite3.ProgrammingError."""
         self._adding.close()
         self._reading.close()
 
@@ -116,7 +151,7 @@ class Spool:
         Raises SpoolFullError where the spool or the disk has no room, or the disk fails.
         """
         try:
-            with _transaction(self._adding) as database:
+            with self._adding.transaction() as database:
                 self._make_room(database)
                 for part in parts:
                     _add(database, part, now)
@@ -143,7 +178,7 @@ class Spool:
 
     def forget(self, before: float) -> None:
         """Delete what was handed on and to which nothing was added since; seconds since 1970."""
-        with _transaction(self._adding) as database:
+        with self._adding.transaction() as database:
             found = database.execute(f"select id from ({_FINISHED}) where last < ?", [before]).fetchall()
             _forget(database, [trace for (trace,) in found])
 
@@ -154,19 +189,19 @@ class Spool:
             "select id, bytes from trace where settled = 0 and (last < ? or (rooted and last < ?)) "
             "order by last limit ?"
         )
-        return list(self._reading.execute(query, [before, rooted_before, most]))
+        return self._reading.rows(query, [before, rooted_before, most])
 
     def read(self, traces: Iterable[str]) -> Iterator[Recorded]:
         """What the parts of traces hold."""
-        query = "select signal, encoding, data from part where trace = ? order by id"
         for trace in traces:
-            for signal, encoding, data in self._reading.execute(query, [trace]):
-                yield read_part(signal, encoding, data)
+            for place in self._reading.rows("select id from part where trace = ? order by id", [trace]):
+                for row in self._reading.rows("select signal, encoding, data from part where id = ?", place):
+                    yield read_part(*row)
 
     def settle(self, trace: str, seen: int, sessions: Iterable[str]) -> None:
         """A trace belongs to these sessions, which wait to be handed on. `seen` are its bytes when it was
         read: one that grew meanwhile stays as it is."""
-        with _transaction(self._reading) as database:
+        with self._reading.transaction() as database:
             query = "update trace set settled = 1 where id = ? and bytes = ?"
             if not database.execute(query, [trace, seen]).rowcount:
                 return
@@ -180,15 +215,15 @@ class Spool:
             "select session.id, sum(trace.bytes) from session join member on member.session = session.id "
             "join trace on trace.id = member.trace where waiting = 1 group by session.id order by max(last)"
         )
-        return [Session(name, size) for name, size in self._reading.execute(query)]
+        return [Session(name, size) for name, size in self._reading.rows(query)]
 
     def traces_of(self, session: str) -> list[str]:
-        found = self._reading.execute("select trace from member where session = ? order by trace", [session])
+        found = self._reading.rows("select trace from member where session = ? order by trace", [session])
         return [trace for (trace,) in found]
 
     def handed_on(self, session: str) -> None:
         """A session was dealt with: it waits no longer, until there is more of it."""
-        with _transaction(self._reading) as database:
+        with self._reading.transaction() as database:
             database.execute("update session set waiting = 0 where id = ?", [session])
 
 
@@ -246,19 +281,6 @@ def open_spool(folder: Path) -> Iterator[Spool]:
             except sqlite3.Error as error:
                 raise SpoolError(f"{path}: {error}. Delete it to begin anew") from error
             yield spool
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    connection.execute("begin immediate")
-    try:
-        yield connection
-        connection.execute("commit")
-    except BaseException:
-        # SQLite ends it by itself where the disk is full.
-        if connection.in_transaction:
-            connection.execute("rollback")
-        raise
 
 
 def _add(database: sqlite3.Connection, part: Part, now: float) -> None:

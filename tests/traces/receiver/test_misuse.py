@@ -7,8 +7,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
+from contextlib import suppress
 
 import httpx
 import psutil
@@ -24,6 +26,7 @@ from evaltui.traces.receiver.spool import (
     SpoolFullError,
     SpoolInUseError,
     open_spool,
+    read_spool,
 )
 from tests.traces.receiver.senders import JSON, PROTOBUF, Clock, body, ids, kept, receiver, spans, wanted
 
@@ -126,13 +129,13 @@ async def test_a_disk_that_is_full_is_said_and_nothing_of_the_request_is_kept(tm
     async with receiver(tmp_path) as mine, httpx.AsyncClient(base_url=mine.url) as client:
         assert await send(client, [1]) == 200
         database = mine.spool._adding
-        (pages,) = database.execute("pragma page_count").fetchone()
-        database.execute(f"pragma max_page_count={pages}")
+        ((pages,),) = database.rows("pragma page_count")
+        database.rows(f"pragma max_page_count={pages}")
         answer = await client.post("/v1/traces", content=body(spans(range(2, 200))), headers=_TYPE)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
         assert "full" in answer.json()["message"]
         assert kept(mine.spool) == wanted([1])
-        database.execute("pragma max_page_count=1000000")
+        database.rows("pragma max_page_count=1000000")
         assert await send(client, range(2, 200)) == 200
         assert kept(mine.spool) == wanted(range(1, 200))
 
@@ -173,13 +176,57 @@ def test_one_listener_has_a_spool_and_a_damaged_one_is_said(tmp_path):
     with open_spool(tmp_path), pytest.raises(SpoolInUseError, match=r"process \d+"), open_spool(tmp_path):
         pass
     with open_spool(tmp_path) as spool:
-        spool._adding.execute("pragma user_version=99")
+        spool._adding.rows("pragma user_version=99")
     with pytest.raises(SpoolError, match="version 99"), open_spool(tmp_path):
         pass
     (tmp_path / SPOOL).write_bytes(b"garbage" * 1000)
     with pytest.raises(SpoolError, match="Delete it"), open_spool(tmp_path):
         pass
     assert (tmp_path / SPOOL).stat().st_mode & 0o077 == 0
+
+
+def test_a_spool_is_closed_when_no_thread_is_at_it(tmp_path):
+    """One may be: the task that waited for it was cancelled. SQLite would bring the process down."""
+    request = read_request(body(spans(range(50))), "traces", "json")
+    begun, goes_on, done = threading.Event(), threading.Event(), []
+
+    def parts():
+        begun.set()
+        goes_on.wait()
+        yield from request.parts
+
+    def add(spool):
+        spool.add(parts(), 1.0)
+        done.append("added")
+
+    def close(spool):
+        spool.close()
+        done.append("closed")
+
+    def read(spool):
+        """As long as it can be read."""
+        with suppress(sqlite3.ProgrammingError):
+            while True:
+                for trace, size in spool.quiet_traces(9.0, 9.0, 10):
+                    list(spool.read([trace]))
+                    spool.settle(trace, size, [trace])
+                    spool.handed_on(spool.waiting()[0].id)
+        done.append("read")
+
+    with open_spool(tmp_path) as spool:
+        threads = [threading.Thread(target=one, args=[spool]) for one in (add, close, read)]
+        threads[0].start()
+        begun.wait()
+        threads[1].start()
+        threads[2].start()
+        goes_on.set()
+        for thread in threads:
+            thread.join()
+        assert sorted(done) == ["added", "closed", "read"]
+        assert done.index("added") < done.index("closed")
+    assert Counter(span.span_id for one in read_spool(tmp_path / SPOOL) for span in one.spans) == wanted(
+        range(50)
+    )
 
 
 _SERVER = """
@@ -246,7 +293,7 @@ async def test_a_flood_is_kept_in_bounded_memory(tmp_path, monkeypatch):
         took = time.monotonic() - began
         grown = psutil.Process().memory_info().rss - before
         print(f"{len(acknowledged) / took:.0f} spans a second, {grown / 1e6:.0f} MB more")
-        held = mine.spool._reading.execute("select count(*) from trace").fetchone()[0]
+        ((held,),) = mine.spool._reading.rows("select count(*) from trace")
         assert held == len(acknowledged) == 512 * batches
     assert grown < 200e6
     assert sqlite3.connect(tmp_path / SPOOL).execute("pragma integrity_check").fetchone() == ("ok",)
