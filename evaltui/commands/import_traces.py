@@ -23,8 +23,9 @@ from evaltui.text.figures import counted, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, did_you_mean, visible
 from evaltui.traces.conversations import RecordedConversation
-from evaltui.traces.drafting import chosen_turns, gaps, turn_events, unusable
+from evaltui.traces.drafting import chosen_turns, turn_events, unusable
 from evaltui.traces.found import FoundConversation, FoundConversations
+from evaltui.traces.missing import not_expected
 
 _LONGEST_USER = 60
 
@@ -134,7 +135,7 @@ def _turns(conversation: RecordedConversation, wanted: str | None) -> tuple[Sequ
     notes += [
         f"turn {number + 1}: {gap}"
         for number in turns
-        for gap in (*gaps(conversation.turns[number]), *conversation.turns[number].remarks)
+        for gap in (*not_expected(conversation.turns[number]), *conversation.turns[number].remarks)
     ]
     return turns, notes
 

@@ -17,6 +17,7 @@ from evaltui.text.lines import Line
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
 from evaltui.traces.found import FoundConversations
+from evaltui.traces.missing import missing_content
 from evaltui.traces.reading import files_in, read_file
 from evaltui.traces.span import Recorded
 
@@ -151,19 +152,8 @@ def _conversation(one: RecordedConversation) -> Iterator[Line]:
         if turn.error is not None:
             yield [("     ! ", "error"), (_short(f"{turn.error.type}: {turn.error.message}"), "error")]
         yield from ([("     ", ""), (visible(remark), "warning")] for remark in turn.remarks)
-    yield from _missing(one)
-
-
-def _missing(one: RecordedConversation) -> Iterator[Line]:
-    """What is missing in which turns, each remedy once."""
-    found: dict[tuple[str, str], list[int]] = {}
-    for number, turn in enumerate(one.turns, 1):
-        for what, remedy in turn.untold.items():
-            found.setdefault((what, remedy), []).append(number)
-    for (what, remedy), numbers in found.items():
-        every = len(numbers) == len(one.turns)
-        turns = "" if every else f" of turn {', '.join(map(str, numbers))}"
-        yield [("  missing  ", "warning"), (f"{what}{turns}: ", ""), (visible(remedy), "")]
+    for what, remedy in missing_content(one.turns):
+        yield [("  missing  ", "warning"), (f"{what}: ", ""), (visible(remedy), "")]
 
 
 def _short(text: str) -> str:

@@ -25,6 +25,7 @@ from evaltui.text.figures import counted
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation
 from evaltui.traces.found import FoundConversation
+from evaltui.traces.missing import missing_content
 from evaltui.traces.pairing import CaseToPair, pair
 from evaltui.traces.receiver.sessions import CompletedSession
 
@@ -198,9 +199,10 @@ def expected_patterns(case: EvalCase) -> Iterator[Pattern]:
 
 
 def patterns_of(conversation: RecordedConversation) -> Iterator[Pattern]:
-    """The calls of each turn that made some; turns whose calls the trace does not hold are passed over."""
+    """The calls of each turn that made some; turns that failed, or whose calls the trace does not hold, are
+    passed over: no case can expect those."""
     for turn in conversation.turns:
-        if CALLS in turn.untold:
+        if CALLS in turn.untold or turn.error is not None:
             continue
         calls = [event for event in turn.events if event.kind == "tool_call" and not event.data.get("nested")]
         names = tuple(
@@ -214,10 +216,6 @@ def patterns_of(conversation: RecordedConversation) -> Iterator[Pattern]:
 
 
 def _remarks(conversation: RecordedConversation) -> Iterator[str]:
-    missing: dict[str, str] = {}
-    for turn in conversation.turns:
-        for what, remedy in turn.untold.items():
-            missing.setdefault(what, remedy)
-    for what, remedy in missing.items():
+    for what, remedy in missing_content(conversation.turns):
         yield f"not in the trace: {what}" + (f"; {remedy}" if remedy else "")
     yield from dict.fromkeys(remark for turn in conversation.turns for remark in turn.remarks)

@@ -36,13 +36,11 @@ def may_hold_thoughts(operation: Operation) -> bool:
     """Whether texts of an answer may be thoughts, whose mark this layout does not keep."""
     if operation.whole or operation.outputs is None or not operation.is_adk:
         return False
-    last = operation.outputs[-1:]
-    said = texts(last)
-    return (
-        len(said) > 1
-        and len(operation.outputs) == 1
-        and (operation.usage or {}).get("thoughts_token_count") != 0
-    )
+    said = texts(operation.outputs[-1:])
+    pieces = "".join(texts(operation.outputs[:-1]))
+    # Pieces that are less than the whole are the answer alone.
+    is_all = not pieces or pieces == "".join(said)
+    return len(said) > 1 and is_all and (operation.usage or {}).get("thoughts_token_count") != 0
 
 
 @dataclass(slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, USER_MESSAGE, Event, Json
+from evaltui.core.model.events import ARGUMENTS, CALLS, USER_MESSAGE, Event, Json
 from evaltui.text.figures import counted
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
 
@@ -38,13 +38,6 @@ def unusable(turn: RecordedTurn) -> str:
     if USER_MESSAGE in turn.untold:
         return f"the user's message was not recorded: {turn.untold[USER_MESSAGE]}"
     return ""
-
-
-def gaps(turn: RecordedTurn) -> Iterator[str]:
-    """What of a turn cannot be expected since the trace does not hold it, with what brings it."""
-    for name, what in ((CALLS, "calls"), (ARGUMENTS, "arguments"), (ANSWERS, "response")):
-        if name in turn.untold:
-            yield f"{what} not recorded, so not expected: {turn.untold[name]}"
 
 
 def turn_events(conversation: RecordedConversation, number: int) -> list[Event]:

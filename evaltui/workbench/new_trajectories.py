@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from evaltui.runs.sessions import Pattern, ScoredSession, expected_patterns
-from evaltui.traces.drafting import gaps, unusable
+from evaltui.traces.drafting import unusable
+from evaltui.traces.missing import not_expected
 from evaltui.workbench.open_sets import OpenSets
 
 
@@ -35,7 +36,7 @@ def new_trajectories(sessions: Sequence[ScoredSession], known: Collection[Patter
 
 def _gaps(session: ScoredSession) -> tuple[int, int]:
     turns = session.conversation.turns if session.conversation else ()
-    return sum(bool(unusable(turn)) + len(list(gaps(turn))) for turn in turns), len(turns)
+    return sum(bool(unusable(turn)) + len(list(not_expected(turn))) for turn in turns), len(turns)
 
 
 class TrajectoriesOfCases:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from evaltui.runs.listening import Address, listening
 from evaltui.runs.selection import RunRequest
-from evaltui.runs.sessions import ScoredSession
+from evaltui.runs.sessions import Pattern, ScoredSession
 from evaltui.text.figures import counted
 from evaltui.traces.receiver.http import OTLP_PORT
 from evaltui.traces.receiver.spool import SpoolError, SpoolInUseError
@@ -58,6 +58,10 @@ class ReceivedSessions:
     def _received(self) -> None:
         self.new_trajectories = new_trajectories(self.sessions, self._of_cases.known)
         self._changed()
+
+    def new_patterns(self, session: ScoredSession) -> tuple[Pattern, ...]:
+        """Calls of its turns that no case has, as the cases were when they were read last."""
+        return tuple(one for one in session.new_patterns if one not in self._of_cases.known)
 
     @property
     def is_on(self) -> bool:

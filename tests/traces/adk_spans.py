@@ -104,7 +104,7 @@ def _parallel():
         "Compare": call(
             ("price", {"what": "lamp"}, None),
             ("find", {"what": "rug"}, None),
-            ("price", {"what": "rug"}, None),
+            ("price", {"what": "rug", "currency": "USD"}, None),
         ),
         "anything": say("The rug is cheaper."),
     }
@@ -144,7 +144,7 @@ def _streaming():
             role="model", parts=[types.Part(text="hidden", thought=True), types.Part(text="Hello world")]
         )
     )
-    return _agent({"Hi": [*chunks[1:], whole]})
+    return _agent({"Hi": [*chunks[1:], whole], "Think aloud": [*chunks, whole]})
 
 
 def _thoughts():

@@ -121,6 +121,18 @@ def test_thoughts_look_like_answers_in_schema_2_and_are_marked_in_schema_1():
     assert not marked.turns[0].remarks
 
 
+def test_a_thought_that_was_streamed_looks_like_the_beginning_of_the_answer_in_schema_2():
+    """All pieces together are the whole then, so that nothing tells the thought from the answer."""
+    found = conversation("streaming", ["Think aloud"], SPANS)
+    assert turns(found) == [("Think aloud", [], "hiddenHello world")]
+    assert found.turns[0].remarks == ("response may contain thoughts, which the trace does not mark",)
+    # A thought that was not streamed is left out for good.
+    assert not conversation("streaming", ["Hi"], SPANS).turns[0].remarks
+    marked = conversation("streaming", ["Think aloud"], OLD)
+    assert turns(marked) == [("Think aloud", [], "Hello world")]
+    assert not marked.turns[0].remarks
+
+
 @CONTENT
 def test_an_agent_tool_is_one_call_and_opens_no_turn(environment):
     found = conversation("agent_tool", ["Which desk?"], environment)
@@ -145,8 +157,21 @@ def test_a_transfer_is_one_turn_of_two_agents(environment):
 
 
 @CONTENT
+def test_what_another_agent_did_is_not_what_the_user_said(environment):
+    """After a transfer google-adk has it in messages of the user, `For context:`."""
+    found = conversation("transfer", ["Sofa, please", "And a rug?"], environment)
+    assert [user for user, _, _ in turns(found)] == ["Sofa, please", "And a rug?"]
+    asked = [event for event in found.turns[1].events if event.kind == "model_request"]
+    assert "For context:" in str([event.data for event in asked])
+
+
+@CONTENT
 def test_calls_at_once_are_in_the_order_in_which_they_were_asked_for(environment):
-    calls = [("price", {"what": "lamp"}), ("find", {"what": "rug"}), ("price", {"what": "rug"})]
+    calls = [
+        ("price", {"what": "lamp"}),
+        ("find", {"what": "rug"}),
+        ("price", {"what": "rug", "currency": "USD"}),
+    ]
     told = run("parallel", ["Compare"], environment)
     document = written_traces.otlp(told)
     tools = [
@@ -172,8 +197,17 @@ def test_calls_at_once_are_in_the_order_in_which_they_were_asked_for(environment
         if event.kind == "tool_result":
             response = event.content["parts"][0]["function_response"]
             call = names[event.parent]
+            # The id of a call in a message is not that of its span.
             assert call["name"] == response["name"]
-            assert "found" in response["response"] or call["name"] == "price"
+            if call["name"] == "price":
+                assert response["response"]["currency"] == call["args"].get("currency", "EUR")
+            else:
+                assert response["response"]["found"] == [call["args"]["what"]]
+
+
+def test_calls_at_once_without_content_are_in_the_order_in_which_they_began():
+    found = conversation("parallel", ["Compare"], BARE)
+    assert turns(found) == [("", [("price", None), ("find", None), ("price", None)], "")]
 
 
 @CONTENT
@@ -190,9 +224,19 @@ def test_a_tool_that_raises_ends_the_turn_and_one_that_refuses_does_not(environm
     assert results(found) == [{"error": "no stock"}]
 
 
+PICTURE = types.Part(inline_data=types.Blob(mime_type="image/png", data=b"\x89PNG"))
+
+
+@CONTENT
+def test_a_message_of_an_attachment_alone_is_one_that_was_not_recorded(environment):
+    """Schema 1 leaves data out without a mark, so that no part of such a message is left."""
+    found = conversation("attachment", [[PICTURE]], environment)
+    assert found.turns[0].user.startswith("[attachment not recorded")
+    assert found.turns[0].remarks == ("an attachment not recorded",)
+
+
 def test_an_attachment_is_said_not_to_be_there():
-    picture = types.Part(inline_data=types.Blob(mime_type="image/png", data=b"\x89PNG"))
-    found = conversation("attachment", [[types.Part(text="Look"), picture]], SPANS)
+    found = conversation("attachment", [[types.Part(text="Look"), PICTURE]], SPANS)
     assert found.turns[0].user.startswith("Look")
     assert found.turns[0].remarks == ("an attachment not recorded",)
 

@@ -104,6 +104,21 @@ async def test_a_port_that_is_taken_is_said(write_agent):
     await first.close()
 
 
+async def test_a_list_without_sessions_says_how_they_come(write_agent):
+    folder = write_agent(AGENT, name="greeter")
+    app = WorkbenchApp(Workbench(folder))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.workbench.sets.workspace is not None)
+        app.workbench.received.start(0)
+        await pilot.press("T", "n")
+        await until(
+            pilot, lambda: f"OTEL_EXPORTER_OTLP_ENDPOINT={app.workbench.received.url}" in screen_text(app)
+        )
+        assert "No sessions yet" in screen_text(app)
+        await pilot.press("space")
+        await until(pilot, lambda: "Not listening   space listen" in screen_text(app))
+
+
 def talk(number, said, *calls):
     """A session whose only turn makes these calls and answers."""
     document = session(number, said, f"done {number}")
@@ -156,6 +171,7 @@ async def offered(write_agent, monkeypatch, count):
             documents.append(talk(number + 1, f"{' '.join(calls)} please {number}", *calls))
             await send(pilot, documents[-1])
         await until(pilot, lambda: "2 trajectories that no case has" in screen_text(app))
+        assert "new trajectory" in screen_text(app)
         await pilot.press("n")
         await until(pilot, lambda: "find → refund" in screen_text(app))
         found = {one.calls: one.sessions for one in workbench.received.new_trajectories}
@@ -169,6 +185,10 @@ async def offered(write_agent, monkeypatch, count):
             await until(pilot, lambda: isinstance(app.screen, SessionsScreen))
             await until(pilot, lambda left=left: len(workbench.received.new_trajectories) == left)
         assert "Cases have all trajectories of the sessions" in screen_text(app)
+        # The sessions that the cases were made of have nothing new any more.
+        await pilot.press("n")
+        await until(pilot, lambda: "talk-1" in screen_text(app))
+        assert "new trajectory" not in screen_text(app)
         await workbench.editing.save(folder / "shopping.evalset.json")
     traces = folder.parent / "traces.jsonl"
     traces.write_text("\n".join(map(json.dumps, documents)))

@@ -11,7 +11,7 @@ from typing import Any
 from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.formats.otlp import either, json_value
 from evaltui.traces.layouts.genai import ADK, NOT_SPECIFIED
-from evaltui.traces.layouts.messages import contents_of, instruction_in
+from evaltui.traces.layouts.messages import NOT_RECORDED, contents_of, instruction_in
 from evaltui.traces.layouts.operation import Json, Operation, as_arguments, as_result, usage_of
 from evaltui.traces.span import OtelSpan
 
@@ -65,7 +65,7 @@ def _model_call(said: Mapping[str, Any], conversation: str) -> Operation:
         "model",
         name=str(model or ""),
         conversation=conversation,
-        inputs=contents_of(request["contents"]) if "contents" in request else None,
+        inputs=contents_of(_with_placeholders(request["contents"])) if "contents" in request else None,
         outputs=_answer(response, content),
         whole=True,
         instruction=instruction_in(either(config, "systemInstruction")),
@@ -82,6 +82,14 @@ def _model_call(said: Mapping[str, Any], conversation: str) -> Operation:
         is_elided=_REQUEST in said and not request and not response,
         remedy=REMEDY,
     )
+
+
+def _with_placeholders(contents: Any) -> Any:
+    """google-adk leaves data out without a mark: of a message that is nothing else, no part is left."""
+    placeholder = {"role": "user", "parts": [{"text": f"[{NOT_RECORDED}]"}]}
+    if not isinstance(contents, list):
+        return contents
+    return [placeholder if one == {"role": "user", "parts": []} else one for one in contents]
 
 
 def _answer(response: Json, content: Any) -> list[Json] | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from evaltui.core.secrets import Secrets
-from evaltui.runs.sessions import ScoredSession, pattern_in_words
+from evaltui.runs.sessions import Pattern, ScoredSession, pattern_in_words
 from evaltui.text.figures import counted
+from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
@@ -17,15 +20,18 @@ _COUNT = len("500 sessions")
 _MOST_MESSAGE = 400
 
 
-def session_line(session: ScoredSession, width: int, secrets: Secrets) -> Line:
-    """`✗ talk-7  like where_is_order  find_order: order_id is "1003", expected "1002"`"""
+def session_line(session: ScoredSession, width: int, secrets: Secrets, *, is_new: bool) -> Line:
+    """`✗ talk-7  like where_is_order  find_order: order_id is "1003", expected "1002"`
+
+    `is_new` says that no case has the trajectory of one of its turns.
+    """
     name, case = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     line: Line = [
         glyph(session.status),
         (f" {pad(visible(session.id), name)}  ", "bold"),
         (f"{pad(session.case_in_words, case)}  ", "" if session.case else "warning"),
     ]
-    if session.new_patterns:
+    if is_new:
         line.append(("new trajectory  ", "warning"))
     return [*line, (secrets.in_text(session.why), "" if session.result else "muted")]
 
@@ -36,22 +42,25 @@ def trajectory_line(trajectory: NewTrajectory) -> Line:
     return [(f"{count}  ", "muted"), (pattern_in_words(trajectory.calls), "bold")]
 
 
-def write_session(page: Page, session: ScoredSession, secrets: Secrets) -> None:
-    """What the user said, what no case has, and what else is to be known."""
+def write_session(page: Page, session: ScoredSession, new: Sequence[Pattern], secrets: Secrets) -> None:
+    """What the user said, the `new` trajectories, which no case has, and what else is to be known."""
     for number, message in enumerate(secrets.masked(session.messages), start=1):
         page.lines += wrap(
             [(f"turn {number}  ", "muted"), (visible(cut(message, _MOST_MESSAGE)), "")], page.width
         )
-    for pattern in session.new_patterns:
+    for pattern in new:
         page.lines += wrap([("new trajectory  ", "warning"), (pattern_in_words(pattern), "bold")], page.width)
     for remark in secrets.masked([*([session.problem] if session.problem else ()), *session.remarks]):
         page.lines += wrap([("note  ", "warning"), (visible(remark), "muted")], page.width)
 
 
 def write_address(page: Page, url: str, problem: str) -> None:
-    """Where agents send to, while nothing has come."""
+    """Where agents send to, while nothing has come; "" for nowhere."""
     if problem:
         page.lines += wrap([(visible(problem), "warning")], page.width)
+    if not url:
+        key = key_of("toggle_listening")
+        page.lines += wrap([("Not listening   ", "muted"), (key, "key"), (" listen", "muted")], page.width)
         return
     page.lines += [
         [("Agents send their traces here when they are started with", "muted")],

@@ -141,6 +141,9 @@ def write_event(page: Page, event: Event) -> None:
         "took": "" if event.duration is None else show_duration(event.duration),
         "tokens": tokens_of(event.usage),
         "tool call": "inside a tool call" if event.data.get("nested") else "",
+        "note": "may contain thoughts, which the trace does not mark"
+        if event.data.get("may_hold_thoughts")
+        else "",
     }
     for label, value in facts.items():
         if value:

@@ -25,6 +25,7 @@ from evaltui.workbench.new_trajectories import NewTrajectory
 from evaltui.workbench.sessions import transcript_of
 from evaltui.workbench.workbench import Workbench
 
+_NO_SESSIONS = "No sessions yet"
 _NO_TRAJECTORIES = "Cases have all trajectories of the sessions"
 
 
@@ -112,8 +113,8 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
     def _write(self, page: Page) -> None:
         received = self.workbench.received
         if (session := self.session) is not None:
-            write_session(page, session, self.workbench.agent.secrets)
-        elif received.url or received.problem:
+            write_session(page, session, received.new_patterns(session), self.workbench.agent.secrets)
+        elif not received.is_on or received.url:
             write_address(page, received.url, received.problem)
 
     # Actions
@@ -162,7 +163,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
         self.app.push_screen(screen, self._saved)
 
     def _nothing(self) -> str:
-        return "No sessions yet" if self.on_top == SESSIONS else _NO_TRAJECTORIES
+        return self.rows.nothing if self.on_top == SESSIONS else self.trajectories.nothing
 
     def _saved(self, saved: bool | None) -> None:
         if saved and self.on_top == SESSIONS:
@@ -175,13 +176,16 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
     """A line for each of what changes while it is looked at; the cursor stays with its own."""
 
-    nothing: str
-
     def __init__(self, workbench: Workbench, *, id: str) -> None:
         super().__init__(id=id)
         self.received = workbench.received
         self.agent = workbench.agent
         self._at: object = None
+
+    @property
+    @abstractmethod
+    def nothing(self) -> str:
+        """Why there are no lines."""
 
     @abstractmethod
     def keys(self) -> Sequence[object]:
@@ -217,7 +221,9 @@ class _Rows(CursorLines, can_focus=True, inherit_bindings=False):
 class SessionRows(_Rows, inherit_bindings=False):
     """The sessions, the newest first."""
 
-    nothing = "No sessions yet"
+    @property
+    def nothing(self) -> str:
+        return _NO_SESSIONS
 
     @property
     def current(self) -> ScoredSession | None:
@@ -228,13 +234,17 @@ class SessionRows(_Rows, inherit_bindings=False):
         return [one.id for one in self.received.sessions]
 
     def row(self, number: int) -> Line:
-        return session_line(self.received.sessions[number], self.line_width, self.agent.secrets)
+        session = self.received.sessions[number]
+        is_new = bool(self.received.new_patterns(session))
+        return session_line(session, self.line_width, self.agent.secrets, is_new=is_new)
 
 
 class TrajectoryRows(_Rows, inherit_bindings=False):
     """The trajectories that no case has, the most frequent first."""
 
-    nothing = _NO_TRAJECTORIES
+    @property
+    def nothing(self) -> str:
+        return _NO_TRAJECTORIES if self.received.sessions else _NO_SESSIONS
 
     @property
     def current(self) -> NewTrajectory | None:

@@ -8,8 +8,9 @@ from urllib.parse import unquote, urlsplit
 
 from evaltui.text.figures import counted
 from evaltui.traces.conversations import RecordedConversation
-from evaltui.traces.drafting import gaps, turn_events, unusable
+from evaltui.traces.drafting import turn_events, unusable
 from evaltui.traces.found import found_conversations
+from evaltui.traces.missing import not_expected
 from evaltui.traces.reading import read_files
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
 
@@ -61,7 +62,7 @@ def transcript_of(conversation: RecordedConversation) -> tuple[Transcript, str]:
         if reason := unusable(turn):
             left_out.append(f"turn {number + 1} {reason}")
             continue
-        missing += gaps(turn)
+        missing += [*not_expected(turn), *turn.remarks]
         events = turn_events(conversation, number)
         content = events[0].content or {"role": "user", "parts": []}
         turns.append(ChatTurn(content, "recorded", TurnStage.DONE, events, spent=turn.seconds))

@@ -65,6 +65,7 @@ async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
         await asyncio.to_thread(run, "tools", [TIME[0]], SPANS, "clock"),
         await asyncio.to_thread(run, "parallel", ["Compare"], SPANS, "new"),
         await asyncio.to_thread(run, "tools", [THANKS[0]], SPANS, "thanks"),
+        await asyncio.to_thread(run, "raising", ["Try", "Stock?"], SPANS, "failed"),
     )
     assert found["same"].result.status is Status.PASSED
     assert found["same"].case.eval_id == "lamp"
@@ -77,6 +78,8 @@ async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
     assert found["new"].new_patterns == (("price", "find", "price"),)
     assert (found["new"].case, found["new"].result) == (None, None)
     assert found["thanks"].new_patterns == ()
+    # No case can expect what a turn did that failed.
+    assert found["failed"].new_patterns == (("refusing",),)
 
     logs = RunStore.of_sessions(tmp_path).logs()
     stored = {read_header(log).data["session"]: open_run(log) for log in logs}
