@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
@@ -33,9 +33,15 @@ class RunProcess:
     """
 
     def __init__(
-        self, channel: socket.socket, *, is_shared: bool = False, ended: Callable[[], str] = str
+        self,
+        channel: socket.socket,
+        *,
+        is_shared: bool = False,
+        ended: Callable[[], str] = str,
+        held: ExitStack | None = None,
     ) -> None:
-        """`ended` waits until the process is gone, and returns how it ended; "" where nobody knows."""
+        """`ended` waits until the process is gone, and returns how it ended; "" where nobody knows. `held` is
+        closed when this one ends."""
         self.runs: dict[str, FinishedRun] = {}
         """Those that are over, by the keys of their orders."""
         self._cases: dict[str, dict[CaseId, FinishedCase]] = {}
@@ -43,6 +49,7 @@ class RunProcess:
         self._unpacker = Unpacker()
         self._is_shared = is_shared
         self._ended = ended
+        self._held = held or ExitStack()
         self._is_gone = False
 
     def start(self, order: RunOrder) -> None:
@@ -76,6 +83,7 @@ class RunProcess:
                 self._receive()
             self._ended()
         self._channel.close()
+        self._held.close()
 
     def _send(self, message: object) -> None:
         try:
@@ -100,16 +108,17 @@ class RunProcess:
 def own_process() -> RunProcess:
     """A process that ends with this one."""
     ours, theirs = socket.socketpair()
-    errors = tempfile.TemporaryFile()  # noqa: SIM115
-    with theirs:
+    with theirs, ExitStack() as stack:
+        errors = stack.enter_context(tempfile.TemporaryFile())
         process = _started(["channel", str(theirs.fileno())], subprocess.DEVNULL, errors, theirs.fileno())
+        held = stack.pop_all()
 
     def ended() -> str:
         code = process.wait()
         errors.seek(0)
         return f"{how_it_ended(code)}\n{errors.read().decode('utf-8', 'replace')}".strip()
 
-    return RunProcess(ours, ended=ended)
+    return RunProcess(ours, ended=ended, held=held)
 
 
 def shared_process(folder: Path, controller: int) -> RunProcess:
