@@ -36,7 +36,7 @@ from evaltui.files.workspace import SelectionError
 from evaltui.reports.model import verdict
 from evaltui.runner.parent.pool import HostSettings, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
-from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted
+from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RunStopped
 from evaltui.runs.candidate import summary_of
 from evaltui.runs.execution import RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
@@ -132,7 +132,7 @@ class _Run:
                 if event.kind == "console" and event.case:
                     text = str(event.data.get("text", ""))
                     self._printed[CaseId(event.path, event.case)].append(text)
-            case Noted(text):
+            case Noted(text) | RunStopped(reason=text):
                 self._notes.append(text)
             case AgentLoaded(info):
                 self._agent = dict(info)

@@ -116,8 +116,11 @@ class RunFollower:
                 run.kill, run.hosts = kill, hosts
             case Judging(case):
                 run.judging.add(case)
-            case Noted(text) | RunStopped(reason=text):
+            case Noted(text):
                 run.remarks.append(text)
+            case RunStopped(reason):
+                run.remarks.append(reason)
+                run.is_stopped = True
             case MetricsImported(files):
                 self._follow_metrics(files)
             case RepeatDone(case=case, result=repeated):

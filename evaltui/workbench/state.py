@@ -211,6 +211,8 @@ class Run:
     """How many bytes of the log have been written; None where none can be."""
     remarks: list[str] = field(default_factory=list)
     """Sentences on what went otherwise than it should."""
+    is_stopped: bool = False
+    """Whether it ended before all of its cases had a result, without being cancelled."""
     checks: tuple[MetricCheck, ...] = ()
     """What was known of its metrics beforehand."""
     unready: str = ""

@@ -20,8 +20,7 @@ class Traffic:
         """Tokens of all responses."""
         self.rate_limits = 0
         """How often the service refused a request for coming too soon."""
-        self.throttled = 0.0
-        """Seconds that calls waited for the limits of the run."""
+        self._throttled: set[int] = set()
         self._requests: Counter[int] = Counter()
         self._responses: Counter[int] = Counter()
         self._seconds: Counter[int] = Counter()
@@ -30,7 +29,9 @@ class Traffic:
     def on_event(self, event: Event) -> None:
         """Counts what an event tells of a model, by the second in which it happened."""
         second = int(event.t)
-        self.throttled += event.data.get("throttled") or 0.0
+        if throttled := event.data.get("throttled"):
+            end = event.t - (event.duration or 0.0)
+            self._throttled.update(range(round(end - throttled), round(end)))
         if tokens := int((event.usage or {}).get("total_token_count") or 0):
             self.tokens += tokens
             self._tokens[second] += tokens
@@ -44,6 +45,11 @@ class Traffic:
             self._seconds[second] += round(event.duration * 1e6)
         elif is_rate_limit(event):
             self.rate_limits += 1
+
+    @property
+    def throttled(self) -> int:
+        """Seconds of the run in which a call waited for its limits."""
+        return len(self._throttled)
 
     def requests_per_minute(self, now: float) -> int | None:
         """Requests of the last minute before `now`, in seconds of the run; None before the first request."""

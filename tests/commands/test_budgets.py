@@ -65,7 +65,7 @@ def test_a_run_ends_at_its_budget_and_goes_on_with_a_higher_one(agent, gemini, c
     # The third call was begun with 4 tokens left.
     assert len(gemini.requests) == 3
     printed = capsys.readouterr().out
-    assert "2 runs of cases not run: budget of 30 tokens reached" in printed
+    assert "2 cases not run: budget of 30 tokens reached" in printed
     assert "3 passed" in printed
     assert read_header(RunStore(agent).logs()[-1]).data["budget"] == "30 tokens"
 
@@ -88,7 +88,7 @@ def test_dollars_need_a_price(agent, gemini, capsys):
     (agent.parent / "pyproject.toml").write_text(f"[tool.evaltui.prices]\n{PRICE}\n")
     assert run(agent, "--budget", "20USD") == 3
     assert len(gemini.requests) == 5 + 2
-    assert "3 runs of cases not run: budget of 20 USD reached" in capsys.readouterr().out
+    assert "3 cases not run: budget of 20 USD reached" in capsys.readouterr().out
 
 
 def printed(capsys) -> str:
@@ -101,7 +101,7 @@ def test_calls_that_are_not_seen_are_named_and_no_budget_counts_them(write_agent
     write_cases(agent, 2)
     assert run(agent, "--budget", "5USD") == 2
     why = "the model calls of the agent: the agent is a callable"
-    assert f"2 runs of cases not run: a budget cannot count {why}" in printed(capsys)
+    assert f"2 cases not run: a budget cannot count {why}" in printed(capsys)
     assert run(agent, "--budget", "5USD", "--limit", "*:rpm=9", "--allow-unmetered") == 0
     assert f"note limits and the budget do not reach {why}" in printed(capsys)
     assert run(agent, "--limit", "*:rpm=9") == 0
@@ -117,7 +117,7 @@ def test_a_case_that_needs_one_more_call_has_no_result_and_no_error(write_agent,
     # A case takes 26 tokens: the second one is in the middle, and others have begun beside it.
     assert call("run", agent, "--parallel", 3, "--workers", 1, "--budget", "14tok") == 3
     text = printed(capsys)
-    assert "3 runs of cases not run" in text
+    assert "3 cases not run" in text
     assert "error" not in text
     # Calls under way when it was reached were let come to their end.
     assert 2 <= len(gemini.requests) <= 4
@@ -133,7 +133,7 @@ def test_a_case_whose_judge_is_not_asked_has_no_result(agent, gemini, capsys):
     # The agent and two of three questions.
     assert run(agent, "--budget", "35tok") == 3
     text = printed(capsys)
-    assert "2 runs of cases not run" in text
+    assert "2 cases not run" in text
     assert "error" not in text
     assert run(agent, "--resume", "last", "--budget", "1ktok") == 0
     assert "2 passed" in printed(capsys)

@@ -90,6 +90,17 @@ def test_requests_latency_and_tokens_over_time():
     assert traffic.tokens_over_time(0, 10) == [150]
 
 
+def test_calls_that_wait_side_by_side_throttle_the_run_once():
+    run = run_of(16)
+    for t, waited in ((20.0, 8.0), (21.0, 9.5), (40.0, 2.0), (41.0, 0.2)):
+        response = event("model_response", 0, t, throttled=waited)
+        run.traffic.on_event(replace(response, duration=1.0))
+    assert run.traffic.throttled == 10 + 2
+    page = Page(78)
+    write_running(page, run, [], [])
+    assert any("throttled 12 s" in line for line in lines_of(page))
+
+
 @pytest.mark.parametrize("width", [30, 78, 105, 106, 180])
 def test_a_run_fits_every_width(width):
     run = run_of(16)

@@ -76,6 +76,13 @@ def test_a_run_that_is_over(stage, counts, width, line):
     assert shown(ended, width) == line
 
 
+def test_a_run_that_was_stopped_at_its_budget():
+    ended = run(Stage.FINISHED, 7, counts=Counter(PASSED=7), is_stopped=True, remarks=["9 cases not run"])
+    ended.ended = ended.began + 7
+    line = "– Run 19 stopped after 7 of 16; finished results are kept"
+    assert shown(ended, 160).startswith(line)
+
+
 @pytest.mark.parametrize(
     ("fields", "text"),
     [

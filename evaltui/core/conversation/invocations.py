@@ -143,16 +143,17 @@ def _recorded_event(step: Step, final: Step | None) -> Json:
 
 def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
     """Seconds per turn: in all, awaiting a model, and in tools while no model was awaited; the last two only
-    where model calls are seen."""
+    where model calls are seen. Those in which calls only waited for the limits of the run are of none."""
     by_turn: dict[int, list[Event]] = {}
     for event in events:
         if event.turn is not None:
             by_turn.setdefault(event.turn, []).append(event)
     spent: dict[int, dict[str, float]] = {}
     for turn, group in by_turn.items():
-        model = _busy(group, "model_response")
-        either = _busy(group, "model_response", "tool_result")
-        total = max(event.t for event in group) - min(event.t for event in group)
+        models, tools = _ranges(group, "model_response"), _ranges(group, "tool_result")
+        model, either = _covered(models), _covered(models + tools)
+        throttled = _covered(models + tools + _waits(group)) - either
+        total = max(event.t for event in group) - min(event.t for event in group) - throttled
         if total > 0:
             spent[turn] = {"duration": round(total, 3)}
         if total > 0 and not any(MODEL_CALLS in event.data.get("untold", ()) for event in group):
@@ -160,12 +161,20 @@ def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
     return spent
 
 
-def _busy(events: Iterable[Event], *kinds: Kind) -> float:
-    spans = sorted(
-        (event.t - event.duration, event.t) for event in events if event.kind in kinds and event.duration
-    )
-    busy, end = 0.0, float("-inf")
-    for start, stop in spans:
-        busy += max(0.0, stop - max(start, end))
+def _ranges(events: Iterable[Event], kind: Kind) -> list[tuple[float, float]]:
+    return [(event.t - event.duration, event.t) for event in events if event.kind == kind and event.duration]
+
+
+def _waits(events: Iterable[Event]) -> list[tuple[float, float]]:
+    """When model calls waited: before the attempt that was answered, as far as is known."""
+    waits = ((event.t - (event.duration or 0.0), event.data.get("throttled")) for event in events)
+    return [(end - wait, end) for end, wait in waits if isinstance(wait, int | float)]
+
+
+def _covered(ranges: Iterable[tuple[float, float]]) -> float:
+    """Seconds that are in at least one of the ranges."""
+    covered, end = 0.0, float("-inf")
+    for start, stop in sorted(ranges):
+        covered += max(0.0, stop - max(start, end))
         end = max(end, stop)
-    return busy
+    return covered

@@ -92,7 +92,8 @@ class _Run:
         began = first.settings.started if first else time.monotonic()
         self._events = RunEvents(on_update, began)
         self._gate = _gate_of(plan)
-        self._left = 0
+        # The cases without a result because the run was stopped, by their place in the plan.
+        self._left: set[int] = set()
         self._pool = self._pool_of(began, first)
         self._known = [item for item in items if item.repeat in plan.known.get(item.case, {})]
         self._items = [item for item in items if item.repeat not in plan.known.get(item.case, {})]
@@ -130,8 +131,8 @@ class _Run:
                 await self._pool.run(runnable)
             self._verdicts.tell_imported(self._on_update)
             if self._left and self._gate is not None and (stop := self._gate.stopped):
-                left = f"{counted(self._left, 'run')} of cases not run: {stop.reason}"
-                self._on_update(RunStopped(left, stop.is_refusal))
+                left = counted(len(self._left), "case")
+                self._on_update(RunStopped(f"{left} not run: {stop.reason}", stop.is_refusal))
         finally:
             if self._gate is not None:
                 self._gate.close()
@@ -194,7 +195,7 @@ class _Run:
 
     async def done(self, item: WorkItem, ran: ExecutionResult) -> None:
         if ran.is_left:
-            self._left += 1
+            self._left.add(item.number)
             self._end_recording(item, None, complete=False)
             return
         if ran.error is not None:
@@ -228,7 +229,7 @@ class _Run:
             self._end_recording(item, judge, complete=ran.error is None)
         await self._saving.save_if_due()
         if judge is not None and judge.is_left:
-            self._left += 1
+            self._left.add(item.number)
             return
         self._on_update(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)

@@ -206,6 +206,10 @@ def _ended(run: Run, width: int) -> Line:
     if run.stage is Stage.CANCELLED:
         done = f"after {len(run.done)} of {len(run.selected)}; finished results are kept"
         return [("– ", "warning"), (f"Run {run.number} cancelled {done}", "")]
+    if run.is_stopped:
+        # A remark says why.
+        done = f"after {len(run.done)} of {len(run.selected)}; finished results are kept"
+        return [("– ", "warning"), (f"Run {run.number} stopped {done}", "")]
     return _tally(run.counts, f"Run {run.number}{' finished' if width >= 120 else ''}", run.seconds)
 
 
