@@ -19,6 +19,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.core.model.variants import Change, Variant
+from evaltui.files.agent_files import files_of
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.store import RunStore
@@ -71,6 +72,8 @@ def write_variant(
         for one, cases in sets.items()
     ]
     header = {"sets": logged, "matrix": "m1", "variant": Variant(name, changes).to_json()}
+    runs = max(len(letters) for cases in sets.values() for letters in cases.values())
+    header |= {"files": files_of(folder), "runs": runs}
     log = RunLog.create(RunStore(folder), header)
     log.event(
         {"kind": "agent", "name": "home", "model": next((c.value for c in changes), "gemini-2.5-flash")}

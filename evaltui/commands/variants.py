@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from evaltui.commands.output import UsageError
 from evaltui.core.model.variants import BASE, Variant
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.interpreters import InterpreterError, find_interpreter
+from evaltui.files.interpreters import InterpreterError
 from evaltui.files.run_settings import RunSettings
+from evaltui.files.variant_agents import as_variant
 from evaltui.files.variant_settings import EVERY, VariantTextError, variant_of_text
-from evaltui.files.variants import VariantFileError, hidden_in, ready, with_places
+from evaltui.files.variants import VariantFileError, hidden_in, with_places
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent.pool import StartedHost
 from evaltui.runs.history import find_run
@@ -82,11 +82,7 @@ def with_variant(
         yield agent
         return
     try:
-        with ready(variant, agent.folder) as found:
-            changed = replace(agent, variant=found)
-            if variant.of_kind("agent"):
-                interpreter = find_interpreter(changed.code, options.python)
-                changed = replace(changed, module="", interpreter=interpreter)
+        with as_variant(agent, variant, options.python) as changed:
             yield changed
     except (VariantFileError, InterpreterError) as error:
         raise UsageError(_refused(variant, error)) from error

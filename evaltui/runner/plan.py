@@ -104,6 +104,8 @@ class RunPlan:
     """The agent that held them; "" where nobody knows."""
     matrix: str = ""
     """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
+    more: Mapping[CaseId, int] = field(default_factory=dict)
+    """How often cases are run that are run more often than `runs` says."""
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
     """What models cost, by name, where the config of a set does not say."""
 
@@ -268,7 +270,7 @@ def _items(plan: RunPlan) -> Iterable[WorkItem]:
         path = plan.path_of(one)
         for index, (eval_id, turns) in enumerate(ids_and_turns(one.cases)):
             case = CaseId(path, eval_id)
-            runs = plan.runs or one.config.evaltui.repeats.runs
+            runs = plan.more.get(case) or plan.runs or one.config.evaltui.repeats.runs
             if plan.held is not None:
                 runs = max(len(plan.held.get(case, ())), 1)
             for repeat in range(runs):

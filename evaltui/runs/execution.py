@@ -136,6 +136,7 @@ class LoggedRun:
 
 def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
     eval_ids, path = tuple(eval_id for eval_id, _ in ids_and_turns(one.cases)), plan.path_of(one)
+    more = {eval_id: runs for eval_id in eval_ids if (runs := plan.more.get(CaseId(path, eval_id)))}
     return LoggedSet(
         path,
         one.eval_set_id,
@@ -145,6 +146,7 @@ def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
         one.places,
         tags_of_cases(one.config, one.eval_set_id, eval_ids),
         None if plan.held is None else _conversations(plan.held, path, eval_ids),
+        more,
     )
 
 

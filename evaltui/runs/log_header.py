@@ -39,10 +39,14 @@ class LoggedSet:
     places: tuple[int, ...] | None = None
     tags: Tags = field(default_factory=dict)
     conversations: Mapping[str, tuple[str, ...]] | None = None
+    more: Mapping[str, int] = field(default_factory=dict)
+    """How often cases are run that are run more often than the others, by their ids."""
 
     def repeats_of(self, eval_id: str, runs: int) -> int:
         """How often a case is scored, where a run of the agent runs it so often."""
-        return runs if self.conversations is None else max(len(self.conversations.get(eval_id, ())), 1)
+        if self.conversations is None:
+            return self.more.get(eval_id, runs)
+        return max(len(self.conversations.get(eval_id, ())), 1)
 
     def to_json(self) -> Json:
         data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
@@ -52,6 +56,8 @@ class LoggedSet:
             data["conversations"] = {eval_id: list(ids) for eval_id, ids in self.conversations.items()}
         if self.config is not None:
             data["config"] = self.config
+        if self.more:
+            data["more"] = dict(self.more)
         if self.places is not None and not self.whole:
             data["places"] = list(self.places)
         return data | ({"whole": True} if self.whole else {})
@@ -172,7 +178,14 @@ def _logged_set(data: Any) -> LoggedSet:
     tags = {eval_id: _texts(data["tags"], eval_id) for eval_id in member(data, "tags", dict, {})}
     held = member(data, "conversations", dict) if "conversations" in data else None
     conversations = None if held is None else {eval_id: _texts(held, eval_id) for eval_id in held}
-    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places, tags, conversations)
+    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places, tags, conversations, _more(data))
+
+
+def _more(data: Json) -> dict[str, int]:
+    found = members_of(data, "more", int)
+    if not all(runs > 0 for runs in found.values()):
+        raise ValueError(f"more is {in_words(found)}")
+    return found
 
 
 def _places(data: Json, count: int) -> tuple[int, ...] | None:

@@ -11,7 +11,7 @@ from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.runs.history import KeptRun, open_run
 from evaltui.runs.log_header import RunHeader
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.log_reader import read_header, read_run
 from evaltui.runs.store import RunStore, is_being_written
 
 _IN_HEADER = b'"matrix":"'
@@ -61,17 +61,30 @@ class OpenMatrix:
 
 
 def stored_matrices(store: RunStore) -> list[StoredMatrix]:
-    """The matrices, the newest first. Of a variant that was run again the last run counts.
+    """The matrices, the newest first. Of a variant that was run again the last run counts that is complete.
 
     A log that cannot be read is passed over.
     """
-    found: dict[str, dict[str, VariantLog]] = {}
+    found: dict[str, dict[str, list[VariantLog]]] = {}
     for path in store.logs():
         log = _variant_log(path)
         if log is not None:
-            found.setdefault(log.header.matrix, {})[log.name] = log
-    matrices = [StoredMatrix(key, tuple(logs.values())) for key, logs in found.items()]
+            found.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
+    matrices = [StoredMatrix(key, tuple(map(_last, logs.values()))) for key, logs in found.items()]
     return sorted(matrices, key=lambda one: one.started, reverse=True)
+
+
+def _last(logs: Sequence[VariantLog]) -> VariantLog:
+    """The last complete one of several, else the last one."""
+    others = reversed(logs if len(logs) > 1 else ())
+    return next((log for log in others if _is_complete(log.path)), logs[-1])
+
+
+def _is_complete(path: Path) -> bool:
+    try:
+        return read_run(path).complete
+    except (OSError, ValueError):
+        return False
 
 
 def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaltui.core.compare.run_comparison import config_changes
@@ -53,6 +53,8 @@ class Resumption:
     header: RunHeader
     eval_ids: Mapping[Path, tuple[str, ...]]
     known: Known
+    more: Mapping[CaseId, int] = field(default_factory=dict)
+    """How often cases are run that are run more often than the others."""
 
     @property
     def id(self) -> str:
@@ -87,9 +89,11 @@ def read_resumption(
     kinds: AbstractSet[ErrorKind] | None = None,
     *,
     of_traces: bool = False,
+    more: Mapping[CaseId, int] | None = None,
 ) -> Resumption:
-    """What a run left to do: cases without a result, and errors, of these kinds if there are any. Sets and
-    configs must be read as they were for it; `of_traces` as `begun_with` takes it.
+    """What a run left to do: cases without a result, and errors, of these kinds if there are any; and `more`
+    runs of some of its cases than it was begun with. Sets and configs must be read as they were for it;
+    `of_traces` as `begun_with` takes it.
 
     Raises ResumeError where agent, sets or configs are not what they were, and where nothing is left;
     EvalSetError, OSError, and ValueError for a log that is damaged.
@@ -114,13 +118,19 @@ def read_resumption(
     finished = finished_repeats(path, kinds)
     known: dict[CaseId, Mapping[int, RepeatResult]] = {}
     changed_cases: list[str] = []
+    more_of: dict[CaseId, int] = {}
     missing = 0
     for began, one in zip(header.sets, opened, strict=True):
         runs = header.data.get("runs") or one.config.config.evaltui.repeats.runs
         named = case_path(agent_dir, one.path)
         cases = one.plan(began.eval_ids).cases
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
-            case, repeats = CaseId(named, eval_id), began.repeats_of(eval_id, runs)
+            case = CaseId(named, eval_id)
+            repeats = began.repeats_of(eval_id, runs)
+            if more is not None:
+                repeats = max(repeats, len(finished.get(case, {}))) + more.get(case, 0)
+            if repeats != runs and not of_traces:
+                more_of[case] = repeats
             mine = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < repeats}
             if mine:
                 expects = case_fingerprint(cases[number])
@@ -136,7 +146,7 @@ def read_resumption(
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise ResumeError(f"Nothing to resume: {what}")
     eval_ids = {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
-    return Resumption(path, header, eval_ids, known)
+    return Resumption(path, header, eval_ids, known, more_of)
 
 
 def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:

@@ -280,6 +280,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         timeout=request.settings.timeout,
         adk_verdicts=request.adk_verdicts,
         known=request.resumes.known if request.resumes else {},
+        more=request.resumes.more if request.resumes else {},
         # A session that is received comes once.
         record="off" if request.session else request.settings.record,
         tools=request.settings.tools,

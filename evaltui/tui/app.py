@@ -156,7 +156,7 @@ class WorkbenchApp(KeysInOrder[int]):
     @property
     def is_at_work(self) -> bool:
         bench = self.workbench
-        return bench.runs.is_running or bench.is_listening or (bench.has_chat and bench.chat.busy)
+        return bench.is_running or bench.is_listening or (bench.has_chat and bench.chat.busy)
 
     async def leave(self, code: int) -> None:
         self.leaving = True
@@ -178,7 +178,7 @@ class WorkbenchApp(KeysInOrder[int]):
             isinstance(field, Input | TextArea) and field.selected_text
         ):
             raise SkipAction
-        self.workbench.runs.cancel()
+        self.workbench.cancel_run()
 
     async def action_quit(self) -> None:
         """Leave once the agent's processes have ended."""

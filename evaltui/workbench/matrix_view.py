@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from evaltui.core.compare.matrix import Matrix
+from evaltui.core.compare.matrix import Matrix, Row
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult
 from evaltui.runs.matrices import OpenMatrix
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line
 from evaltui.workbench.matrices import ORDERS, MatrixRow, Order, rows_of
 from evaltui.workbench.state import deciding_repeat
@@ -88,6 +90,15 @@ class MatrixView:
         return rows_of(
             self.opened.matrix, self.order, self.column, differing=self.differing, folded=self._folded
         )
+
+    def cases_of(self, row: MatrixRow) -> tuple[list[CaseId], str]:
+        """The cases of a row, and what they are called: a case, or all of a set."""
+        if isinstance(row, Row):
+            return [row.case], row.case.eval_id
+        if row is None or self.opened is None:
+            return [], ""
+        cases = [one.case for one in self.opened.matrix.sets[row.path]]
+        return cases, f"{row.label}, {counted(len(cases), 'case')}"
 
     # Repeats
 

@@ -56,6 +56,8 @@ class RunController:
         """The run that was started last; None before the first one."""
         self.on_metrics: Callable[[frozenset[Path]], None] = lambda files: None
         """Is given the files that custom metrics are made of, once they are imported."""
+        self.is_busy: Callable[[], bool] = lambda: False
+        """Whether a run goes on that is not one of these."""
         self._agent = agent
         self._sets = sets
         self._outcomes = outcomes
@@ -91,7 +93,7 @@ class RunController:
             return READ_ONLY
         if not self._sets.is_read:
             return "Loading eval sets…"
-        if self.current is not None and self.is_running:
+        if self.is_running or self.is_busy():
             return f"Run in progress ({key_of('cancel_run')} cancels)"
         if not any(eval_set.cases for eval_set in self._sets.listed):
             return "No case to run"
@@ -174,6 +176,10 @@ class RunController:
             return False
         except (OSError, ValueError) as error:
             self._say(str(error))
+            return False
+        if variant := resumption.header.variant:
+            # Its results would stand in the list as those of the agent as it is.
+            self._say(f"The run is of variant {variant.name}: evaltui run --resume {resumption.id}")
             return False
         if reason := self.refuses_to_run():
             self._say(reason)

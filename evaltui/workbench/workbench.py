@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evaltui.files.interpreters import Interpreter
     from evaltui.runs.execution import RunService
     from evaltui.workbench.chat.controller import ChatController
+    from evaltui.workbench.more_repeats import MoreRepeats
     from evaltui.workbench.sessions import ReceivedSessions
 
 Observer = Callable[[], None]
@@ -59,7 +60,7 @@ class Workbench:
         self.console = Console()
         """What the agent has printed."""
         address = agent if isinstance(agent, AgentAddress) else AgentAddress(agent)
-        self.agent = AgentState(address, options or {}, notify, lambda: self.runs.is_running, find_python)
+        self.agent = AgentState(address, options or {}, notify, lambda: self.is_running, find_python)
         self.agent.read_only = read_only
         self.retry = RetryOnSave(self.agent, lambda: self.watch.on, say)
         """Imports the agent again once it is mended."""
@@ -78,6 +79,8 @@ class Workbench:
             say=say,
             service=run_service,
         )
+        self.runs.is_busy = lambda: self.repeats_more
+        self._run_service = run_service
         self.watch = Watch(
             self.agent,
             self.sets,
@@ -123,6 +126,28 @@ class Workbench:
             return False
         transcript = self.chat.transcript
         return transcript is not None and bool(transcript.turns) and not self.chat.busy
+
+    @cached_property
+    def more_repeats(self) -> MoreRepeats:
+        """More runs of cases in variants of a matrix."""
+        from evaltui.workbench.more_repeats import MoreRepeats
+
+        refuses = self.runs.refuses_to_run
+        return MoreRepeats(self.agent, self.sets, refuses, self._notify, self.say, self._run_service)
+
+    @property
+    def repeats_more(self) -> bool:
+        """Whether such a run goes on."""
+        return "more_repeats" in vars(self) and self.more_repeats.is_running
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any run goes on."""
+        return self.runs.is_running or self.repeats_more
+
+    def cancel_run(self) -> None:
+        """Cancels the run that goes on; a second time by force."""
+        (self.more_repeats if self.repeats_more else self.runs).cancel()
 
     def subscribe(self, observer: Observer) -> None:
         self._observers.append(observer)
@@ -176,5 +201,7 @@ class Workbench:
         await self.retry.close()
         await self.chat.close()
         await self.outcomes.close()
+        if "more_repeats" in vars(self):
+            await self.more_repeats.close()
         await self.runs.close()
         await self.agent.close()

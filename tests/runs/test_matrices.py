@@ -29,9 +29,10 @@ def test_the_runs_of_a_matrix_are_found_and_read(tmp_path):
 
 def test_of_a_variant_the_last_run_counts_and_an_open_one_is_told(tmp_path):
     changes = Change("model", "gemini-2.5-pro")
-    write_variant(tmp_path, "pro", PRO, changes)
+    not_all = {**PRO, "thermostat": {"night": "p", "away": ""}}
+    write_variant(tmp_path, "pro", not_all, changes)
     write_variant(tmp_path, "base", BASE)
-    again = write_variant(tmp_path, "pro", {**PRO, "thermostat": {"night": "p", "away": ""}}, changes)
+    again = write_variant(tmp_path, "pro", not_all, changes)
     [stored] = stored_matrices(RunStore(tmp_path))
     assert [log.name for log in stored.logs] == ["pro", "base"]
     assert stored.paths[0] == again
@@ -39,6 +40,11 @@ def test_of_a_variant_the_last_run_counts_and_an_open_one_is_told(tmp_path):
     # The variant that changes nothing is the usual base.
     assert opened.matrix.base == 1
     assert not opened.matrix.is_complete
+    # One that comes to its end counts from then on.
+    complete = write_variant(tmp_path, "pro", PRO, changes)
+    write_variant(tmp_path, "pro", not_all, changes)
+    [stored] = stored_matrices(RunStore(tmp_path))
+    assert stored.paths[0] == complete
 
 
 def test_an_agent_without_runs_has_no_matrix(tmp_path):

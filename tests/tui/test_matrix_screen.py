@@ -59,6 +59,12 @@ async def test_cells_are_read_compared_and_opened(home):
         await pilot.press("down")
         await until(pilot, shows(app, "repeats 2, 4 fail the same way"))
         assert "lights › movie_mode" in screen_text(app)
+        # Another repeat of both, and the question how many more.
+        await pilot.press("right_square_bracket")
+        await until(pilot, shows(app, "✓ repeat 2 of 5"))
+        await pilot.press("r")
+        await until(pilot, shows(app, "r Run more repeats  movie_mode in pro"))
+        await pilot.press("escape")
         # Call by call.
         await pilot.press("equals_sign")
         await until(pilot, lambda: isinstance(app.screen, ComparisonScreen) and app.screen.compared)
@@ -108,7 +114,19 @@ async def test_without_a_matrix_it_says_how_to_run_one(home):
         # All of the command, however little room there is.
         command = "evaltui run --variant base --variant flash:model=gemini-2.5-flash"
         await until(pilot, shows(app, command))
-        for key in ("enter", "space", "equals_sign", "s", "d", "left", "right", "end", "E"):
+        for key in (
+            "enter",
+            "space",
+            "equals_sign",
+            "s",
+            "d",
+            "left",
+            "right",
+            "end",
+            "E",
+            "r",
+            "right_square_bracket",
+        ):
             await pilot.press(key)
         assert isinstance(app.screen, MatrixScreen)
         await pilot.resize_terminal(50, 24)

@@ -140,7 +140,9 @@ RULES = {
         {"run_set", "save_and_leave", "create_starter", "sort_matrix"},
     ),
     "a": ("accepts", {"accept", "accept_cases", "accept_in_case"}),
-    "r": ("runs", {"run", "resume_run"}),
+    "r": ("runs", {"run", "resume_run", "run_more"}),
+    "left_square_bracket": ("goes through repeats", {"previous_repeat", "previous_cell_repeat"}),
+    "right_square_bracket": ("goes through repeats", {"next_repeat", "next_cell_repeat"}),
     "t": (
         "goes to the trace and back",
         {"go_to_trace", "show_event", "back_to_result", "trace_chat"},

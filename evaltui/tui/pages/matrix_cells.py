@@ -13,7 +13,7 @@ from evaltui.text.scatter import Point, scatter_plot
 from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 from evaltui.workbench.matrices import CellResult
-from evaltui.workbench.state import deciding_repeat
+from evaltui.workbench.matrix_view import MatrixView
 
 _BESIDE, _WITH_PLOT = 90, 130
 _RULE = " │ "
@@ -22,19 +22,21 @@ _ANSWER = "response_match_score"
 
 def write_cells(
     page: Page,
-    matrix: Matrix,
-    places: tuple[int, int],
+    view: MatrixView,
     results: tuple[CellResult | None, CellResult | None],
     height: int,
 ) -> None:
     """The base, the selected variant and the plot beside each other where there is room, in so many lines.
 
     A result is None while it is read."""
+    if view.opened is None:
+        return
+    matrix, places = view.opened.matrix, (view.opened.matrix.base, view.column)
     parts = 3 if page.width >= _WITH_PLOT else 2 if page.width >= _BESIDE and places[0] != places[1] else 1
     width = (page.width - len(_RULE) * (parts - 1)) // parts
     labels = "base", "selected"
     sides = [
-        cell_lines(label, matrix.name(place), result, width)
+        cell_lines(view, label, matrix.name(place), result, width)
         for label, place, result in zip(labels, places, results, strict=True)
     ]
     if parts == 1:
@@ -50,7 +52,7 @@ def write_cells(
         page.lines.append(line)
 
 
-def cell_lines(label: str, name: str, found: CellResult | None, width: int) -> list[Line]:
+def cell_lines(view: MatrixView, label: str, name: str, found: CellResult | None, width: int) -> list[Line]:
     """A cell: how often it passed, how many ways it took, and what differed from what is expected."""
     head: Line = [(f"{label}  ", "muted"), (visible(name), "bold")]
     if found is None:
@@ -64,8 +66,12 @@ def cell_lines(label: str, name: str, found: CellResult | None, width: int) -> l
         head += [("  ", ""), (f"{result.passed_repeats}/{runs}", ROLES[result.status])]
     else:
         head += [("  ", ""), glyph(result.status)]
-    repeat = result.repeats[deciding_repeat(result)]
-    return [head, [(_ways(result), "muted")], [], *_did(repeat, width)]
+    number = view.repeat_of(result)
+    repeat = result.repeats[number]
+    shown: Line = [(_ways(result), "muted")]
+    if runs > 1:
+        shown += [("   ", ""), glyph(repeat.status), (f" repeat {number + 1} of {runs}", "muted")]
+    return [head, shown, [], *_did(repeat, width)]
 
 
 def _ways(result: CaseResult) -> str:

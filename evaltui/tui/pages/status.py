@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evaltui.runner.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
 from evaltui.text.lines import Line, cells
-from evaltui.text.outcomes import COUNTED, ROLES, counted_as, counts, glyph
+from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, counted_as, counts, glyph
 from evaltui.text.plots import stacked_bar
 from evaltui.text.values import visible
 from evaltui.workbench.actions import BY_ID, keys_of
@@ -110,6 +110,8 @@ def status_line(workbench: Workbench, width: int) -> Line:
 
 def run_line(workbench: Workbench, width: int) -> Line:
     """The run that goes on, or how the last one ended; in watch mode, what a save has led to."""
+    if workbench.repeats_more:
+        return [glyph(RUNNING), (f" {visible(workbench.more_repeats.progress)}", "")]
     run, reaction = workbench.runs.current, workbench.watch.last
     past = workbench.outcomes.previous_run
     if past is not None:

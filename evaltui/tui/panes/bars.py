@@ -65,7 +65,7 @@ class Status(Bar):
 
     def _tick(self) -> None:
         self.refresh()
-        if not self._workbench.runs.is_running and self._fresh_message is None:
+        if not self._workbench.is_running and self._fresh_message is None:
             self._clock.pause()
 
     @property

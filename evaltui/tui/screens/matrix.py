@@ -25,7 +25,7 @@ from evaltui.tui.panes.bars import Status
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.framed import MATRIX, FramedScreen
 from evaltui.tui.screens.matrix_rows import MatrixHeads, MatrixRows, VariantClicked, Verdict
-from evaltui.tui.screens.prompt import PromptScreen
+from evaltui.tui.screens.prompt import PromptScreen, dialog_name
 from evaltui.tui.screens.runs import Wanted
 from evaltui.tui.widgets.lines import CursorLines, HorizontalRule, PageLines
 from evaltui.workbench.actions import Scope
@@ -40,6 +40,7 @@ from evaltui.workbench.matrices import (
 )
 from evaltui.workbench.matrix_export import export_matrix, refuses_file
 from evaltui.workbench.matrix_view import NONE_YET, MatrixView
+from evaltui.workbench.more_repeats import runs_problem
 from evaltui.workbench.workbench import Workbench
 
 _WIDEST = 400
@@ -64,6 +65,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self._both: tuple[object, Both] = (None, (None, None))
         self._extent: object = None
         self._is_reading = False
+        self._repeated = False
 
     def parts(self) -> Iterator[Widget]:
         yield MatrixHeads(self.view, lambda: self.rows.columns, id="matrix-heads")
@@ -95,7 +97,10 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def _look_again(self) -> None:
         """The runs of a matrix may go on, and others may begin."""
-        if not self._is_reading:
+        before, self._repeated = self._repeated, self.workbench.repeats_more
+        if before and not self._repeated:
+            self.action_reload_matrix()
+        elif not self._is_reading:
             self.run_worker(self._read_more(), group="look", exclusive=True)
 
     async def _read_more(self) -> None:
@@ -135,6 +140,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         if opened is not None and isinstance(row, Row):
             key = opened, row.case, self.view.column
             if self._both[0] != key:
+                self.view.repeat = None
                 self._both = key, (None, None)
                 self.run_worker(self._read_cells(opened, row.case), group="cells", exclusive=True)
         self.draw_around()
@@ -175,9 +181,8 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
     def _write_cells(self, page: Page) -> None:
         row = self.rows.current
         if self.view.opened is not None and isinstance(row, Row):
-            matrix = self.view.opened.matrix
             height = self.query_one("#matrix-cells").size.height
-            write_cells(page, matrix, (matrix.base, self.view.column), self._both[1], height)
+            write_cells(page, self.view, self._both[1], height)
 
     # Actions
 
@@ -200,6 +205,37 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         if self.view.order == "pass rate":
             self.rows.show()
         self.follow()
+
+    def action_next_cell_repeat(self) -> None:
+        self._step_repeat(1)
+
+    def action_previous_cell_repeat(self) -> None:
+        self._step_repeat(-1)
+
+    def _step_repeat(self, step: int) -> None:
+        result = next((one.result for one in reversed(self._both[1]) if one and one.result), None)
+        if self._refuses():
+            return
+        self.workbench.say(self.view.step_repeat(step, result) if result else "No result to go through")
+        self.draw_around()
+
+    def action_run_more(self) -> None:
+        row, view = self.rows.current, self.view
+        if self._refuses() or (opened := view.opened) is None:
+            return
+        if reason := "No case selected" if row is None else self.workbench.runs.refuses_to_run():
+            self.workbench.say(reason)
+            return
+        cases, named = view.cases_of(row)
+        log, name = opened.stored.logs[view.column], opened.matrix.name(view.column)
+        title = f"{named} in {name}"
+
+        def run(text: str) -> None:
+            self.workbench.more_repeats.start(log.path, cases, int(text), title)
+            self._repeated = self.workbench.repeats_more
+
+        hint = "How many more runs; those that there are stay"
+        ask(self, PromptScreen(dialog_name("run_more"), "5", runs_problem, hint, title), run)
 
     def action_set_matrix_base(self) -> None:
         if not self._refuses(besides_base=True):

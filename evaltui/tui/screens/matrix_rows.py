@@ -63,7 +63,7 @@ class Verdict(Status):
 
     def state(self, width: int) -> Line:
         opened = self._view.opened
-        if opened is None or self._workbench.runs.is_running:
+        if opened is None or self._workbench.is_running:
             return super().state(width)
         left, right = verdict_line(opened.matrix, self._view.column)
         return both_ends(left, right, width - 2, least=cells(left))

@@ -87,11 +87,11 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
         if self._typed:
             page.row(("! ", "error"), ("Typed in the open dialog, not saved", "bold"))
             page.block([(visible(self._typed.strip()[:60]), "muted")], 2)
-        if self._workbench.runs.current is not None and self._workbench.runs.is_running:
+        if self._workbench.is_running:
+            run = self._workbench.runs.current
+            name = f"Run {run.number}" if run is not None and not run.over else "A run"
             page.blank()
-            page.text(
-                [(f"Run {self._workbench.runs.current.number} is in progress; quitting cancels it", "")]
-            )
+            page.text([(f"{name} is in progress; quitting cancels it", "")])
 
     def _changed(self, path: Path) -> Iterator[str]:
         file = self._workbench.editing.open_file(path)

@@ -36,11 +36,11 @@ def _cancel(workbench: Workbench) -> None:
     if workbench.chat.busy:
         workbench.chat.cancel()
     else:
-        workbench.runs.cancel()
+        workbench.cancel_run()
 
 
 def _nothing_to_cancel(workbench: Workbench) -> str | None:
-    return None if workbench.chat.busy or workbench.runs.is_running else nothing_to_cancel()
+    return None if workbench.chat.busy or workbench.is_running else nothing_to_cancel()
 
 
 _BOTH = (Scope.CHAT, Scope.MESSAGE)

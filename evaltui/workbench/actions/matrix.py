@@ -36,11 +36,32 @@ MATRIX: tuple[Action, ...] = (
         footer="trajectories",
     ),
     _in_matrix(
+        "next_cell_repeat",
+        "Next repeat",
+        "Show the next repeat of the case in the base and in this variant",
+        "right_square_bracket",
+    ),
+    _in_matrix(
+        "previous_cell_repeat",
+        "Previous repeat",
+        "Show the previous repeat of the case in the base and in this variant",
+        "left_square_bracket",
+    ),
+    _in_matrix(
+        "run_more",
+        "Run more repeats…",
+        "Run the case more often in this variant, on a set all of its cases",
+        "r",
+        rank=2,
+        footer="more repeats",
+        acts=True,
+    ),
+    _in_matrix(
         "set_matrix_base",
         "Set as base",
         "Compare the other variants with this one",
         "space",
-        rank=2,
+        rank=3,
         footer="base",
     ),
     _in_matrix(
@@ -48,7 +69,7 @@ MATRIX: tuple[Action, ...] = (
         "Sort cases",
         "Sort by set, by how much the variants differ, or by the pass rate in this variant",
         "s",
-        rank=3,
+        rank=4,
         footer="sort",
     ),
     _in_matrix(
@@ -56,7 +77,7 @@ MATRIX: tuple[Action, ...] = (
         "Only differing cases",
         "Show only the cases whose results differ, or all again",
         "d",
-        rank=4,
+        rank=5,
         footer="differing",
     ),
     _in_matrix(
@@ -64,7 +85,7 @@ MATRIX: tuple[Action, ...] = (
         "Open matrix…",
         "Show an earlier matrix",
         "o",
-        rank=6,
+        rank=7,
         footer="other matrix",
     ),
     _in_matrix(
@@ -72,11 +93,11 @@ MATRIX: tuple[Action, ...] = (
         "Export matrix…",
         "Write the matrix as HTML, Markdown, JSON or CSV",
         "E",
-        rank=5,
+        rank=6,
         footer="export",
     ),
     _in_matrix("reload_matrix", "Reload matrix", "Read the runs of the matrix again", "f5", footer="reload"),
     _in_matrix(
-        "close_matrix", "Close matrix", "Return to the cases", "escape", "q", "V", rank=7, footer="back"
+        "close_matrix", "Close matrix", "Return to the cases", "escape", "q", "V", rank=8, footer="back"
     ),
 )

@@ -27,7 +27,7 @@ _NOT_IN_CHAT = (Scope.CASES, Scope.CASE, Scope.RESULT, Scope.TRACE, Scope.CONSOL
 
 
 def _nothing_to_cancel(workbench: Workbench) -> str | None:
-    return None if workbench.runs.is_running else nothing_to_cancel()
+    return None if workbench.is_running else nothing_to_cancel()
 
 
 def _nothing_to_clear(workbench: Workbench) -> str | None:
@@ -84,7 +84,7 @@ RUNNING = (
         "Cancel the run; a second time forces it to end",
         "ctrl+c",
         where=_NOT_IN_CHAT,
-        do=lambda workbench: workbench.runs.cancel(),
+        do=lambda workbench: workbench.cancel_run(),
         refusal=_nothing_to_cancel,
         rank=0,
     ),

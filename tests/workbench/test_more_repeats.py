@@ -1,0 +1,109 @@
+"""More runs of a case in a variant of a matrix."""
+
+import pytest
+from fake_runs import FakeRuns
+from stored_matrix import write_matrix
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_header import header_from_json
+from evaltui.runs.log_reader import read_header
+from evaltui.runs.matrices import open_matrix, stored_matrices
+from evaltui.runs.resuming import read_resumption
+from evaltui.workbench.more_repeats import runs_problem
+from evaltui.workbench.running import EditedSets
+from evaltui.workbench.workbench import Workbench
+
+AGENT = """
+    from evaltui.events import text, tool_call
+
+    def root_agent(message, session):
+        yield tool_call("set_temperature", {"location": "Bedroom", "degrees": 19})
+        yield text("It is 19 °C now.")
+"""
+MOVIE = CaseId("lights.evalset.json", "movie_mode")
+
+
+@pytest.fixture
+def home(write_agent):
+    folder = write_agent(AGENT, name="home")
+    write_matrix(folder)
+    return folder
+
+
+async def opened(home, service=None):
+    workbench = Workbench(home, run_service=service)
+    await workbench.open()
+    return workbench, stored_matrices(workbench.agent.store)[0]
+
+
+async def test_they_are_stored_with_those_that_there_were(home, until):
+    workbench, stored = await opened(home)
+    base = stored.logs[0]
+    workbench.more_repeats.start(base.path, [MOVIE], 2, "movie_mode in base")
+    assert workbench.runs.refuses_to_run().startswith("Run in progress")
+    assert workbench.more_repeats.progress == "movie_mode in base: 0 of 2 runs"
+    await until(lambda: not workbench.repeats_more)
+    assert workbench.notice.text == "movie_mode in base: 2 runs"
+    # The list of cases is of the agent as it is.
+    assert not workbench.outcomes.results.counts()
+    [again] = stored_matrices(workbench.agent.store)
+    assert again.paths[0] != base.path
+    assert again.paths[1] == stored.paths[1]
+    row = next(row for row in open_matrix(again).matrix.rows if row.case == MOVIE)
+    assert [(cell.case.passed, cell.case.runs) for cell in row.cells] == [(5, 7), (5, 5)]
+    assert sum(totals.runs for totals in open_matrix(again).matrix.totals) == 52
+    # More of them again.
+    sets, log = EditedSets(workbench.sets), again.paths[0]
+    more = read_resumption(workbench.agent.address, log, sets, frozenset(), more={MOVIE: 3}).more
+    assert more == {MOVIE: 10}
+    await workbench.close()
+
+
+async def test_one_that_was_cancelled_leaves_the_matrix_as_it_was(home, until):
+    service = FakeRuns()
+    service.go_on.clear()
+    workbench, stored = await opened(home, service)
+    workbench.more_repeats.start(stored.logs[0].path, [MOVIE], 2, "movie_mode")
+    await until(lambda: service.requests)
+    [request] = service.requests
+    assert (request.matrix, request.agent.variant.variant.name) == ("m1", "base")
+    assert request.resumes.more == {MOVIE: 7}
+    header = read_header(stored.logs[0].path).data
+    RunLog.create(workbench.agent.store, {**header, "started": "2026-11-23T15:00:00+00:00"}).close(None)
+    workbench.cancel_run()
+    await until(lambda: not workbench.repeats_more)
+    assert "cancelled" in workbench.notice.text
+    assert stored_matrices(workbench.agent.store)[0].paths == stored.paths
+    await workbench.close()
+
+
+async def test_why_they_cannot_be_run_is_a_sentence(home, until):
+    workbench, stored = await opened(home, FakeRuns())
+    text = (home / "lights.evalset.json").read_text()
+    (home / "lights.evalset.json").write_text(text.replace("Warm the bedroom", "Cool the bedroom"))
+    await workbench.open()
+    workbench.more_repeats.start(stored.logs[0].path, [MOVIE], 2, "movie_mode")
+    await until(lambda: not workbench.repeats_more)
+    wanted = "Cannot run: finished cases changed: hello, movie_mode, kitchen. Run the matrix again"
+    assert workbench.notice.text == wanted
+    # Nor is the run of a variant resumed as one of the agent as it is.
+    assert not await workbench.runs.resume(stored.logs[1].path)
+    assert not workbench.runs.is_running
+    await workbench.close()
+
+
+def test_a_log_says_which_cases_are_run_more_often(tmp_path):
+    one = {"path": "a", "eval_set_id": "a", "eval_ids": ["x", "y"], "more": {"x": 7}}
+    header = {"started": "2026-11-23T15:00:00+00:00", "sets": [one]}
+    [found] = header_from_json(tmp_path, header).sets
+    assert [found.repeats_of(eval_id, 5) for eval_id in ("x", "y")] == [7, 5]
+    assert found.to_json() == one
+    for wrong in ({"x": 0}, {"x": "7"}, [7]):
+        with pytest.raises(ValueError, match=r"more|x is"):
+            header_from_json(tmp_path, {**header, "sets": [{**one, "more": wrong}]})
+
+
+def test_runs_are_typed():
+    assert runs_problem("12") is None
+    assert {runs_problem(text) for text in ("", "0", "-1", "1001", "a", "1.5")} == {"A number from 1 to 1000"}
