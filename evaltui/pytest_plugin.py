@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evaltui.testing.options import AGENT, FAILURE, FLAGS, NOT_EVALUATED, RUN_OPTIONS
+from evaltui.testing.tag_markers import OF_USER, registered
 from evaltui.testing.terminal import has_terminal
 
 if TYPE_CHECKING:
@@ -55,7 +56,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini(option.dest, option.help)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    # Plugins register theirs after this.
+    config.stash[OF_USER] = frozenset(registered(config))
     config.addinivalue_line(
         "markers",
         "evaltui(agent, sets=(), config=None): a test per case of these eval sets; every eval case has it",
@@ -153,9 +157,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "evaltui_case" not in metafunc.fixturenames:
         return
     from evaltui.testing.fixture import cases_of_marker
+    from evaltui.testing.tag_markers import marker_of
 
-    cases = cases_of_marker(metafunc.definition, runs_of(metafunc.config))
-    metafunc.parametrize("evaltui_case", cases, ids=[one.id.eval_id for one in cases], indirect=True)
+    cases = [
+        pytest.param(
+            one,
+            id=one.id.eval_id,
+            marks=[marker for tag in one.tags if (marker := marker_of(metafunc.config, tag)) is not None],
+        )
+        for one in cases_of_marker(metafunc.definition, runs_of(metafunc.config))
+    ]
+    metafunc.parametrize("evaltui_case", cases, indirect=True)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Eval sets and configs in every form that Python code can hand over come to the same results."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -154,3 +155,28 @@ def test_models_of_google_adk_are_the_same(folder):
 async def test_what_is_wrong_with_them_is_said_where_it_is(eval_sets, config, error, says):
     with pytest.raises(error, match=says):
         await evaluate(agent(), eval_sets, config)
+
+
+async def test_cases_are_chosen_by_their_tags(folder):
+    tags = [
+        {"set": "basics", "case": "good", "tags": ["smoke", "slow"]},
+        {"set": "basics", "case": "twin", "tags": ["smoke"]},
+    ]
+    config = {**CONFIG, "evaltui": {"tags": tags}}
+
+    async def chosen(**given):
+        return [one.eval_id for one in (await evaluate(agent(), SET, config, **given)).cases]
+
+    assert await chosen(tags=["smoke"]) == ["good", "twin"]
+    assert await chosen(tags=("smoke", "slow")) == ["good"]
+    assert await chosen(tags=["smoke"], not_tags=["slow"]) == ["twin"]
+    wrong = {
+        "tags: no selected case has the tag 'smok'. Did you mean smoke?": {"tags": ["smok"]},
+        "not_tags: no selected case has the tag 'x'": {"not_tags": ["x"]},
+        "tags: no case is left to run": {"tags": ["slow"], "not_tags": ["smoke"]},
+    }
+    for why, given in wrong.items():
+        with pytest.raises(SelectionError, match=f"^{re.escape(why)}"):
+            await chosen(**given)
+    with pytest.raises(ValueError, match="tags: 'smoke' is not a list of tags"):
+        await chosen(tags="smoke")

@@ -253,7 +253,7 @@ def _tagged(selections: Sequence[Selection], choice: TagChoice, config: Path | N
     picked = [(one, _picked(one, eval_ids)) for one, (_, eval_ids) in zip(sets, selections, strict=True)]
     known = {tag for one, ids in picked for eval_id in ids for tag in (one.tags or {}).get(eval_id, ())}
     unread = any(one.tags is None or one.format is None for one in sets)
-    unknown = next((tag for tag in (*choice.tagged, *choice.not_tagged) if tag not in known), None)
+    unknown = choice.unknown(known)
     found: list[Selection] = []
     for (one, ids), (_, eval_ids) in zip(picked, selections, strict=True):
         tags = one.tags
@@ -266,10 +266,15 @@ def _tagged(selections: Sequence[Selection], choice: TagChoice, config: Path | N
     for one in sets:
         find_config(one.path, config)
     if unknown is not None:
-        hint = did_you_mean(unknown, known) or _list_of(sorted(known))
         option = "--tag" if unknown in choice.tagged else "--not-tag"
-        raise SelectionError(f"{option}: no selected case has the tag {unknown!r}{hint}")
+        raise SelectionError(f"{option}: {no_tag(unknown, known)}")
     raise SelectionError(f"{choice}: no selected case; nothing to run")
+
+
+def no_tag(unknown: str, known: Collection[str]) -> str:
+    """Why a tag chooses nothing, with those that are known, as a clause."""
+    hint = did_you_mean(unknown, known) or _list_of(sorted(known))
+    return f"no selected case has the tag {unknown!r}{hint}"
 
 
 def _picked(eval_set: EvalSetFile, eval_ids: Sequence[str] | None) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from evaltui.runner.parent.in_process import start_in_process
 from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import OnUpdate, RunPlan, Update
 from evaltui.runs.execution import LoggedRun
-from evaltui.runs.given import address_of, check_settings, config_given, set_plans
+from evaltui.runs.given import address_of, check_settings, config_given, set_plans, tagged
 from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
 from evaltui.runs.store import RunStore
 
@@ -51,6 +51,8 @@ async def evaluate(
     record: RecordMode = DEFAULT_MODE,
     tools: ToolMode | None = None,
     limits: Mapping[str, Mapping[str, float]] | None = None,
+    tags: Sequence[str] = (),
+    not_tags: Sequence[str] = (),
     results_dir: str | Path | None = None,
     on_update: OnUpdate | None = None,
 ) -> RunResult:
@@ -65,7 +67,9 @@ async def evaluate(
     for every set of the agent. A config is a model, a file, or JSON data; without one, that of a file is the
     one that a run finds, else ADK's defaults. `record` and `tools` say what is taken from recordings, which
     only files have. `limits` are those of models: `{"gemini-*": {"rpm": 600, "tpm": 1e6, "concurrent": 8}}`.
-    In `results_dir` the run is kept as with `--results-dir`, or for `gs://BUCKET` by google-adk.
+    `tags` keeps the cases that have all of these tags, `not_tags` those that have none of these; the config
+    of a set says which cases have which. In `results_dir` the run is kept as with `--results-dir`, or for
+    `gs://BUCKET` by google-adk.
 
     Raises EvalSetError for a set, a config or recordings that cannot be read, ValueError where there is
     nothing to run, for a wrong setting, for what is no agent, and where the agent or its Python is not found,
@@ -90,6 +94,8 @@ async def evaluate(
         tools=tools,
         limits=limits,
     )
+    if tags or not_tags:
+        plan = tagged(plan, tags, not_tags)
     return await _run_and_keep(agent, plan, on_update, results_dir)
 
 

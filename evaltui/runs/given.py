@@ -14,6 +14,8 @@ from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase, EvalSet
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse, find_config, read_config
@@ -22,9 +24,9 @@ from evaltui.files.interpreters import OWN, find_interpreter
 from evaltui.files.modules import find_module
 from evaltui.files.remote_address import checked_url, is_url
 from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT
-from evaltui.files.workspace import SelectionError, open_workspace, select
-from evaltui.runner.plan import SetPlan
-from evaltui.runs.sets import only
+from evaltui.files.workspace import SelectionError, no_tag, open_workspace, select
+from evaltui.runner.plan import RunPlan, SetPlan
+from evaltui.runs.sets import only, tags_of_cases
 
 if TYPE_CHECKING:
     # A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data.
@@ -141,6 +143,30 @@ def set_plans(
     if twice := next((one for one in ids if ids.count(one) > 1), None):
         raise ValueError(f"two eval sets have the id {twice!r}; results could not tell their cases apart")
     return tuple(plans)
+
+
+def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPlan:
+    """The plan with those of its cases that have all of `tags` and none of `not_tags`.
+
+    Raises ValueError for what is no list of tags, SelectionError where no case has one, or none is left.
+    """
+    for name, given in (("tags", tags), ("not_tags", not_tags)):
+        if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
+            raise ValueError(f"{name}: {given!r} is not a list of tags")
+    choice = TagChoice(tuple(tags), tuple(not_tags))
+    found, known = [], set[str]()
+    for one in plan.sets:
+        eval_ids = [eval_id for eval_id, _ in ids_and_turns(one.cases)]
+        of_cases = tags_of_cases(one.config, one.eval_set_id, eval_ids)
+        known |= {tag for of_case in of_cases.values() for tag in of_case}
+        if kept := [eval_id for eval_id in eval_ids if choice.keeps(of_cases.get(eval_id, ()))]:
+            is_whole = one.whole and len(kept) == len(eval_ids)
+            found.append(replace(one, cases=only(one.cases, kept), whole=is_whole))
+    if (unknown := choice.unknown(known)) is not None:
+        raise SelectionError(f"{'tags' if unknown in tags else 'not_tags'}: {no_tag(unknown, known)}")
+    if not found:
+        raise SelectionError("tags: no case is left to run")
+    return replace(plan, sets=tuple(found))
 
 
 def _plans_of_files(

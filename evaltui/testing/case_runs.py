@@ -10,7 +10,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -52,6 +52,7 @@ class CaseToTest:
     """How many cases the set has."""
     config: Path | None = None
     """The config that scores it; None for that of its set."""
+    tags: tuple[str, ...] = field(default=(), compare=False)
 
 
 class BackgroundLoop:
@@ -133,6 +134,12 @@ class CaseRuns:
         """The agent that the cases of a file are put to. Raises NoAgentError."""
         given = self._option("agent")
         return self._path(given) if given else agent_of_set(path, self._config.rootpath)
+
+    @property
+    def config_file(self) -> Path | None:
+        """The config of all eval sets; None where each has its own."""
+        given = self._option("config")
+        return self._path(given) if given else None
 
     def prepare(self) -> None:
         """Have a process ready for runs while pytest is still collecting tests."""
@@ -238,8 +245,8 @@ class CaseRuns:
         yield str(agent_dir)
         for option in RUN_OPTIONS:
             value = self._option(option.name.replace("-", "_"))
-            if option.name == "config" and (config or value):
-                value = str(config or self._path(str(value)))
+            if option.name == "config" and (chosen := config or self.config_file):
+                value = str(chosen)
             if option.name == "python" and not value and not self._has_python(agent_dir):
                 # What is tested is what is installed beside pytest, as in tox.
                 value = sys.executable

@@ -76,7 +76,8 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
         if scored_by is not None and not scored_by.is_file():
             raise UsageError(f"config: {scored_by} does not exist")
         require_one_agent(argparse.Namespace(agent_dir=agent_dir, url=None, module=None))
-        chosen = select(open_workspace(agent_dir), [str(_set(folder, one)) for one in asked.sets])
+        workspace = open_workspace(agent_dir, config=scored_by or runs.config_file)
+        chosen = select(workspace, [str(_set(folder, one)) for one in asked.sets])
     except (UsageError, SelectionError, EvalSetError) as error:
         # Of this error pytest shows the text alone, not where in here it was raised.
         raise pytest.Collector.CollectError(f"{test.nodeid}: {error}") from error
@@ -84,7 +85,14 @@ def cases_of_marker(test: pytest.Item | Any, runs: CaseRuns) -> list[CaseToTest]
         wrong = str(error).removeprefix("_asked() ")
         raise pytest.Collector.CollectError(f"{test.nodeid}: marker evaltui: {wrong}") from error
     return [
-        CaseToTest(CaseId(one.case_path, case.eval_id), one.path, agent_dir, len(one.cases), scored_by)
+        CaseToTest(
+            CaseId(one.case_path, case.eval_id),
+            one.path,
+            agent_dir,
+            len(one.cases),
+            scored_by,
+            (one.tags or {}).get(case.eval_id, ()),
+        )
         for one, eval_ids in chosen
         for case in one.cases
         if eval_ids is None or case.eval_id in eval_ids

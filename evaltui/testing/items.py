@@ -14,11 +14,12 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.folders import agent_folder
-from evaltui.files.workspace import may_be_eval_set
+from evaltui.files.workspace import may_be_eval_set, with_tags
 from evaltui.testing.agents import NoAgentError
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
 from evaltui.testing.messages import FinishedCase
+from evaltui.testing.tag_markers import marker_of
 from evaltui.text.values import visible
 
 
@@ -54,6 +55,7 @@ class EvalSetNode(pytest.File):
             # With --dist=loadgroup, one worker imports the agent.
             self.add_marker(pytest.mark.xdist_group(str(agent_dir)))
         self.runs.prepare()
+        [file] = with_tags([file], self.runs.config_file)
         lines = file.document.lines_of_cases() if file.document else [1] * len(file.cases)
         for case, line in zip(file.cases, lines, strict=True):
             yield EvalCaseItem.of(self, agent_dir, file, case, line)
@@ -82,6 +84,11 @@ class EvalCaseItem(pytest.Item):
             (file.eval_set_id, *case.outline.tools, *case.outline.first_text.split())
         )
         item.user_properties.append(("eval_id", case.eval_id))
+        for tag in (file.tags or {}).get(case.eval_id, ()):
+            item.user_properties.append(("tag", tag))
+            item.extra_keyword_matches.add(tag)
+            if (marker := marker_of(node.config, tag)) is not None:
+                item.add_marker(marker)
         return item
 
     def setup(self) -> None:

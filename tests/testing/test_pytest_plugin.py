@@ -455,3 +455,52 @@ def test_a_session_that_asks_for_no_eval_sets_imports_nothing_of_evaltui(pyteste
     words = ["-p", "no:hypothesispytest", "-p", "no:xdist", "-q"]
     done = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def tag(project, **tags):
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
+    entries = [{"set": "basics", "case": name, "tags": found} for name, found in tags.items()]
+    (project / "test_config.json").write_text(json.dumps(config | {"evaltui": {"tags": entries}}))
+
+
+def collected(pytester, *words):
+    result = pytester.runpytest_inprocess("--collect-only", "-q", "--strict-markers", *words)
+    return {line.rpartition("::")[2] for line in result.outlines if "::" in line}
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("-m", "smoke"), {"late"}),
+        (("-m", "evaltui and not smoke"), {"good", "odd"}),
+        (("-m", "slow or p.0"), {"late", "odd"}),
+        (("-k", "smoke"), {"late"}),
+        (("-k", "skip"), {"good"}),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, tuple) else "",
+)
+def test_tags_are_markers(pytester, project, words, wanted):
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function\nmarkers = slow: of the user\n")
+    write(project, case("good", "hats"), case("late", "coats"), case("odd", "socks"))
+    tag(project, good=["skip"], late=["smoke", "slow"], odd=["p.0", "_x"])
+    assert collected(pytester, "--evaltui", *words) == wanted
+
+
+def test_tests_of_the_marker_have_the_tags_of_their_cases(pytester, project):
+    tag(project, late=["smoke"])
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.evaltui("shop")
+        def test_case(evaltui_case):
+            pass
+        """
+    )
+    assert collected(pytester, "-m", "smoke") == {"test_case[late]"}
+
+
+def test_a_tag_does_nothing_but_choose(pytester, project):
+    write(project, case("late", "coats"))
+    tag(project, late=["skip", "xfail"])
+    pytester.runpytest_inprocess("--evaltui").assert_outcomes(passed=1)

@@ -81,6 +81,10 @@ class TagChoice:
         words = [f"--tag {tag}" for tag in self.tagged] + [f"--not-tag {tag}" for tag in self.not_tagged]
         return " ".join(words)
 
+    def unknown(self, known: Collection[str]) -> str | None:
+        """The first of its tags that is not among these; None where all are."""
+        return next((tag for tag in (*self.tagged, *self.not_tagged) if tag not in known), None)
+
     def keeps(self, tags: Collection[str]) -> bool:
         """Whether a case with these tags is meant."""
         return all(tag in tags for tag in self.tagged) and not any(tag in tags for tag in self.not_tagged)
