@@ -67,13 +67,11 @@ async def evaluate(
     for every set of the agent. A config is a model, a file, or JSON data; without one, that of a file is the
     one that a run finds, else ADK's defaults. `record` and `tools` say what is taken from recordings, which
     only files have. `limits` are those of models: `{"gemini-*": {"rpm": 600, "tpm": 1e6, "concurrent": 8}}`.
-    `tags` keeps the cases that have all of these tags, `not_tags` those that have none of these; the config
-    of a set says which cases have which. In `results_dir` the run is kept as with `--results-dir`, or for
-    `gs://BUCKET` by google-adk.
+    `tags` keeps the cases with all of these tags, `not_tags` those with none of these. In `results_dir` the
+    run is kept as with `--results-dir`, or for `gs://BUCKET` by google-adk.
 
-    Raises EvalSetError for a set, a config or recordings that cannot be read, ValueError where there is
-    nothing to run, for a wrong setting, for what is no agent, and where the agent or its Python is not found,
-    TypeError for what cannot be an agent, a set or a config by its type.
+    Raises EvalSetError for a set, config or recordings that cannot be read, ValueError where nothing is to
+    run, for wrong settings, and for an agent or its Python that is not found, TypeError for wrong types.
     """
     check_settings({"results_dir": results_dir})
     plan = plan_for(
@@ -94,9 +92,7 @@ async def evaluate(
         tools=tools,
         limits=limits,
     )
-    if tags or not_tags:
-        plan = tagged(plan, tags, not_tags)
-    return await _run_and_keep(agent, plan, on_update, results_dir)
+    return await _run_and_keep(agent, tagged(plan, tags, not_tags), on_update, results_dir)
 
 
 async def _run_and_keep(

@@ -154,6 +154,8 @@ def tagged(plan: RunPlan, tags: Sequence[str], not_tags: Sequence[str]) -> RunPl
         if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
             raise ValueError(f"{name}: {given!r} is not a list of tags")
     choice = TagChoice(tuple(tags), tuple(not_tags))
+    if not choice:
+        return plan
     found, known = [], set[str]()
     for one in plan.sets:
         eval_ids = [eval_id for eval_id, _ in ids_and_turns(one.cases)]

@@ -99,17 +99,7 @@ def read_resumption(
     EvalSetError, OSError, and ValueError for a log that is damaged.
     """
     agent_dir, header = agent.folder, begun_with(path, of_traces=of_traces)
-    if (url := header.data.get("url", "")) != agent.url:
-        raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
-    if header.in_process:
-        raise ResumeError("the agent was an object, which only the process that made it can run")
-    if header.data.get("initial_session") and sets.initial_session is None:
-        command = "score" if of_traces else "run"
-        raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
-    if header.twins:
-        raise ResumeError(twins_in_words(header), differs=True)
-    if not (url or of_traces) and (changed := files_changed_since(path, header.files, agent)):
-        raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
+    _refuse_another(agent, path, header, sets, of_traces=of_traces)
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
     if not opened and header.shards is not None:
         raise ResumeError("Nothing to resume: the shard has no case")
@@ -147,6 +137,23 @@ def read_resumption(
         raise ResumeError(f"Nothing to resume: {what}")
     eval_ids = {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
     return Resumption(path, header, eval_ids, known, more_of)
+
+
+def _refuse_another(
+    agent: AgentAddress, path: Path, header: RunHeader, sets: SetSource, *, of_traces: bool
+) -> None:
+    """Raises ResumeError where a run is of another agent, or of one that changed."""
+    if (url := header.data.get("url", "")) != agent.url:
+        raise ResumeError(f"the run is of {url or 'the agent in its folder'}", differs=True)
+    if header.in_process:
+        raise ResumeError("the agent was an object, which only the process that made it can run")
+    if header.data.get("initial_session") and sets.initial_session is None:
+        command = "score" if of_traces else "run"
+        raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
+    if header.twins:
+        raise ResumeError(twins_in_words(header), differs=True)
+    if not (url or of_traces) and (changed := files_changed_since(path, header.files, agent)):
+        raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
 
 
 def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
