@@ -21,16 +21,18 @@ from evaltui.commands.progress import Progress
 from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.commands.variants import changes_in_words
 from evaltui.core.compare.run_comparison import Comparison, compare
-from evaltui.core.compare.run_summary import RunSummary, summarize
+from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, RunResult, worst_status
+from evaltui.core.model.outcome import RunResult, worst_status
+from evaltui.core.model.spending import RunningTotal
+from evaltui.core.secrets import Secrets
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
-from evaltui.reports.model import RunReport, no_events, verdict
+from evaltui.reports.model import RunReport, no_events
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone, RunStopped
@@ -38,6 +40,7 @@ from evaltui.runs.candidate import cases_of, summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import stored_events
+from evaltui.runs.logged_results import ResultsOfRun, summaries_of
 from evaltui.runs.resuming import begun_with, read_resumption
 from evaltui.runs.scoring import TracesToScore
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
@@ -156,7 +159,8 @@ class Job:
         # What is said on standard error begins with it.
         self._command = "run" if request.traces is None else "score"
         self._selected: SelectedRun | None = None
-        self._results: list[CaseResult] = []
+        self._results = ResultsOfRun()
+        self._spent = RunningTotal()
         self._agent: Mapping[str, Any] = {}
         self._notes: list[str] = []
         self._calls = CallCounts()
@@ -216,13 +220,12 @@ class Job:
     def _store_durations(self, report: RunReport) -> bool:
         """Returns whether they are written, or need not be."""
         file = self._ending.store_durations
-        return file is None or stored_durations(file, map(summarize, report.result.cases), self._command)
+        return file is None or stored_durations(file, report.summaries, self._command)
 
     def _without_secrets(self, report: RunReport, executed: ExecutedRun) -> RunReport:
         """The report as it may be written; what was scored stays what it was."""
         secrets = secrets_of(self._request.agent_dir)
-        texts = (one.path.read_text(encoding="utf-8", errors="replace") for one in report.sets)
-        if executed.has_secrets or any(map(secrets.may_be_in, texts)):
+        if executed.has_secrets or any(_may_have(secrets, one.path) for one in report.sets):
             return secrets.masked(report)
         # Thousands of cases need not be looked through: the log has, and found nothing.
         return replace(report, notes=secrets.masked(report.notes), checks=secrets.masked(report.checks))
@@ -230,9 +233,9 @@ class Job:
     def _exit_code(self, report: RunReport) -> int:
         if report.comparison is not None and self._ending.fail_on_regression:
             return 1 if report.comparison.regressions else 0
-        if self._request.shard is not None and not report.result.cases:
+        if self._request.shard is not None and not report.summaries:
             return 0
-        code = exit_code(map(verdict, report.result.cases))
+        code = exit_code(one.verdict for one in report.summaries)
         is_unpaired = self._selected is not None and self._selected.unpaired > 0
         return code or (HAD_ERRORS if is_unpaired else 0)
 
@@ -241,10 +244,12 @@ class Job:
             case Selected(selected):
                 self._on_selected(selected)
                 return
-            case LogGrew():
+            case LogGrew(log):
+                self._results.log_grew(log)
                 return
             case CaseDone(result):
-                self._results.append(result)
+                self._results.add(result)
+                self._spent.add(result.spent)
             case AgentLoaded(info):
                 self._agent = info
                 self._notes += changes_in_words(self.agent, info)
@@ -278,9 +283,8 @@ class Job:
 
     def _report(self, selected: SelectedRun, executed: ExecutedRun, seconds: float) -> RunReport:
         plan = selected.plan
-        order = {case: number for number, case in enumerate(cases_of(selected))}
-        cases = tuple(sorted(self._results, key=lambda result: order[result.id]))
-        status = executed.status or worst_status(case.status for case in cases)
+        cases = self._results.in_order(cases_of(selected), secrets_of(plan.agent_dir))
+        status = executed.status or worst_status(one.status for one in summaries_of(cases))
         result = RunResult(cases, status)
         return RunReport(
             result=result,
@@ -300,6 +304,7 @@ class Job:
             model=str(self._agent.get("model") or ""),
             address=self.agent.as_arguments,
             events=no_events if executed.log is None else stored_events(executed.log),
+            known_spending=self._spent.value,
         )
 
     def _python(self) -> str:
@@ -318,5 +323,11 @@ class Job:
         return compare(self._ending.baseline, self._summary(selected, executed, result), self._ending.alpha)
 
     def _summary(self, selected: SelectedRun, executed: ExecutedRun, result: RunResult) -> RunSummary:
-        cases = {case.id: summarize(case) for case in result.cases}
+        cases = {one.id: one for one in summaries_of(result.cases)}
         return summary_of(selected, cases, self._agent, executed.log)
+
+
+def _may_have(secrets: Secrets, path: Path) -> bool:
+    """Whether there may be secrets in a file, which may be larger than what should be in memory."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return any(map(secrets.may_be_in, file))

@@ -11,7 +11,7 @@ import stat
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -125,12 +125,15 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def write_privately(path: Path, text: str) -> None:
-    """As `write_atomically`, for a file that only its user may read; a link in its place is replaced."""
+def write_privately(path: Path, text: str | Iterable[str]) -> None:
+    """As `write_atomically`, for a file that only its user may read; a link in its place is replaced.
+
+    The text may come in pieces.
+    """
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "x", encoding="utf-8", newline="", opener=private) as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -17,7 +17,7 @@ from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
 from evaltui.files.eval_sets import SetData, read_set_data, set_name
 from evaltui.files.folders import case_path
-from evaltui.files.json_text import duplicate_keys, locate
+from evaltui.files.json_text import duplicate_keys, locate, repeats_a_key
 from evaltui.files.saving import Fingerprint, read_source
 
 if TYPE_CHECKING:
@@ -168,9 +168,12 @@ def validated(file: EvalSetFile) -> EvalSetFile:
         return replace(
             file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True
         )
-    text = file.document.text.removeprefix("\ufeff")
     eval_set, found = _validated(file.document.value, file.cases)
-    problems = (*duplicate_keys(text, str(path)), *locate(found, text, str(path)))
+    # The whole text of a large set, and all of its data at once, are a lot: for what is most often not there.
+    problems: tuple[Problem, ...] = ()
+    if found or any(map(repeats_a_key, file.document.objects)):
+        text = file.document.text.removeprefix("\ufeff")
+        problems = (*duplicate_keys(text, str(path)), *locate(found, text, str(path)))
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
 
 

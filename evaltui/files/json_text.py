@@ -128,6 +128,21 @@ def duplicate_keys(
     return locate(problems, text, file)
 
 
+def repeats_a_key(text: str) -> bool:
+    """Whether an object has a key more than once; the text must be valid JSON."""
+    repeated = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal repeated
+        repeated = repeated or len(dict(pairs)) < len(pairs)
+
+    try:
+        json.loads(text, object_pairs_hook=look)
+    except RecursionError:
+        return False
+    return repeated
+
+
 def _places(data: Any) -> dict[int, JsonPath]:
     """The path of each object, by identity."""
     places: dict[int, JsonPath] = {}

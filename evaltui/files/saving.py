@@ -10,6 +10,7 @@ from typing import Any, NewType
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
+from evaltui.core.jsondoc.spans import BOM
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.atomic import Change, NotAsComparedError, read_regular, saving_in, write_all
@@ -67,7 +68,7 @@ def read_source(path: Path) -> Source:
     text = decode(data)
     if isinstance(text, Problem):
         raise EvalSetError([replace(text, file=str(path))])
-    return Source(path, data.decode("utf-8"), _fingerprint(data))
+    return Source(path, BOM + text if data.startswith(BOM.encode()) else text, _fingerprint(data))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
@@ -15,6 +14,7 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.tag_totals import tag_lines
+from evaltui.runs.logged_results import summaries_of
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
@@ -24,6 +24,8 @@ from evaltui.text.values import visible
 _MIN_WIDTH = 40
 # Below it, why a case did not pass has too little room.
 _WIDTH_OF_COSTS = 80
+# Cases of a set of which those that passed are listed, too.
+_MOST_LISTED = 1000
 # Runs of cases from which on a rate says something.
 _LEAST = 2
 _COUNTED = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
@@ -42,9 +44,12 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     for info, cases in report.by_set():
         yield cut(_set_header(info, cases, report), width)
         yield _config_line(info)
-        yield from case_lines(cases, width)
+        listed = _listed(cases)
+        yield from case_lines(listed, width)
+        if len(listed) < len(cases):
+            yield [(f"  {counted(len(cases) - len(listed), 'passed case')} not listed", "muted")]
         yield []
-        yield from _all_details(cases, width)
+        yield from _all_details(listed, width)
     if report.comparison is not None:
         yield from comparison_lines(report.comparison, width)
         yield []
@@ -53,7 +58,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
     for note in report.notes:
         yield from wrap([("note  ", "warning"), (visible(note), "")], width)
     yield from _rates(report, width)
-    yield from cost_lines(report.result.spent, width)
+    yield from cost_lines(report.spent, width)
     yield from _sum(report, width)
 
 
@@ -76,9 +81,18 @@ def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
         yield from wrap([("settings  ", "muted"), (visible(", ".join(chosen)), "muted")], width)
 
 
+def _listed(cases: Sequence[CaseResult]) -> Sequence[CaseResult]:
+    """All of them, of many those that did not pass: in a hundred thousand lines nobody finds them."""
+    if len(cases) <= _MOST_LISTED:
+        # Gone through several times.
+        return tuple(cases)
+    summaries = enumerate(summaries_of(cases))
+    return tuple(cases[number] for number, one in summaries if one.status is not Status.PASSED)
+
+
 def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Line:
     number = counted(len(cases), "case")
-    runs = max((len(case.repeats) for case in cases), default=1)
+    runs = max((case.runs for case in summaries_of(cases)), default=1)
     each = f"{counted(runs, 'run')} each"
     recordings = f"recordings {report.record}, " if report.uses_recordings else ""
     return [
@@ -195,10 +209,9 @@ def _rates(report: RunReport, width: int) -> Iterator[Line]:
 
 
 def _sum(report: RunReport, width: int) -> Iterator[Line]:
-    line = counts([case.status for case in report.result.cases]) or [("no case run", "warning")]
-    kinds = Counter(kind for case in report.result.cases for kind in case.error_kinds if kind)
-    if kinds:
-        named = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+    line = counts([case.status for case in report.summaries]) or [("no case run", "warning")]
+    if report.error_kinds:
+        named = ", ".join(f"{number} {kind}" for kind, number in report.error_kinds.items())
         line.append((f" ({named})", ""))
     if report.seconds is not None:
         line.append((f" in {show_duration(report.seconds)}", ""))

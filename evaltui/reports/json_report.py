@@ -46,14 +46,14 @@ def json_report(report: RunReport) -> Json:
             "agent": report.agent,
             "started": _utc(report.started),
             "seconds": None if report.seconds is None else round(report.seconds, 3),
-            "totals": _totals(cases),
+            "totals": _totals(report.summaries),
             "rates": _rates(report.rates),
             "tags": {one.tag: _totals(one.cases) for one in tag_totals(report)},
             "record": report.record,
             "model_calls": {"live": report.calls.live, "replayed": report.calls.replayed},
             "judge_calls": {"live": report.calls.judge_live, "replayed": report.calls.judge_replayed},
             "stubbed_tool_calls": report.calls.stubbed_tools,
-            "spent": spent_json(report.result.spent),
+            "spent": spent_json(report.spent),
             "log": report.log,
             "notes": report.notes,
             "preflight": [_check(check) for check in report.checks],
@@ -68,7 +68,7 @@ def json_report(report: RunReport) -> Json:
     }
 
 
-def _totals(cases: Sequence[CaseResult]) -> Json:
+def _totals(cases: Sequence[CaseSummary]) -> Json:
     return {
         "cases": len(cases),
         "passed": count(cases, Status.PASSED),

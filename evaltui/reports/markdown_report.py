@@ -42,7 +42,7 @@ def markdown_report(report: RunReport) -> str:
     shown = page.add_rows(rows)
     if tags := tag_totals(report):
         page.add(_tags(tags))
-    if lines := list(cost_lines(report.result.spent, MAX_WIDTH)):
+    if lines := list(cost_lines(report.spent, MAX_WIDTH)):
         page.add_block("Cost", lines)
     if report.comparison is not None:
         page.add_block("Comparison", list(comparison_lines(report.comparison, MAX_WIDTH)), is_open=True)
@@ -116,7 +116,7 @@ def _head(report: RunReport, not_passed: int) -> str:
     took = f"in {show_duration(report.seconds)}" if report.seconds is not None else ""
     calls = str(report.calls) if report.uses_recordings else ""
     rate = f"pass rate {report.rates.in_words}" if report.rates else ""
-    spent = report.result.spent
+    spent = report.spent
     cost = str(spent.cost) if spent is not None and is_worth_telling(spent) else ""
     facts = " · ".join(filter(None, (" ".join(filter(None, (line, took))), rate, calls, cost)))
     if report.rates and report.rates.scores_in_words:

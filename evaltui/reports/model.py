@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
 from evaltui.core.compare.rates import Rates, rates
 from evaltui.core.compare.run_comparison import Comparison
-from evaltui.core.compare.run_summary import summarize
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.core.model.outcome import CaseResult, RunResult, Status
+from evaltui.core.model.spending import Spending
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.run_settings import RunSettings
+from evaltui.runs.logged_results import by_path, summaries_of
 from evaltui.runs.sets import SetInfo
 
 EventsOfCase = Callable[[CaseId], Mapping[int, Sequence[Event]]]
@@ -57,6 +61,8 @@ class RunReport:
     """The words that name the agent on a command line; "" where they are not known."""
     events: EventsOfCase = no_events
     """Reads what happened in a case. Raises OSError, and ValueError for a log that is damaged."""
+    known_spending: Spending | None = None
+    """What all cases cost, where it was added up while they were run."""
 
     @property
     def uses_recordings(self) -> bool:
@@ -66,15 +72,29 @@ class RunReport:
     @cached_property
     def rates(self) -> Rates | None:
         """Pass rate and mean scores; None where no case was run."""
-        return rates(map(summarize, self.result.cases))
+        return rates(self.summaries)
 
-    def by_set(self) -> list[tuple[SetInfo, list[CaseResult]]]:
+    @cached_property
+    def summaries(self) -> tuple[CaseSummary, ...]:
+        """Those of the cases, in order."""
+        return tuple(summaries_of(self.result.cases))
+
+    @cached_property
+    def spent(self) -> Spending | None:
+        """What all cases cost; None where nobody knows."""
+        return self.result.spent if self.known_spending is None else self.known_spending
+
+    @cached_property
+    def error_kinds(self) -> Counter[ErrorKind]:
+        """How many cases had errors of each kind."""
+        cases = zip(self.summaries, range(len(self.result.cases)), strict=True)
+        may_have = (self.result.cases[number] for one, number in cases if Status.ERROR in one.outcomes)
+        return Counter(kind for case in may_have for kind in case.error_kinds if kind)
+
+    def by_set(self) -> list[tuple[SetInfo, Sequence[CaseResult]]]:
         """Each set with its cases."""
         infos = {one.known_as: one for one in self.sets}
-        cases: dict[str, list[CaseResult]] = {path: [] for path in infos}
-        for case in self.result.cases:
-            cases[case.id.path].append(case)
-        return [(infos[path], found) for path, found in cases.items()]
+        return [(infos[path], found) for path, found in by_path(self.result.cases, infos).items()]
 
     def name_of(self, info: SetInfo) -> str:
         """The id of a set, with its file where another set of the run has the same id."""
@@ -89,5 +109,5 @@ def verdict(case: CaseResult) -> Status:
     return case.status
 
 
-def count(cases: Sequence[CaseResult], status: Status) -> int:
+def count(cases: Iterable[CaseResult | CaseSummary], status: Status) -> int:
     return sum(case.status is status for case in cases)

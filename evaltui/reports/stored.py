@@ -11,15 +11,17 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
+from evaltui.core.model.spending import RunningTotal, Spending, total
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import file_of
-from evaltui.reports.model import EventsOfCase, RunReport
+from evaltui.reports.model import RunReport
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.history import KeptRun, open_run, stored_repeat
 from evaltui.runs.log_header import RunHeader
-from evaltui.runs.log_reader import read_agent, read_header
+from evaltui.runs.log_reader import event_of, lines_of_cases, read_agent, read_header
+from evaltui.runs.logged_results import LoggedResults, results_of, summaries_of
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import counted
 
@@ -27,11 +29,11 @@ from evaltui.text.figures import counted
 def stored_report(path: Path, secrets: Secrets) -> RunReport:
     """Raises OSError, and ValueError for what is no run log, nor a result file, or is damaged."""
     run = open_run(path)
-    # Logs of earlier versions may hold secrets.
-    cases = tuple(secrets.masked(run.case(case)) for case in run.summary.cases)
+    cases = results_of(run, secrets)
     # A case that nobody ran has not passed.
     missing = [Status.NOT_EVALUATED] if run.summary.unfinished else []
-    result = RunResult(cases, run.status or worst_status([*(case.status for case in cases), *missing]))
+    statuses = (case.status for case in run.summary.cases.values())
+    result = RunResult(cases, run.status or worst_status([*statuses, *missing]))
 
     def events(case: CaseId) -> Mapping[int, Sequence[Event]]:
         return secrets.masked(run.events(case))
@@ -39,6 +41,7 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
     if path.name.endswith(ADK_SUFFIX):
         return RunReport(result, "google-adk", run.started, run.seconds, tuple(_sets(None, cases)), str(path))
     header, agent = read_header(path), read_agent(path)
+    calls, spent = _calls(path, header)
     address = AgentAddress(
         Path(member(header.data, "agent_dir", str, "")),
         name=header.data.get("agent_name"),
@@ -54,7 +57,8 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
         log=str(path),
         notes=tuple(_notes(run, header)),
         record=header.data.get("record", DEFAULT_MODE),
-        calls=_calls(cases, events, scored="traces" in header.data),
+        calls=calls,
+        known_spending=spent if isinstance(cases, LoggedResults) else None,
         python=", ".join(str(agent[name]) for name in ("python", "version") if agent.get(name)),
         model=str(agent.get("model") or ""),
         address=address.as_arguments if header.data.get("agent_dir") else "",
@@ -74,7 +78,7 @@ def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[Set
             one.eval_set_id, shown, None, config, case_path=one.path, knows_file=False, tags=one.tags
         )
     known = {one.path for one in logged}
-    for case_path, label in dict.fromkeys((case.id.path, case.eval_set_id) for case in cases):
+    for case_path, label in dict.fromkeys((one.id.path, one.eval_set_id) for one in summaries_of(cases)):
         if case_path not in known:
             effective: dict[str, object] = {"criteria": {}}
             yield SetInfo(label, Path(case_path), None, effective, case_path=case_path, knows_file=False)
@@ -88,13 +92,18 @@ def _notes(run: KeptRun, header: RunHeader) -> Iterator[str]:
         yield f"interrupted: {done} of {counted(done + left, 'case')} finished"
 
 
-def _calls(cases: Sequence[CaseResult], events: EventsOfCase, *, scored: bool) -> CallCounts:
-    """Of scored traces, only what judges were asked: the rest was called before."""
+def _calls(path: Path, header: RunHeader) -> tuple[CallCounts, Spending | None]:
+    """What models were asked in a run, and what it cost, in one way through its log.
+
+    Of scored traces, only what judges were asked: the rest was called before.
+    """
     counts = CallCounts()
-    for case in cases:
-        for happened in () if scored else events(case.id).values():
-            for event in happened:
-                counts.on_event(event)
-        for repeat in case.repeats:
-            counts.on_result(repeat)
-    return counts
+    spent: dict[CaseId, RunningTotal] = {}
+    for line in lines_of_cases(path, kinds=("repeat_result", "model_request", "tool_result")):
+        if line.kind == "repeat_result":
+            result = stored_repeat(path, line.data["result"])
+            counts.on_result(result)
+            spent.setdefault(line.case, RunningTotal()).add(result.spent)
+        elif "traces" not in header.data:
+            counts.on_event(event_of(path, line.data))
+    return counts, total(one.value for one in spent.values())

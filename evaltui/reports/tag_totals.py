@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.reports.model import RunReport, verdict
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import Status
+from evaltui.reports.model import RunReport
 from evaltui.text.figures import counted, show_rate
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import ROLES
@@ -23,12 +24,12 @@ class TagTotal:
     """The cases with a tag."""
 
     tag: str
-    cases: tuple[CaseResult, ...]
+    cases: tuple[CaseSummary, ...]
 
     @property
     def passed(self) -> int:
         """How many passed, flaky ones as their policy decides."""
-        return sum(verdict(case) is Status.PASSED for case in self.cases)
+        return sum(case.passes for case in self.cases)
 
     @property
     def rate(self) -> float:
@@ -37,11 +38,11 @@ class TagTotal:
 
 def tag_totals(report: RunReport) -> list[TagTotal]:
     """The tags of the cases, sorted; none where no case has one."""
-    found: dict[str, list[CaseResult]] = {}
-    for info, cases in report.by_set():
-        for case in cases:
-            for tag in info.tags.get(case.eval_id, ()):
-                found.setdefault(tag, []).append(case)
+    found: dict[str, list[CaseSummary]] = {}
+    tags = {info.known_as: info.tags for info in report.sets}
+    for case in report.summaries:
+        for tag in tags[case.id.path].get(case.eval_id, ()):
+            found.setdefault(tag, []).append(case)
     return [TagTotal(tag, tuple(found[tag])) for tag in sorted(found)]
 
 

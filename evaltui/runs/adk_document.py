@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from io import SEEK_END
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from evaltui.core.compare.judged import Finding, findings, findings_in, was_judged
@@ -28,6 +30,8 @@ _PASSED, _FAILED, _NOT_EVALUATED, _INFORMATIONAL = 1, 2, 3, 4
 _OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED}
 _OF_METRIC = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
 _DETAILS = {"token_usage_v1": "token_usage_details", "invocation_duration_v1": "duration_details"}
+# Bytes of packed entries from which on they are in a file.
+_IN_MEMORY = 8 << 20
 # What ADK refuses in the id of a result, and what no file name should have.
 _NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -40,50 +44,66 @@ def result_id_of(app_name: str, eval_set_id: str, created: float) -> str:
 class AdkResult:
     """The results of one set, of which each repeat of a case is an entry, as with ADK's `num_runs`.
 
-    Made while cases are finished, in any order. Of ten thousand cases the entries are kept packed: all that
-    the agent did would be too much. What is masked are texts, not the ids of the set and its cases.
+    Made while cases are finished, in any order. The entries are kept packed, those of many cases in a file
+    that nobody else sees: all that the agent did would be too much. What is masked are texts, not the ids of
+    the set and its cases. `add` and `pieces` raise OSError where that file cannot be written or read.
     """
 
     def __init__(self, info: SetInfo, secrets: Secrets) -> None:
         self._info = info
         self._secrets = secrets
-        self._entries: dict[str, list[bytes]] = {}
+        self._packed = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
+        # Where the entries of each case begin in it, and how long they are.
+        self._places: dict[str, tuple[int, int]] = {}
 
     def add(self, case: CaseResult) -> None:
         # Asked for once: a model of it may have to be made.
         expected = self._info.cases.get(case.eval_id)
         entries = (self._entry(case.eval_id, expected, repeat) for repeat in case.repeats)
-        self._entries[case.eval_id] = [zlib.compress(entry.encode(), 1) for entry in entries]
+        packed = zlib.compress("\n".join(entries).encode(), 1)
+        self._places[case.eval_id] = self._packed.seek(0, SEEK_END), len(packed)
+        self._packed.write(packed)
+
+    def close(self) -> None:
+        """Forget the entries."""
+        self._packed.close()
 
     @property
     def is_empty(self) -> bool:
-        return not self._entries
+        return not self._places
 
     def document(self, app_name: str, created: float) -> tuple[str, str]:
-        """Its id, and its JSON text with the cases in the order of the set.
+        """Its id, and its JSON text (see `pieces`)."""
+        result_id, pieces = self.pieces(app_name, created)
+        return result_id, "".join(pieces)
+
+    def pieces(self, app_name: str, created: float) -> tuple[str, Iterator[str]]:
+        """Its id, and its JSON text in pieces, with the cases in the order of the set.
 
         `created` is seconds since 1970. The id is ADK's `{app}_{set}_{time}` with other characters for those
         that a file name cannot have, so that the file can be found by it. Sessions end with the agent's
         process: the session ids name none that a server could know.
         """
         result_id = result_id_of(app_name, self._info.eval_set_id, created)
-        order = {eval_id: number for number, eval_id in enumerate(self._info.cases)}
-        cases = sorted(self._entries, key=lambda eval_id: order.get(eval_id, len(order)))
-        entries = [entry for eval_id in cases for entry in self._entries[eval_id]]
         head = {
             "eval_set_result_id": result_id,
             "eval_set_result_name": result_id,
             "eval_set_id": self._info.eval_set_id,
         }
-        texts = (
-            f'{zlib.decompress(entry).decode()[:-1]}, "session_id": "{OWN_SESSIONS}{created}-{number}"}}'
-            for number, entry in enumerate(entries, start=1)
-        )
-        text = (
-            f'{valid_json_text(head)[:-1]}, "eval_case_results": [{", ".join(texts)}], '
-            f'"creation_timestamp": {created}}}'
-        )
-        return result_id, text
+        return result_id, self._pieces(valid_json_text(head), created)
+
+    def _pieces(self, head: str, created: float) -> Iterator[str]:
+        yield f'{head[:-1]}, "eval_case_results": ['
+        order = {eval_id: number for number, eval_id in enumerate(self._info.cases)}
+        number = 0
+        for eval_id in sorted(self._places, key=lambda eval_id: order.get(eval_id, len(order))):
+            start, size = self._places[eval_id]
+            self._packed.seek(start)
+            for entry in zlib.decompress(self._packed.read(size)).decode().split("\n"):
+                number += 1
+                before = ", " if number > 1 else ""
+                yield f'{before}{entry[:-1]}, "session_id": "{OWN_SESSIONS}{created}-{number}"}}'
+        yield f'], "creation_timestamp": {created}}}'
 
     def _entry(self, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> str:
         entry = _run(self._info, eval_id, case, repeat)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +26,8 @@ OWN_SESSIONS = "evaltui-"
 KEPT_AS = "evaltui_run"
 
 
-def write_adk_result(agent_dir: Path, result_id: str, text: str) -> Path:
-    """Keep an `EvalSetResult` under its id; returns the file.
+def write_adk_result(agent_dir: Path, result_id: str, text: str | Iterable[str]) -> Path:
+    """Keep an `EvalSetResult`, its text or pieces of it, under its id; returns the file.
 
     Raises OSError where the agent's folder cannot be written.
     """
@@ -37,7 +39,7 @@ def write_adk_result(agent_dir: Path, result_id: str, text: str) -> Path:
     if not folder.exists():
         make_private_folder(folder)
     path = folder / f"{result_id}{SUFFIX}"
-    write_privately(path, f"{text}\n")
+    write_privately(path, chain([text] if isinstance(text, str) else text, ["\n"]))
     return path
 
 

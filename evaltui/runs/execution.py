@@ -14,7 +14,7 @@ from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
-from evaltui.core.model.outcome import Status, worst_status
+from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_address import files_of_agent
@@ -295,7 +295,7 @@ class _Execution:
             case RunStopped():
                 self._stopped = update
             case CaseDone(result):
-                self._adk_results[result.id.path].add(result)
+                self._add_adk_result(result)
                 self._tell_log()
         self._on_update(update)
 
@@ -329,4 +329,13 @@ class _Execution:
         agent_dir = self._selected.plan.agent_dir
         for result in self._adk_results.values():
             if not result.is_empty:
-                write_adk_result(agent_dir, *result.document(app_name(agent_dir), time.time()))
+                write_adk_result(agent_dir, *result.pieces(app_name(agent_dir), time.time()))
+            result.close()
+
+    def _add_adk_result(self, result: CaseResult) -> None:
+        try:
+            if self._adk_results:
+                self._adk_results[result.id.path].add(result)
+        except OSError as error:
+            self._adk_results.clear()
+            self._on_update(Noted(f"no result file for adk web: {error}"))

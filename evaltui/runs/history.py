@@ -101,6 +101,8 @@ class KeptRun:
     """The whole result of a case, with what the agent did. Raises KeyError for a case without one."""
     events: Callable[[CaseId], dict[int, list[Event]]]
     """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
+    logged: Mapping[CaseId, logs.LoggedCase] | None = None
+    """The results in a run log, and where the rest of them is."""
 
     @property
     def id(self) -> str:
@@ -147,6 +149,7 @@ def _open_log(path: Path) -> KeptRun:
         summary=summary_of(run),
         case=lambda case: case_of(path, cases[case]),
         events=lambda case: _events_of(path, cases[case]),
+        logged=cases,
     )
 
 

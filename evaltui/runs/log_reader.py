@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -268,16 +268,15 @@ class CaseLine:
         return str(self.data.get("kind"))
 
 
-def lines_of_cases(path: Path) -> Iterator[CaseLine]:
-    """Everything in a log that is about a run of a case.
+def lines_of_cases(path: Path, kinds: Collection[str] = ()) -> Iterator[CaseLine]:
+    """Everything in a log that is about a run of a case, or only lines of these kinds.
 
     A last line that was cut off is left out. Raises OSError, and ValueError for a log that is damaged.
     """
     header = read_header(path)
-    with path.open("rb") as file:
-        for line in file:
-            if line.startswith(_NOT_OF_REPEATS) or b'"case":' not in line:
-                continue
+    wanted = tuple(f'{{"kind":"{kind}"'.encode() for kind in kinds) or b"{"
+    for line in lines_of(path, wanted):
+        if not line.startswith(_NOT_OF_REPEATS) and b'"case":' in line:
             yield from _case_lines(path, header, line)
 
 

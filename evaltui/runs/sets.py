@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
-from evaltui.core.model.problems import Problem
+from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.core.model.tags import Tags
 from evaltui.files.configs import ConfigInUse, find_config
+from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.folders import file_of
 from evaltui.files.workspace import open_workspace, select
@@ -86,10 +87,19 @@ class FileSets:
     def open(self, path: Path) -> SetToRun:
         """A file is read once."""
         if path not in self._open:
-            eval_set = load_eval_set(path, self.initial_session)
-            config = self._config or find_config(path)
-            self._open[path] = SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
+            eval_set_id, cases = self._read(path)
+            self._open[path] = SetToRun(path, eval_set_id, cases, self._config or find_config(path))
         return self._open[path]
+
+    def _read(self, path: Path) -> tuple[str, Sequence[EvalCase]]:
+        if self.initial_session is not None:
+            # For old formats, whose sets are small.
+            eval_set = load_eval_set(path, self.initial_session)
+            return eval_set.eval_set_id, tuple(eval_set.eval_cases)
+        file = validated(read_eval_set_file(path, "", path.parent))
+        if file.eval_set is None:
+            raise EvalSetError(file.errors)
+        return file.eval_set.eval_set_id, StoredCases(case.to_run() for case in file.cases)
 
     def find(self, case_path: str, eval_set_id: str) -> Path | None:
         """Raises SelectionError for a set of which only the id is known, and that is not to be found."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evaltui.core.jsondoc.chunks import CASES, Chunks, cut
 from evaltui.core.jsondoc.edits import Edit, EditError
-from evaltui.core.jsondoc.spans import Tree
+from evaltui.core.jsondoc.spans import BOM, Tree
 from evaltui.core.jsondoc.splices import LineChange, Splice, applied, changed_lines, differences
 from evaltui.core.jsondoc.windows import Editor
 from evaltui.core.model.json_values import spelt
@@ -35,6 +35,12 @@ class JsonDocument:
     def text(self) -> str:
         """Put together anew each time; of a big document, in some milliseconds."""
         return self.chunks.text
+
+    @property
+    def objects(self) -> Iterator[str]:
+        """The texts of the cases, and that of everything besides."""
+        yield (self.chunks.head + self.chunks.tail).removeprefix(BOM)
+        yield from (case.text for case in self.chunks.cases)
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
@@ -284,8 +284,8 @@ class CaseResult:
 class RunResult:
     """A whole run."""
 
-    cases: tuple[CaseResult, ...]
-    """In the order in which they were selected."""
+    cases: Sequence[CaseResult]
+    """In the order in which they were selected; of a run of many cases, each is read when it is asked for."""
     status: Status
     """The worst of theirs."""
     in_process: bool = False

@@ -234,7 +234,23 @@ class Spending:
 
 def total(spent: Iterable[Spending | None]) -> Spending | None:
     """The sum; None where nothing of it is known. What is not known counts as unseen."""
-    parts = list(spent)
-    if all(part is None for part in parts):
-        return None
-    return sum((Spending(unseen=1) if part is None else part for part in parts), Spending())
+    added = RunningTotal()
+    for part in spent:
+        added.add(part)
+    return added.value
+
+
+class RunningTotal:
+    """As `total`, of what comes one after the other."""
+
+    def __init__(self) -> None:
+        self._sum = Spending()
+        self._is_known = False
+
+    def add(self, spent: Spending | None) -> None:
+        self._is_known |= spent is not None
+        self._sum += Spending(unseen=1) if spent is None else spent
+
+    @property
+    def value(self) -> Spending | None:
+        return self._sum if self._is_known else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from evaltui.core.model.case_id import CaseOutline, outline_of
@@ -12,6 +13,10 @@ from evaltui.core.model.problems import Problem
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalCase
+
+
+# A run asks for that of a case when it begins, and for those that it ended with.
+_MODELS = 64
 
 
 class StoredCase:
@@ -83,6 +88,12 @@ class StoredCase:
             self._lines = self.text.count("\n")
         return self._lines
 
+    def to_run(self) -> StoredCase:
+        """The case without what only lists show of it."""
+        case = StoredCase(self.text)
+        case._outline = self.outline._replace(first_text="", texts=(), tools=())
+        return case
+
     def says_the_same(self, other: StoredCase) -> bool:
         """Whether both are the same JSON, members in the same order."""
         return self.text == other.text or json.dumps(self.data()) == json.dumps(other.data())
@@ -101,10 +112,11 @@ def eval_ids_of(cases: Sequence[Any]) -> list[str | None]:
 
 
 class StoredCases(Sequence["EvalCase"]):
-    """Stored cases to be used like any others; none of the models is kept."""
+    """Stored cases to be used like any others; of their models only those asked for last are kept."""
 
     def __init__(self, stored: Iterable[StoredCase]) -> None:
         self._stored = tuple(stored)
+        self._model = lru_cache(_MODELS)(lambda index: self._stored[index].model())
 
     @property
     def stored(self) -> tuple[StoredCase, ...]:
@@ -126,7 +138,7 @@ class StoredCases(Sequence["EvalCase"]):
     def __getitem__(self, index: int | slice) -> EvalCase | StoredCases:
         if isinstance(index, slice):
             return StoredCases(self._stored[index])
-        return self._stored[index].model()
+        return self._model(index)
 
 
 def ids_and_turns(cases: Sequence[EvalCase]) -> Iterator[tuple[str, int | None]]:

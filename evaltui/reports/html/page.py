@@ -183,7 +183,7 @@ def _sets(report: RunReport) -> tuple[SetRows, ...]:
     )
 
 
-def _cases(report: RunReport) -> list[list[CaseResult]]:
+def _cases(report: RunReport) -> list[Sequence[CaseResult]]:
     return [cases for _, cases in report.by_set()]
 
 
@@ -248,7 +248,7 @@ def _comparison(report: RunReport) -> list[Line]:
 
 def _costs(report: RunReport) -> list[Line]:
     """A line for each payer and model; the sum is among the facts."""
-    return list(model_lines(report.result.spent, _COMPARISON_WIDTH))
+    return list(model_lines(report.spent, _COMPARISON_WIDTH))
 
 
 def _title(report: RunReport) -> str:
@@ -274,7 +274,7 @@ def _facts(report: RunReport) -> Iterator[tuple[str, str]]:
         yield "recordings", report.record
     if any(vars(report.calls).values()):
         yield "calls", str(report.calls)
-    spent = report.result.spent
+    spent = report.spent
     if spent is not None and is_worth_telling(spent):
         yield "cost", ", ".join(filter(None, [str(spent.cost), estimate(spent)]))
     if report.log:

@@ -1,0 +1,114 @@
+"""The results of a run of many cases: they are in its log, and read from there when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import overload
+
+from evaltui.core.compare.run_summary import CaseSummary, summarize
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult
+from evaltui.core.secrets import Secrets
+from evaltui.runs.history import KeptRun, case_of
+from evaltui.runs.log_reader import LoggedCase, read_run
+
+# Of so many cases a run keeps the results until it is over.
+MOST_KEPT = 1000
+
+
+class LoggedResults(Sequence[CaseResult]):
+    """Results of cases in a log, without their secrets; those that it does not have are kept.
+
+    Asking for one raises OSError, and ValueError for a log that is damaged.
+    """
+
+    def __init__(self, log: Path, cases: Iterable[LoggedCase | CaseResult], secrets: Secrets) -> None:
+        self._log = log
+        self._cases = tuple(cases)
+        self._secrets = secrets
+
+    @property
+    def summaries(self) -> Iterator[CaseSummary]:
+        """Those of the cases, in order, without reading the results."""
+        for case in self._cases:
+            yield case.summary if isinstance(case, LoggedCase) else summarize(case)
+
+    def only(self, numbers: Iterable[int]) -> LoggedResults:
+        """Some of them, by their places from 0."""
+        return LoggedResults(self._log, [self._cases[number] for number in numbers], self._secrets)
+
+    def __len__(self) -> int:
+        return len(self._cases)
+
+    @overload
+    def __getitem__(self, index: int) -> CaseResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> LoggedResults: ...
+    def __getitem__(self, index: int | slice) -> CaseResult | LoggedResults:
+        if isinstance(index, slice):
+            return LoggedResults(self._log, self._cases[index], self._secrets)
+        case = self._cases[index]
+        return self._secrets.masked(case_of(self._log, case) if isinstance(case, LoggedCase) else case)
+
+
+class ResultsOfRun:
+    """The results of a run while it goes on; of many cases, only those that are in no log are kept."""
+
+    def __init__(self) -> None:
+        self._kept: dict[CaseId, CaseResult] = {}
+        self._in_log: set[CaseId] = set()
+        self._log: Path | None = None
+        self._is_logged = False
+
+    def __len__(self) -> int:
+        return len(self._kept) + len(self._in_log)
+
+    def log_grew(self, log: Path | None) -> None:
+        """The log that has the next results; None where no more can be written."""
+        self._log, self._is_logged = log or self._log, log is not None
+
+    def add(self, result: CaseResult) -> None:
+        self._kept[result.id] = result
+        if self._is_logged and len(self._kept) > MOST_KEPT:
+            self._in_log.update(self._kept)
+            self._kept.clear()
+
+    def in_order(self, cases: Iterable[CaseId], secrets: Secrets) -> Sequence[CaseResult]:
+        """The results in the order of the cases; those without one are left out.
+
+        Raises OSError, and ValueError for a log that is damaged.
+        """
+        if self._log is None or not self._in_log:
+            return tuple(self._kept[case] for case in cases if case in self._kept)
+        known: dict[CaseId, LoggedCase | CaseResult] = {one.id: one for one in read_run(self._log).results}
+        known |= self._kept
+        return LoggedResults(self._log, [known[case] for case in cases if case in known], secrets)
+
+
+def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
+    """The results of a stored run without their secrets, which logs of earlier versions may hold.
+
+    Raises OSError, and ValueError for a log that is damaged; where there are many, when one is asked for.
+    """
+    if run.logged is not None and len(run.logged) > MOST_KEPT:
+        return LoggedResults(run.path, [run.logged[case] for case in run.summary.cases], secrets)
+    return tuple(secrets.masked(run.case(case)) for case in run.summary.cases)
+
+
+def summaries_of(cases: Sequence[CaseResult]) -> Iterator[CaseSummary]:
+    """The summaries of results, without reading those that are in a log."""
+    return cases.summaries if isinstance(cases, LoggedResults) else map(summarize, cases)
+
+
+def by_path(cases: Sequence[CaseResult], paths: Iterable[str]) -> Mapping[str, Sequence[CaseResult]]:
+    """The results by the file of their case; for each of the paths, there are some or none."""
+    if not isinstance(cases, LoggedResults):
+        found: dict[str, list[CaseResult]] = {path: [] for path in paths}
+        for case in cases:
+            found[case.id.path].append(case)
+        return found
+    numbers: dict[str, list[int]] = {path: [] for path in paths}
+    for number, summary in enumerate(cases.summaries):
+        numbers[summary.id.path].append(number)
+    return {path: cases.only(some) for path, some in numbers.items()}
