@@ -85,6 +85,7 @@ def prepare(
         options.fail_on_regression,
         alpha_of(options),
     )
+    request = replace(request, baseline=baseline.id if baseline else "")
     return Job(request, sets, ending, options.require)
 
 

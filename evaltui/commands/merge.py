@@ -34,6 +34,7 @@ from evaltui.reports.stored import stored_report
 from evaltui.runs.history import find_run, open_run
 from evaltui.runs.log import RunLog
 from evaltui.runs.merging import MergedRun, MergeError, merge
+from evaltui.runs.pruning import prune
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, plural, show_duration, some_of
 from evaltui.text.lines import Line
@@ -58,8 +59,8 @@ def merge_runs(options: argparse.Namespace) -> int:
         baseline = baseline_of(options, store)
         stored = named is not None or options.output is None
         merged = _merge(paths, store if stored else None, options)
-        if stored and settings.keep_runs is not None:
-            store.prune(settings.keep_runs, paths)
+        if stored:
+            prune(store, settings.keep_runs, [*paths, merged.log])
     except (UsageError, SelectionError, MergeError, OSError, ValueError) as error:
         return complain("merge", error)
     problems, log = list(_problems(merged)), options.output or merged.log

@@ -44,7 +44,8 @@ def runs(options: argparse.Namespace) -> int:
     """Print the newest runs, the newest first, or name one; 2 where there is no such agent or run."""
     agent_dir: Path = options.agent_dir
     try:
-        store = RunStore.of(agent_dir, settings_of(options))
+        settings = settings_of(options)
+        store = RunStore.of(agent_dir, settings)
         # Runs of an agent object are near no agent's files.
         if not store.logs():
             require_one_agent(options)
@@ -54,8 +55,17 @@ def runs(options: argparse.Namespace) -> int:
             return 0
     except (UsageError, SelectionError, OSError) as error:
         return complain("runs", error)
-    write_lines(_list(store, width()))
+    write_lines([*_list(store, width()), *_deleted(store, settings.keep_runs)])
     return 0
+
+
+def _deleted(store: RunStore, keep: int) -> Iterator[Line]:
+    """How many runs are gone, going by their numbers, and which ones stay."""
+    deleted = store.next_number() - 1 - len(store.logs())
+    if deleted > 0:
+        gone = counted(deleted, "run")
+        yield [(f"{gone} deleted. keep-runs {keep}: the newest stay, and besides them", "muted")]
+        yield [("named runs, baselines and the last run of each set", "muted")]
 
 
 def _list(store: RunStore, cells: int) -> Iterator[Line]:

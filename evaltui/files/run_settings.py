@@ -27,6 +27,7 @@ _PRICES = "prices"
 _LIMITS = "limits"
 # Seconds per case.
 DEFAULT_TIMEOUT = 300.0
+DEFAULT_KEPT = 200
 DEFAULT_PARALLEL = 4
 
 
@@ -48,8 +49,8 @@ class RunSettings:
     """What runs do about tools; None: as `record` says."""
     results_dir: Path | None = None
     """The folder for run logs, absolute; None: `.evaltui/runs` of the agent's folder."""
-    keep_runs: int | None = None
-    """Number of runs that stay when one more is over; None: all of them."""
+    keep_runs: int = DEFAULT_KEPT
+    """Number of runs that stay when one more is over (see `runs.pruning`)."""
     budget: str | None = None
     """What the model calls of a run may spend, see `parse_budget`; None: any amount."""
     allow_unmetered: bool = False
@@ -168,8 +169,9 @@ SETTINGS: Mapping[str, Setting] = {
         Setting(
             "keep-runs",
             COUNT,
-            "Number of runs to keep: when a run is over, older ones without a name are deleted",
-            "all",
+            "Number of runs to keep: when a run is over, older ones are deleted, but for named runs, "
+            "baselines and the last run of each set",
+            str(DEFAULT_KEPT),
         ),
         Setting(
             "budget",

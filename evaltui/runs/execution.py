@@ -40,6 +40,7 @@ from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.merging import Repeat, copy_repeats
+from evaltui.runs.pruning import prune
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases
 from evaltui.runs.store import RunStore
@@ -315,10 +316,8 @@ class _Execution:
     def _delete_older_runs(self, in_use: Collection[Path]) -> None:
         """In a thread."""
         request = self._selected.request
-        if request.settings.keep_runs is None:
-            return
         try:
-            request.store.prune(request.settings.keep_runs, in_use)
+            prune(request.store, request.settings.keep_runs, in_use)
         except OSError as error:
             self._on_update(Noted(f"older runs not deleted: {error}"))
 

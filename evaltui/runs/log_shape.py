@@ -102,6 +102,8 @@ class Header(BaseModel):
     only_paired: bool = False
     resumed: str = ""
     """Id of the run that this one resumes."""
+    baseline: str = ""
+    """Id of the run that it was compared with when it was over."""
     shards: Shards | None = None
     """Absent where the cases were not divided."""
     matrix: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import overload
 
@@ -12,6 +13,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.core.secrets import Secrets
 from evaltui.runs.history import KeptRun, case_of
 from evaltui.runs.log_reader import LoggedCase, read_run
+from evaltui.runs.store import in_use
 
 # Of so many cases a run keeps the results until it is over.
 MOST_KEPT = 1000
@@ -27,6 +29,9 @@ class LoggedResults(Sequence[CaseResult]):
         self._log = log
         self._cases = tuple(cases)
         self._secrets = secrets
+        # Another run that is over must not delete it meanwhile.
+        self._in_use = ExitStack()
+        self._in_use.enter_context(in_use(log))
 
     @property
     def summaries(self) -> Iterator[CaseSummary]:

@@ -266,7 +266,7 @@ def _same_conversations(merged: LoggedSet, run: StoredRun, case: CaseId) -> bool
 
 
 # What a header says of its own log.
-_OF_ONE_LOG = ("version", "evaltui", "python", "number", "resumed", "merged", "shards")
+_OF_ONE_LOG = ("version", "evaltui", "python", "number", "resumed", "baseline", "merged", "shards")
 
 
 def _summary(case: CaseId, known: _Case) -> CaseSummary:

@@ -72,6 +72,8 @@ class RunRequest:
     """The run that this one brings to its end."""
     number: int | None = None
     """Number of the run, from 1; None for the next one."""
+    baseline: str = ""
+    """Id of the run that it is compared with; "" for none."""
     logs_in_use: Callable[[], Collection[Path]] = frozenset
     """The logs of earlier runs that are still read when this one is over: they stay."""
 
@@ -266,7 +268,8 @@ def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) ->
         header["session"] = request.session
     if shards is not None:
         header["shards"] = shards.to_json()
-    return header | ({"resumed": request.resumes.id} if request.resumes else {})
+    named = {"resumed": request.resumes.id if request.resumes else "", "baseline": request.baseline}
+    return header | {name: run for name, run in named.items() if run}
 
 
 def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:

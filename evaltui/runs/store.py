@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -114,18 +115,30 @@ class RunStore:
             names = self.names() | {name: run}
             write_privately(file, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
 
-    def prune(self, keep: int, in_use: Collection[Path] = ()) -> None:
-        """Deletes the logs before the newest `keep`, but those of runs that have a name or still go on, and
-        those `in_use`. Raises OSError.
-        """
-        older = [log for log in self.logs()[:-keep] if log not in in_use]
-        if not older:
-            return
+    @contextmanager
+    def naming(self) -> Iterator[set[str]]:
+        """The ids of the runs that have a name; none is given meanwhile. Raises OSError."""
         with saving_in([self._names_file]):
-            named = set(self.names().values())
-            for log in older:
-                if log.name.removesuffix(SUFFIX) not in named and not is_being_written(log):
-                    log.unlink(missing_ok=True)
+            yield set(self.names().values())
+
+
+@contextmanager
+def in_use(log: Path) -> Iterator[None]:
+    """Keeps a log from being deleted as an old one by other processes, where the file system can."""
+    with log.open("rb") as file:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
+
+
+def is_in_use(log: Path) -> bool:
+    """Whether a run is still going on or its log is being read. Raises OSError for what cannot be opened."""
+    with log.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return isinstance(error, BlockingIOError)
+    return False
 
 
 def is_being_written(path: Path) -> bool:

@@ -3,6 +3,7 @@ import time
 
 import pytest
 from command_line import call
+from fake_runs import run_without_processes
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
@@ -136,3 +137,20 @@ def test_with_a_result_of_google_adk_only_a_run_was_kept(write_agent, capsys):
     out = capsys.readouterr().out
     assert "google-adk" in out
     assert "no runs" not in out
+
+
+def test_the_list_says_how_many_runs_were_deleted(write_agent, monkeypatch, capsys):
+    run_without_processes(monkeypatch)
+    agent = write_agent("root_agent = lambda message: message")
+    turn = {"user_content": {"role": "user", "parts": [{"text": "hi"}]}}
+    data = {"eval_set_id": "day", "eval_cases": [{"eval_id": "one", "conversation": [turn]}]}
+    (agent / "day.evalset.json").write_text(json.dumps(data))
+    for _ in range(3):
+        call("run", agent, "--keep-runs", "2")
+    capsys.readouterr()
+    call("runs", agent)
+    *_, said, which = capsys.readouterr().out.splitlines()
+    assert said == "1 run deleted. keep-runs 200: the newest stay, and besides them"
+    assert which == "named runs, baselines and the last run of each set"
+    call("run", agent, "--baseline", RunStore(agent).logs()[0].stem, "--keep-runs", "1")
+    assert len(RunStore(agent).logs()) == 2

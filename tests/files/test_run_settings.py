@@ -78,10 +78,10 @@ def test_without_a_table_the_defaults_apply_as_the_table_of_the_guide_has_them(a
     assert run_settings(agent) == RunSettings()
     stated = {name: one.default for name, one in SETTINGS.items()}
     defaults = RunSettings().to_json()
-    for name in ("parallel", "timeout", "record"):
+    for name in ("parallel", "timeout", "record", "keep-runs"):
         assert stated[name] == f"{defaults[name]:g}" if name == "timeout" else str(defaults[name])
     assert {name for name, value in defaults.items() if value is None} == {
-        *("python", "workers", "tools", "results-dir", "keep-runs", "budget")
+        *("python", "workers", "tools", "results-dir", "budget")
     }
 
 

@@ -13,6 +13,7 @@ from evaltui.files.run_settings import run_settings
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runs.history import find_run, name_run
 from evaltui.runs.log import RunLog
+from evaltui.runs.pruning import prune
 from evaltui.runs.store import RunStore
 
 
@@ -135,10 +136,10 @@ def test_the_newest_stay_and_those_with_a_name(seed, tmp_path):
     for log in named:
         store.name(log.stem, f"name of {log.stem}")
     (tmp_path / "other").write_text("")
-    store.prune(keep)
+    prune(store, keep)
     assert set(store.logs()) == named | set(logs[-keep:])
     assert store.names().keys() == {f"name of {log.stem}" for log in named}
-    store.prune(keep)
+    prune(store, keep)
     assert set(store.logs()) == named | set(logs[-keep:])
 
 
@@ -151,7 +152,7 @@ def test_a_run_that_goes_on_stays(tmp_path):
     # The ids begin with the time: those are newer than the ones of January.
     before, *_ = store.logs()
     assert before.name.startswith("20260102")
-    store.prune(1)
+    prune(store, 1)
     assert second.path in store.logs()
     assert before not in store.logs()
     second.close()
@@ -164,12 +165,12 @@ def test_a_name_that_is_given_meanwhile_saves_its_run(tmp_path):
         log_in(store, number)
     runs = [log.stem for log in store.logs()]
     threads = [threading.Thread(target=store.name, args=(run, f"n{run}")) for run in runs[:8]]
-    threads.insert(4, threading.Thread(target=store.prune, args=(2,)))
+    threads.insert(4, threading.Thread(target=prune, args=(store, 2)))
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    store.prune(2)
+    prune(store, 2)
     left = {log.stem for log in store.logs()}
     assert set(runs[-2:]) <= left
     assert left - set(runs[-2:]) <= set(store.names().values())

@@ -1,0 +1,69 @@
+"""Which runs of an agent stay when one more is over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from evaltui.runs.history import run_id
+from evaltui.runs.log_header import RunHeader
+from evaltui.runs.log_reader import read_header
+from evaltui.runs.store import RunStore, is_in_use
+
+# A run that cannot be read is none of any set.
+_Read = tuple[Path, RunHeader | None]
+
+
+def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Path]:
+    """Deletes the runs before the newest `keep`; returns their logs.
+
+    Those stay that have a name, that are the last one of a set or of a set in a matrix, with which a run that
+    stays was compared, that still go on or are read, in any process, and those `in_use`. Raises OSError.
+    """
+    if len(store.logs()) <= keep:
+        return []
+    with store.naming() as named:
+        runs = [(log, _header(log)) for log in store.logs()]
+        stay = {log for log, _ in runs[-keep:]} | _last_of_sets(runs)
+        stay |= {log for log, _ in runs if run_id(log) in named or log in in_use}
+        baselines = set(_baselines(runs, stay))
+        deleted = []
+        for log, _ in runs:
+            if log not in stay and run_id(log) not in baselines and _delete(log):
+                deleted.append(log)
+        return deleted
+
+
+def _header(log: Path) -> RunHeader | None:
+    try:
+        return read_header(log)
+    except (OSError, ValueError):
+        return None
+
+
+def _last_of_sets(runs: list[_Read]) -> set[Path]:
+    last: dict[str, Path] = {}
+    for log, header in runs:
+        for one in header.sets if header else ():
+            if one.eval_ids:
+                last[one.path] = log
+    matrices = {header.matrix for log, header in runs if header and header.matrix and log in last.values()}
+    return {*last.values(), *(log for log, header in runs if header and header.matrix in matrices)}
+
+
+def _baselines(runs: list[_Read], stay: Collection[Path]) -> Iterator[str]:
+    """The ids of the runs with which those that stay were compared."""
+    for log, header in runs:
+        if log in stay and header is not None:
+            yield str(header.data.get("baseline") or "")
+
+
+def _delete(log: Path) -> bool:
+    """Whether it was deleted: not where it is in use, or gone already."""
+    try:
+        if is_in_use(log):
+            return False
+        log.unlink()
+    except FileNotFoundError:
+        return False
+    return True
