@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -87,7 +85,11 @@ async def _listen(options: argparse.Namespace, agent: AgentAddress) -> int:
             await told.follow(listener.sessions())
         except asyncio.CancelledError:
             # Ctrl-C: what has come is not left for the next time, unless it is very much.
-            await told.follow(listener.last_sessions(), _LAST_SECONDS)
+            try:
+                async with asyncio.timeout(_LAST_SECONDS):
+                    await told.follow(listener.last_sessions())
+            except TimeoutError:
+                write_stderr("evaltui listen: not all sessions scored; the next `evaltui listen` goes on")
         except BrokenPipeError:
             return INTERRUPTED
         told.end(listener)
@@ -116,9 +118,7 @@ class _Told:
         self._sessions: dict[str, tuple[Pattern, ...]] = {}
         self._remarks: set[str] = set()
 
-    async def follow(self, sessions: AsyncIterator[ScoredSession], seconds: float = math.inf) -> None:
-        """Of at most so many seconds; those that are left come the next time."""
-        began = time.monotonic()
+    async def follow(self, sessions: AsyncIterator[ScoredSession]) -> None:
         async for session in sessions:
             self._sessions[session.id] = session.new_patterns
             shown = self._secrets.masked(replace(session, conversation=None))
@@ -129,9 +129,6 @@ class _Told:
                 fresh = tuple(one for one in shown.remarks if one not in self._remarks)
                 self._remarks.update(fresh)
                 write_lines(session_lines(replace(shown, remarks=fresh), width()))
-            if time.monotonic() - began > seconds:
-                write_stderr("evaltui listen: not all sessions scored; the next `evaltui listen` goes on")
-                return
 
     def end(self, listener: Listener) -> None:
         patterns = Counter(one for some in self._sessions.values() for one in some)

@@ -13,8 +13,8 @@ QUIET = 3.0
 """Seconds without a new span after which a trace whose first span has ended is complete."""
 QUIET_UNROOTED = 30.0
 """As QUIET, of a trace whose first span has not come: it failed, or another program has it."""
-# Traces that are looked at before sessions are made of them.
-_MOST_TRACES = 100
+# Traces that are asked for in one query.
+_AT_ONCE = 100
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,11 @@ def completed_sessions(spool: Spool, now: float, *, ending: bool = False) -> Ite
     """The sessions that are complete at a moment, in seconds since 1970; each is done with when the next one
     is asked for. When the listener is `ending`, a trace whose first span has ended is not waited for."""
     rooted, unrooted = now + 1 if ending else now - QUIET, now - QUIET_UNROOTED
-    while traces := spool.quiet_traces(rooted, unrooted, _MOST_TRACES):
+    # Of a session that is handed on before all of its traces were looked at, turns would be missing.
+    while traces := spool.quiet_traces(rooted, unrooted, _AT_ONCE):
         for trace, size in traces:
             spool.settle(trace, size, _sessions_in(spool, trace, size))
-        yield from _waiting(spool)
-        if len(traces) < _MOST_TRACES:
-            return
-    # Those of a listener that ended before it was done with them.
+    # Those of a listener that ended before it was done with them, too.
     yield from _waiting(spool)
 
 

@@ -37,6 +37,15 @@ def test_a_session_is_complete_when_it_was_quiet_and_again_when_there_is_more(tm
         assert complete(spool, 300.0 + QUIET + 0.1) == [("a", 3)]
 
 
+def test_a_session_is_handed_on_with_all_of_its_turns(tmp_path):
+    """However many there are, and however they are mixed with those of others."""
+    with open_spool(tmp_path) as spool:
+        for number in range(0, 240, 2):
+            add(spool, [number], "a", 100.0)
+            add(spool, [number + 1], "b", 100.0)
+        assert complete(spool, 200.0) == [("a", 120), ("b", 120)]
+
+
 def test_other_commands_read_what_was_received(tmp_path):
     with open_spool(tmp_path) as spool:
         add(spool, [0, 1], "a", 100.0)
