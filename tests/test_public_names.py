@@ -6,6 +6,8 @@ import inspect
 import json
 import pkgutil
 import re
+import subprocess
+import sys
 from enum import Enum
 from pathlib import Path
 
@@ -142,3 +144,15 @@ def test_criteria_of_both_are_the_same_in_a_config():
             said = read.criteria["metric"].model_dump(mode="json")
             for key, value in keys.items():
                 assert said[key] in (value, 2), (name, key)
+
+
+def test_evaluate_imports_what_a_run_needs_and_no_more():
+    """Not the screens, the commands, the reports, what reads traces, or libraries that few runs need."""
+    program = "import sys; from evaltui import evaluate; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    names = done.stdout.split()
+    own = [name.split(".") for name in names if name.startswith("evaltui.")]
+    assert {name[1] for name in own} == {"core", "files", "runner", "runs", "text"}
+    assert len(own) < 195
+    heavy = {"textual", "numpy", "jinja2", "nltk", "opentelemetry", "watchfiles", "jsonschema", "sqlite3"}
+    assert not heavy & {name.partition(".")[0] for name in names}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
@@ -17,8 +17,10 @@ from evaltui.runs.sets import only
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.figures import counted, plural
 from evaltui.text.values import cut, visible
-from evaltui.traces.found import FoundConversation
-from evaltui.traces.pairing import CaseToPair, Pairing, Unpaired, aligned_events, pair
+
+if TYPE_CHECKING:
+    from evaltui.traces.found import FoundConversation
+    from evaltui.traces.pairing import Pairing, Unpaired
 
 _LONGEST_MESSAGE = 60
 _MOST_NAMED = 20
@@ -69,6 +71,9 @@ def paired(
 ) -> PairedTraces:
     """`sets` have all their cases, each with the path of `CaseId`; `selected` are those that are scored, of
     `shards` if the cases were divided before."""
+    # Runs of agents do without what reads traces.
+    from evaltui.traces.pairing import CaseToPair, pair
+
     cases: dict[CaseId, EvalCase] = {}
     for path, one in sets:
         for number, (eval_id, _) in enumerate(ids_and_turns(one.cases)):
@@ -111,6 +116,8 @@ def messages_of(case: EvalCase) -> tuple[str, ...]:
 
 
 def _held(messages: Sequence[str], is_simulated: bool, found: FoundConversation) -> HeldConversation:
+    from evaltui.traces.pairing import aligned_events
+
     conversation = found.read()
     places: Sequence[int | None]
     if is_simulated:
