@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
 from evaltui.commands.recorded import some_conversations
 from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, require_free
-from evaltui.core.conversation.drafting import TurnDraft, draft_case, propose_eval_id, without_secrets
+from evaltui.core.conversation.drafting import (
+    CaseDraft,
+    TurnDraft,
+    draft_case,
+    propose_eval_id,
+    without_secrets,
+)
 from evaltui.core.conversation.twins import Twin, twin_of
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
@@ -34,12 +40,16 @@ _LONGEST_USER = 60
 class _Imported:
     """A case that is made of a conversation."""
 
-    case: Json
+    draft: CaseDraft
     conversation: FoundConversation
     turns: Sequence[int]
     """Places of its turns in the conversation."""
     notes: Sequence[str]
     """What of the conversation is not in the case."""
+
+    @property
+    def case(self) -> Json:
+        return self.draft.case
 
 
 def import_traces(options: argparse.Namespace) -> int:
@@ -52,12 +62,11 @@ def import_traces(options: argparse.Namespace) -> int:
             raise UsageError("\n".join(already))
         if path.exists():
             require_free(path, [one.case["eval_id"] for one in imported])
-        if not options.dry_run:
-            add_to_set(path, [one.case for one in imported])
+        marked = None if options.dry_run else add_to_set(path, [one.draft for one in imported])
     except (UsageError, EvalSetError) as error:
         return complain("import", error)
     write_stderr(*(f"evaltui import: {visible(one)}" for one in (*read.warnings, *already)))
-    write_lines(_lines(path, imported, written=not options.dry_run))
+    write_lines(_lines(path, imported, marked, written=not options.dry_run))
     if not options.dry_run:
         for one in imported:
             if reason := never_passes_in(path, one.case):
@@ -97,13 +106,13 @@ def _cases(
         fresh = {other.case["eval_id"] for other in imported}
         eval_id = named if named and named not in fresh else ""
         eval_id = eval_id or propose_eval_id(named or conversation.turns[turns[0]].user, taken)
-        case = _case(conversation, turns, eval_id, secrets)
-        twin = twin_of(case, known)
+        draft = _draft(conversation, turns, eval_id, secrets)
+        twin = twin_of(draft.case, known)
         if twin is not None and twin.is_same and (eval_id != named or twin.eval_id == named):
             already.append(_already(conversation, twin, path))
             continue
-        known.append(StoredCase.of_data(case))
-        imported.append(_Imported(case, one, turns, [*notes, *_alike(twin)]))
+        known.append(StoredCase.of_data(draft.case))
+        imported.append(_Imported(draft, one, turns, [*notes, *_alike(twin)]))
     return imported, already
 
 
@@ -140,18 +149,22 @@ def _turns(conversation: RecordedConversation, wanted: str | None) -> tuple[Sequ
     return turns, notes
 
 
-def _case(conversation: RecordedConversation, turns: Sequence[int], eval_id: str, secrets: Secrets) -> Json:
+def _draft(
+    conversation: RecordedConversation, turns: Sequence[int], eval_id: str, secrets: Secrets
+) -> CaseDraft:
     drafts = [TurnDraft(turn_events(conversation, number)) for number in turns]
     try:
-        case = draft_case(eval_id, drafts, app_name="", user_id="", state={}).case
-        case = without_secrets(case, secrets)
-        EvalCase.model_validate(case)
+        draft = draft_case(eval_id, drafts, app_name="", user_id="", state={})
+        draft = replace(draft, case=without_secrets(draft.case, secrets))
+        EvalCase.model_validate(draft.case)
     except ValueError as error:
         raise UsageError(f"conversation {conversation.id}: a case cannot hold this: {error}") from error
-    return case
+    return draft
 
 
-def _lines(path: Path, imported: Sequence[_Imported], *, written: bool) -> Iterator[Line]:
+def _lines(
+    path: Path, imported: Sequence[_Imported], marked: Path | None, *, written: bool
+) -> Iterator[Line]:
     done = "added" if written else "would be added; no file changed"
     yield [(f"{visible(str(path))}: {counted(len(imported), 'case')} {done}", "bold")]
     for one in imported:
@@ -161,6 +174,9 @@ def _lines(path: Path, imported: Sequence[_Imported], *, written: bool) -> Itera
             user = visible(cut(" ".join(one.conversation.messages[number].split()), _LONGEST_USER))
             yield [(f"    {number + 1}  ", "muted"), (user, ""), *_calls(turn)]
         yield from ([("    note  ", "warning"), (visible(note), "")] for note in one.notes)
+    if marked is not None:
+        turns = counted(sum(len(one.draft.marks) for one in imported), "turn")
+        yield [(f"{visible(str(marked))}: calls of {turns} not checked", "bold")]
 
 
 def _calls(turn: Json) -> Line:

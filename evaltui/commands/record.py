@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from evaltui.commands.output import (
     write_stdout,
 )
 from evaltui.commands.target_set import add_to_set, find_set, never_passes_in, require_free
-from evaltui.core.conversation.drafting import TurnDraft, draft_case, without_secrets
+from evaltui.core.conversation.drafting import CaseDraft, TurnDraft, draft_case, without_secrets
 from evaltui.core.conversation.responding import ResponseError, content_of, expected_call
 from evaltui.core.conversation.waiting import waiting_calls
 from evaltui.core.editing.session import DEFAULT_USER_ID
@@ -58,10 +58,10 @@ def record(options: argparse.Namespace) -> int:
     """Record a case and add it to its set; 3 where the agent failed, and then nothing is written."""
     try:
         recording = _prepare(options)
-        case = run_interruptible(_record(options, recording))
-        if case is None:
+        drafted = run_interruptible(_record(options, recording))
+        if drafted is None:
             return HAD_ERRORS
-        add_to_set(recording.path, [case])
+        add_to_set(recording.path, [drafted])
     except (UsageError, EvalSetError) as error:
         return complain("record", error)
     turns = counted(len(recording.messages), "turn")
@@ -69,7 +69,7 @@ def record(options: argparse.Namespace) -> int:
     # The case is there, whether or not anybody reads that it is.
     with contextlib.suppress(BrokenPipeError):
         write_stdout(f"{visible(done)}\n")
-    if reason := never_passes_in(recording.path, case):
+    if reason := never_passes_in(recording.path, drafted.case):
         write_stderr(f"evaltui record: case {recording.eval_id} {reason}")
     return 0
 
@@ -109,7 +109,7 @@ def _messages(turns: str) -> list[str]:
     return messages
 
 
-async def _record(options: argparse.Namespace, recording: _Recording) -> Json | None:
+async def _record(options: argparse.Namespace, recording: _Recording) -> CaseDraft | None:
     """Sends every message to the agent; returns the case, None after a failure, which is shown."""
     lines = ChatLines("record", secrets_to_hide(options.agent_dir))
     conversation = Conversation(host_settings(options), lines.printed)
@@ -132,8 +132,9 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> Json | 
             state=state or {},
         )
         if drafted.marks:
-            lines.note("the agent does not send its tool calls: the case says nothing of them")
-        return without_secrets(drafted.case, secrets_of(options.agent_dir))
+            lines.note("the agent does not send its tool calls: the case does not check them")
+        masked = without_secrets(drafted.case, secrets_of(options.agent_dir))
+        return replace(drafted, case=masked)
     except AgentBrokenError as broken:
         what, error = "Cannot load agent", broken.error
     except (RequestFailedError, HostLostError) as lost:

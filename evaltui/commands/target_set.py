@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaltui.commands.output import UsageError
+from evaltui.core.conversation.drafting import CaseDraft
+from evaltui.core.editing.config import new_config_text
+from evaltui.core.editing.references import References
 from evaltui.core.editing.set import new_set_text, set_id_problem
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
@@ -14,11 +17,11 @@ from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError, Severity
-from evaltui.files.configs import find_config
+from evaltui.files.configs import config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.eval_sets import SUFFIXES, set_name
 from evaltui.files.folders import agent_folder
-from evaltui.files.saving import ChangedOutsideError, add_cases, save
+from evaltui.files.saving import ChangedOutsideError, Write, add_cases, read_source, save, save_together
 from evaltui.files.workspace import open_workspace
 from evaltui.text.values import did_you_mean
 
@@ -74,11 +77,15 @@ def never_passes_in(path: Path, case: Json) -> str:
     return never_passes(EvalCase.model_validate(case), config, ())
 
 
-def add_to_set(path: Path, cases: Sequence[Json]) -> None:
-    """To the set, or to a new one; all of them or none.
+def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:
+    """To the set, or to a new one; all of them or none. Returns the config that has the marks of their turns,
+    None where they have none.
 
-    Raises UsageError where it cannot be written, EvalSetError where it has got a case of an id meanwhile.
+    Raises UsageError where it cannot be written, EvalSetError where it has got a case of an id meanwhile, or
+    the config cannot be read.
     """
+    cases = [one.case for one in drafts]
+    marked = _marked_config(path, drafts)
     document = JsonDocument(new_set_text(set_name(path), time.time()))
     document.apply([Insert(("eval_cases",), at, case) for at, case in enumerate(cases)])
     try:
@@ -88,3 +95,31 @@ def add_to_set(path: Path, cases: Sequence[Json]) -> None:
             add_cases(path, cases)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    if marked is not None:
+        try:
+            save_together([marked])
+        except (OSError, ChangedOutsideError) as error:
+            raise UsageError(
+                f"{path} has the cases; {marked.path} has not got their marks: {error}"
+            ) from error
+    return marked.path if marked else None
+
+
+def _marked_config(path: Path, drafts: Sequence[CaseDraft]) -> Write | None:
+    """The config of a set with the marks of new cases. Raises EvalSetError, UsageError."""
+    if not any(one.marks for one in drafts):
+        return None
+    eval_set_id = read_eval_set_file(path, "given", path.parent).eval_set_id if path.exists() else ""
+    marks = [
+        {"set": eval_set_id or set_name(path), "case": one.case["eval_id"], "turn": turn, "mode": mode}
+        for one in drafts
+        for turn, mode in one.marks.items()
+    ]
+    config = config_file(path)
+    try:
+        source = read_source(config) if config.exists() else None
+        document = JsonDocument(source.text if source else new_config_text())
+        document.apply(References(document.value).append_entries("turns", marks))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{config} cannot get the marks of the cases: {error}") from error
+    return Write(config, document.text, source.fingerprint if source else None)
