@@ -106,12 +106,14 @@ class TurnEvents:
             error = {"type": operation.error, "message": span.message or operation.error, **nested}
             yield self._event(span, span.end, "error", data=error, **ended)
             return
+        is_known = operation.outputs is not None
         yield self._event(
             span,
             span.end,
             "model_response",
+            {"role": "model", "parts": calls.parts_of(work)} if is_known else None,
             usage=operation.usage,
-            data={"model": operation.name, **nested},
+            data={"model": operation.name, **nested, **({} if is_known else {"unrecorded": True})},
             **ended,
         )
         if not inside and may_hold_thoughts(operation):

@@ -9,7 +9,9 @@ from google.genai import types
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, USER_MESSAGE
+from evaltui.core.trace.span_lines import what_line
 from evaltui.core.trace.spans import SpanTree
+from evaltui.text.lines import draw
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.reading import read_bytes
 from tests.traces import written_traces
@@ -63,6 +65,15 @@ def test_a_conversation_is_several_traces_and_history_is_no_user(environment):
     asked = [event for event in found.events if event.kind == "model_request"]
     assert len(asked) == 7
     assert SpanTree_of(found).turns[0].seconds > 0
+    assert models_of(found) == [
+        f"scripted → {came}" for came in ("find", "text", "price", "text", "text", "now", "text")
+    ]
+
+
+def models_of(found):
+    """The calls of models as the trace pane shows them."""
+    spans = SpanTree_of(found).spans
+    return [draw(what_line(span, 80), color=False) for span in spans if span.kind == "model"]
 
 
 def SpanTree_of(found):
@@ -96,6 +107,7 @@ def test_what_was_not_captured_is_absent_not_empty(environment, variable):
     assert all(variable in remedy for turn in found.turns for remedy in turn.untold.values())
     assert turns(found) == [("", [("find", None)], ""), ("", [], ""), ("", [("now", None)], "")]
     assert results(found) == [None, None]
+    assert models_of(found) == ["scripted → —"] * 5
 
 
 def test_the_dev_server_restores_what_was_not_captured():

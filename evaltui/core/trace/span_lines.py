@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from evaltui.core.model.events import Event, Json, describe_response
 from evaltui.core.trace.spans import Span
-from evaltui.text.figures import show_number
+from evaltui.text.figures import UNKNOWN, show_number
 from evaltui.text.lines import Line, cells
 from evaltui.text.syntax import arguments_line, value_line
 from evaltui.text.values import cut, visible
@@ -76,6 +76,8 @@ def _model(span: Span) -> Line:
         return [*line, ("  ", ""), *_error(failed.data)]
     if answered is None:
         return line
+    if answered.content is None and answered.data.get("unrecorded"):
+        return [*line, (f" → {UNKNOWN}", "muted")]
     if answered.content is None:
         return [*line, ("  ", ""), (short(str(answered.data.get("error_message") or "no content")), "error")]
     return [*line, (f" → {visible(came_of(answered.content))}", "muted")]

@@ -113,6 +113,8 @@ def write_response(page: Page, span: Span) -> None:
         known = span.kind in ("model", "tool")
         page.text([("No response yet" if known else "Only models and tools have a response", "muted")])
     for event in answers:
+        if event.data.get("unrecorded"):
+            page.text([("Not in the trace", "muted")])
         for title, text in _titled_texts(event):
             page.section((title, "bold"))
             write_code(page, text, "pytb" if title == "Error" else "markdown", 1)
