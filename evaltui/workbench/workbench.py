@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from evaltui.files.interpreters import Interpreter
     from evaltui.runs.execution import RunService
     from evaltui.workbench.chat.controller import ChatController
+    from evaltui.workbench.chat.spending import ChatSpending
     from evaltui.workbench.more_repeats import MoreRepeats
     from evaltui.workbench.sessions import ReceivedSessions
 
@@ -134,6 +135,13 @@ class Workbench:
 
         refuses = self.runs.refuses_to_run
         return MoreRepeats(self.agent, self.sets, refuses, self._notify, self.say, self._run_service)
+
+    @cached_property
+    def chat_spending(self) -> ChatSpending:
+        """What the conversation costs."""
+        from evaltui.workbench.chat.spending import ChatSpending
+
+        return ChatSpending(lambda: self.agent.settings.prices, self._notify)
 
     @property
     def repeats_more(self) -> bool:

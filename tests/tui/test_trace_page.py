@@ -7,13 +7,14 @@ import pytest
 
 from evaltui.core.model.events import CALLS, Event
 from evaltui.core.model.outcome import Call, CallDiff, TurnResult
+from evaltui.core.model.spending import ModelSpending, Spending
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.trace.span_lines import Scale
 from evaltui.core.trace.spans import SpanTree, request_of
 from evaltui.core.trace.time_spent import time_spent
 from evaltui.text.lines import draw
 from evaltui.tui.pages.chat import write_row
-from evaltui.tui.pages.chat_inspector import write_inspected
+from evaltui.tui.pages.chat_inspector import ChatTotals, write_inspected
 from evaltui.tui.pages.span import write_expected, write_head, write_request
 from evaltui.tui.pages.trace import axis_line, cut_text, span_line, write_time_spent
 from evaltui.tui.pages.writer import Page
@@ -197,7 +198,8 @@ def test_the_inspector_of_a_chat_says_which_turn_changed_the_state():
     ]
     row = Row("call", 1, "home", "set_light", args={"status": "ON"}, result={"ok": True})
     transcript = Transcript("new chat", turns=turns)
-    lines = written(write_inspected, row, turns[1], transcript, [], 1640)
+    spent = Spending((ModelSpending("agent", "gemini-2.5-pro", calls=3, usd=0.0042, unpriced=1),))
+    lines = written(write_inspected, row, turns[1], transcript, [], ChatTotals(1640, spent))
     assert lines[0] == "set_light  tool call"
     state = {line.split()[0]: line.split()[1:] for line in lines if line.startswith(" lights.")}
     assert state == {
@@ -205,6 +207,7 @@ def test_the_inspector_of_a_chat_says_which_turn_changed_the_state():
         "lights.Hall": ['"ON"', "turn", "1"],
     }
     assert "  tokens      1,640" in lines
+    assert "  cost        $0.0042 + 1 unpriced call" in lines
 
 
 def test_the_inspector_of_a_chat_is_drawn_again_after_it_went_back():
@@ -214,4 +217,4 @@ def test_the_inspector_of_a_chat_is_drawn_again_after_it_went_back():
     for kind in get_args(RowKind):
         row = Row(kind, 0, "home", "Done.")
         transcript.turns.clear()
-        assert written(write_inspected, row, turn, transcript, [], 0)
+        assert written(write_inspected, row, turn, transcript, [], ChatTotals(0))

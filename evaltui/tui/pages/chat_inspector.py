@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaltui.core.compare.turn_verdicts import answer_differs
 from evaltui.core.conversation.responding import asker_of, request_of
 from evaltui.core.conversation.waiting import WaitingCall
+from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.outcome import StateDiff
+from evaltui.core.model.spending import Spending
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, Span
 from evaltui.text.syntax import value_line
@@ -31,13 +33,21 @@ _KINDS = {
 _MOST_PATHS = 60
 
 
+class ChatTotals(NamedTuple):
+    """What a conversation took so far."""
+
+    tokens: int
+    spent: Spending | None = None
+    """What its models cost, None where that is not known yet."""
+
+
 def write_inspected(
     page: Page,
     row: Row,
     turn: ChatTurn,
     transcript: Transcript,
     waiting: Sequence[WaitingCall],
-    tokens: int,
+    totals: ChatTotals,
 ) -> None:
     """A row in full, then the session state with the turn of each change, what waits, and totals.
 
@@ -58,7 +68,7 @@ def write_inspected(
         write_details(page, row, turn)
     _write_paths(page, transcript)
     _write_waiting(page, waiting)
-    _write_totals(page, row, transcript, waiting, tokens)
+    _write_totals(page, row, transcript, waiting, totals)
     if row.events and row.kind not in ("error", "state", "difference", "footer"):
         page.section(("Events", "bold"))
         write_events(page, row.events)
@@ -117,8 +127,9 @@ def _write_waiting(page: Page, waiting: Sequence[WaitingCall]) -> None:
 
 
 def _write_totals(
-    page: Page, row: Row, transcript: Transcript, waiting: Sequence[WaitingCall], tokens: int
+    page: Page, row: Row, transcript: Transcript, waiting: Sequence[WaitingCall], totals: ChatTotals
 ) -> None:
+    spent = totals.spent
     page.section(("Conversation", "bold"))
     turns = show_number(len(transcript.counted()))
     calls = sum(event.kind == "tool_call" for turn in transcript.turns for event in turn.events)
@@ -126,7 +137,8 @@ def _write_totals(
         "agent": visible(transcript.agent_name or ("" if row.kind == "user" else row.who)),
         "turns": f"{turns}, and {show_number(len(waiting))} waiting" if waiting else turns,
         "calls": show_number(calls),
-        "tokens": show_number(tokens) if tokens else "—",
+        "tokens": show_number(totals.tokens) if totals.tokens else UNKNOWN,
+        "cost": str(spent.cost) if spent is not None and is_worth_telling(spent) else "",
         "user": visible(transcript.session.user_id),
     }
     for label, value in facts.items():

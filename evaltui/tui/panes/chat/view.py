@@ -23,7 +23,7 @@ from evaltui.tui.pages.chat import (
     write_nothing_said,
     write_row,
 )
-from evaltui.tui.pages.chat_inspector import write_inspected, write_session
+from evaltui.tui.pages.chat_inspector import ChatTotals, write_inspected, write_session
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Beside, Copied, Pane
 from evaltui.tui.panes.chat.message import ChatMessage
@@ -303,12 +303,14 @@ class ChatView(Pane, BlockLines, can_focus=True, inherit_bindings=False):
         waiting = self._chat.waiting()
         tokens = sum(one.tokens or 0 for one in self._rows.rows)
         turn = transcript.turns[row.turn]
+        spent = self._workbench.chat_spending.of(transcript)
+        totals = ChatTotals(tokens, spent)
         write = partial(
-            write_inspected, row=row, turn=turn, transcript=transcript, waiting=waiting, tokens=tokens
+            write_inspected, row=row, turn=turn, transcript=transcript, waiting=waiting, totals=totals
         )
         what = id(turn), self.cursor
         stages = tuple(turn.stage for turn in transcript.turns)
-        state = id(row), stages, len(waiting), tokens
+        state = id(row), stages, len(waiting), totals
         return Inspected(what, state, [InspectorTab("Row", write)])
 
     def action_session_state(self) -> None:
