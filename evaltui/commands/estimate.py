@@ -57,11 +57,14 @@ def _lines(found: Estimate, record: str) -> Iterator[Line]:
     calls = UNKNOWN if found.calls is None else counted(round(found.calls), "model call")
     replayed = "" if record == "off" else f"  recordings {record}: replayed calls cost nothing"
     tokens = None if found.tokens is None else round(found.tokens)
+    limited = ""
+    if found.at_limit is not None:
+        limited = f", at least {show_duration(found.at_limit.seconds)} by --limit {found.at_limit.limit}"
     rows = (
         ("cases", f"{found.cases}, {counted(found.runs, 'run')}{never}"),
         ("calls", f"{calls}{replayed}"),
         ("tokens", show_number(tokens)),
         ("cost", show_money(found.usd)),
-        ("time", f"{show_duration(found.seconds)}, {found.parallel} at once"),
+        ("time", f"{show_duration(found.seconds)}, {found.parallel} at once{limited}"),
     )
     yield from ([(f"{label:8}", "muted"), (text, "")] for label, text in rows)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import fsum
 from statistics import median
+from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.limits import Limit
+from evaltui.core.model.spending import Spending
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.history import KeptRun, open_run
@@ -24,6 +28,24 @@ class Taken:
     tokens: float | None
     usd: float | None
     seconds: float | None
+    models: Mapping[str, Asked] = field(default_factory=dict)
+    """By the model's name."""
+
+
+class Asked(NamedTuple):
+    """What a model was asked in a run of a case, on average."""
+
+    calls: float
+    tokens: float
+
+
+@dataclass(frozen=True)
+class AtLimit:
+    """The time that a limit of models takes by itself."""
+
+    limit: str
+    """As on the command line."""
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -40,6 +62,9 @@ class Estimate:
     tokens: float | None
     usd: float | None
     seconds: float | None
+    """No less than `at_limit` has."""
+    at_limit: AtLimit | None = None
+    """The limit that takes longest; None where none is set, or what is asked is not known."""
 
 
 def estimate(plan: RunPlan, store: RunStore) -> Estimate:
@@ -55,6 +80,9 @@ def estimate(plan: RunPlan, store: RunStore) -> Estimate:
     if seconds is not None:
         longest = max((one.seconds for one in taken.values() if one.seconds), default=0.0)
         seconds = max(seconds / plan.parallel, longest)
+    slowest = max((_at(limit, runs, taken) for limit in plan.limits), key=_seconds, default=None)
+    if slowest is not None and seconds is not None:
+        seconds = max(seconds, slowest.seconds)
     return Estimate(
         cases=len(runs),
         runs=sum(runs.values()),
@@ -64,7 +92,30 @@ def estimate(plan: RunPlan, store: RunStore) -> Estimate:
         tokens=_sum(runs, taken, lambda one: one.tokens),
         usd=_sum(runs, taken, lambda one: one.usd),
         seconds=seconds,
+        at_limit=slowest if slowest is not None and slowest.seconds else None,
     )
+
+
+def _seconds(one: AtLimit) -> float:
+    return one.seconds
+
+
+def _at(limit: Limit, runs: Mapping[CaseId, int], taken: Mapping[CaseId, Taken]) -> AtLimit:
+    """A minute's worth of calls and tokens may be spent at once; cases that were never run count as the
+    others do."""
+    known = sum(number for case, number in runs.items() if case in taken)
+    share = sum(runs.values()) / known if known else 0.0
+    asked = [
+        (asked.calls * runs[case], asked.tokens * runs[case])
+        for case, one in taken.items()
+        for model, asked in one.models.items()
+        if limit.matches(model)
+    ]
+    calls, tokens = (fsum(figures) * share for figures in zip(*asked, strict=True)) if asked else (0.0, 0.0)
+    minutes = [
+        figure / most - 1 for figure, most in ((calls, limit.rpm), (tokens, limit.tpm)) if most is not None
+    ]
+    return AtLimit(str(limit), max(0.0, *minutes) * 60 if minutes else 0.0)
 
 
 def _sum(
@@ -113,7 +164,18 @@ def _taken(run: KeptRun, case: CaseId) -> Taken:
         None if tokens is None else tokens / times,
         None if usd is None else usd / times,
         summary.seconds,
+        _asked(spent, times),
     )
+
+
+def _asked(spent: Spending, times: int) -> dict[str, Asked]:
+    found: dict[str, Asked] = {}
+    for one in spent.models:
+        before = found.get(one.model, Asked(0.0, 0.0))
+        tokens = (one.tokens + one.saved_tokens).total or 0
+        calls = before.calls + (one.calls + one.replayed) / times
+        found[one.model] = Asked(calls, before.tokens + tokens / times)
+    return found
 
 
 def _total(parts: Sequence[float | None]) -> float | None:

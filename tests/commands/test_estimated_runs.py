@@ -79,6 +79,21 @@ def test_the_last_run_of_each_case_counts_and_others_are_the_median(agent, tmp_p
     assert len(RunStore(agent).logs()) == 2
 
 
+def test_the_time_is_no_less_than_the_limits_allow(agent, tmp_path, capsys):
+    write_run(agent, 1.0, case_1=GEMINI, case_2=GEMINI)
+    # 4 cases of 2 calls and 120 tokens, each 5 times; a minute's worth is spent at once.
+    limits = ("--runs", "5", "--limit", "gemini-*:rpm=10,tpm=1M", "--limit", "gpt-*:rpm=1")
+    found = estimated(agent, tmp_path, *limits)
+    assert found["at_limit"] == {"limit": "gemini-*:rpm=10,tpm=1000000", "seconds": pytest.approx(3 * 60)}
+    assert found["seconds"] == pytest.approx(3 * 60)
+    found = estimated(agent, tmp_path, "--runs", "5", "--limit", "gemini-*:tpm=1200")
+    assert found["at_limit"]["seconds"] == pytest.approx(60)
+    assert estimated(agent, tmp_path, "--limit", "gemini-*:rpm=600,concurrent=1")["at_limit"] is None
+    assert call("run", agent, "--estimate", *limits) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "time 3 min, 4 at once, at least 3 min by --limit gemini-*:rpm=10,tpm=1000000" in out
+
+
 def test_what_is_not_known_of_a_case_is_not_known_of_all(agent, tmp_path):
     unpriced = replace(GEMINI, usd=None, unpriced=2)
     write_run(agent, 1.0, case_1=GEMINI, case_2=unpriced)

@@ -28,6 +28,8 @@ RETRYING = """Gemini(
         model="gemini-test",
         retry_options=types.HttpRetryOptions(attempts=3, initial_delay=0.01, jitter=0),
     )"""
+PRICES = {"gemini-test": {"input_mtok": 1, "cached_input_mtok": 0.1, "output_mtok": 10}}
+OWN = {"cost_usd": 0.0003, "tokens": 58, "seconds": 60}
 TWO_BY_THREE = {"width": 2, "height": 3}
 CASE = EvalCase.model_validate(
     {
@@ -50,7 +52,8 @@ async def run(agent) -> tuple[CaseResult, list[Event]]:
         if isinstance(update, Happened):
             events.append(update.event)
 
-    config = EvalConfig(criteria={"tool_trajectory_avg_score": 1.0, "response_match_score": 1.0})
+    criteria = {"tool_trajectory_avg_score": 1.0, "response_match_score": 1.0}
+    config = EvalConfig.model_validate({"criteria": criteria, "evaltui": {"prices": PRICES, "criteria": OWN}})
     eval_set = EvalSet(eval_set_id="shapes", eval_cases=[CASE])
     result = await evaluate(agent, eval_set, config, workers=1, on_update=update)
     return result.cases[0], events
@@ -80,6 +83,13 @@ async def test_calls_thoughts_and_usage_of_a_gemini_model(write_agent, gemini):
     responses = [event for event in events if event.kind == "model_response"]
     assert [event.usage["thoughts_token_count"] for event in responses] == [5, 5]
     assert [event.usage["cached_content_token_count"] for event in responses] == [10, 10]
+    # Twice 10 tokens of input, 10 cached ones, and 9 of output.
+    assert case.spent is not None
+    [spent] = case.spent.models
+    assert (spent.payer, spent.model, spent.calls, spent.unpriced) == ("agent", "gemini-test", 2, 0)
+    assert (spent.tokens.input, spent.tokens.cached, spent.tokens.thoughts) == (40, 20, 10)
+    assert case.metric("cost_usd").score == pytest.approx(2 * (10 * 1 + 10 * 0.1 + 9 * 10) / 1e6)
+    assert case.metric("tokens").score == 58
     (invocation,) = case.repeats[0].actual
     assert [part.text for part in invocation.final_response.parts] == ["Easy.", "It is 6."]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -299,6 +300,8 @@ def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys, monkeypatc
         assert '"args": {"order": 7}' in json.dumps(turn)
         code, printed = loop.run("--record", "auto")
         assert (code, "1 passed" in printed, "2 live model calls" in printed) == (0, True, True), printed
+        assert re.search(r"cost  \$0.00\d+, estimated from list prices of genai-prices", printed), printed
+        assert "agent  gpt-5" in printed
         assert [(one["path"], one["model"]) for one in openai.asked] == [("/v1/responses", "gpt-5")] * 4
     # Nobody answers any more, there is no key, the tool is broken, and the expectation is another one.
     monkeypatch.delenv("OPENAI_API_KEY")
