@@ -48,6 +48,13 @@ AGENT_DIR = (
 )
 
 
+def add_agent_dir(parser: Parser, help: str = AGENT_DIR, default: Path | None = None) -> None:
+    """The agent, which `-m` may name instead."""
+    parser.add_argument(
+        "agent_dir", nargs="?", default=default, type=agent_word, metavar="AGENT_DIR", help=help
+    )
+
+
 def workbench_parser(commands: Mapping[str, str]) -> Parser:
     """Parser of `evaltui` without a command. `commands`: a summary for each name."""
     parser = Parser(
@@ -57,9 +64,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         epilog="commands:\n" + "\n".join(f"  {name:8} {text}" for name, text in commands.items()),
         formatter_class=RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "agent_dir", nargs="?", default=Path(), type=agent_word, metavar="AGENT_DIR", help=AGENT_DIR
-    )
+    add_agent_dir(parser, default=Path())
     _add_agent_name(parser)
     parser.add_argument("--set", metavar="NAME", help="Select this eval set (id or file)")
     parser.add_argument(
@@ -85,7 +90,7 @@ def run_parser() -> Parser:
         epilog=f"{RUN} Exit codes: {codes_in_words()}",
     )
     add = parser.add_argument
-    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=AGENT_DIR)
+    add_agent_dir(parser)
     add(
         "selectors",
         nargs="*",
@@ -338,7 +343,7 @@ def record_parser() -> Parser:
 def _add_agent(parser: Parser) -> None:
     """Arguments that name an agent and the session of a conversation with it."""
     add = parser.add_argument
-    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=AGENT_DIR)
+    add_agent_dir(parser)
     _add_agent_name(parser)
     add(
         "--initial-session",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaltui.commands.arguments import (
-    AGENT_DIR,
     REPORTS,
     RUN,
+    add_agent_dir,
     add_alpha,
     add_baseline,
     add_home,
     add_settings,
     add_store_durations,
 )
-from evaltui.commands.parser import Parser, agent_word
+from evaltui.commands.parser import Parser
 
 
 def runs_parser() -> Parser:
@@ -24,7 +24,7 @@ def runs_parser() -> Parser:
         epilog="Exit codes: 0 listed or named, 2 usage error.",
     )
     add = parser.add_argument
-    add("agent_dir", nargs="?", type=agent_word, metavar="AGENT_DIR", help=AGENT_DIR)
+    add_agent_dir(parser)
     add("--name", nargs=2, metavar=("RUN", "NAME"), help="Name a run instead of listing runs")
     add_home(parser)
     add_settings(parser, "results-dir")
@@ -39,14 +39,7 @@ def compare_parser() -> Parser:
         epilog=f"{RUN} Exit codes: 0 compared, 1 regression (with --fail-on-regression), 2 usage error.",
     )
     add = parser.add_argument
-    add(
-        "agent_dir",
-        nargs="?",
-        default=Path(),
-        type=agent_word,
-        metavar="AGENT_DIR",
-        help="Agent of the runs; not needed for paths (default: the current folder)",
-    )
+    add_agent_dir(parser, "Agent of the runs; not needed for paths (default: the current folder)", Path())
     add("base", metavar="BASE", help="Earlier run")
     add("candidate", metavar="CANDIDATE", help="Later run")
     add(

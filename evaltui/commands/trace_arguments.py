@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaltui.commands.arguments import RUN, add_home, add_resuming, add_settings, add_verdicts
-from evaltui.commands.parser import Parser, agent_word, pass_if
+from evaltui.commands.arguments import RUN, add_agent_dir, add_home, add_resuming, add_settings, add_verdicts
+from evaltui.commands.parser import Parser, pass_if
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.files.run_settings import SETTINGS
 
@@ -126,14 +126,7 @@ def export_parser() -> Parser:
         "error or nothing to export, 3 not all accepted by the endpoint.",
     )
     add = parser.add_argument
-    add(
-        "agent_dir",
-        nargs="?",
-        default=Path(),
-        type=agent_word,
-        metavar="AGENT_DIR",
-        help="Agent of the run; not needed for a path (default: the current folder)",
-    )
+    add_agent_dir(parser, "Agent of the run; not needed for a path (default: the current folder)", Path())
     add(
         "--run",
         required=True,
