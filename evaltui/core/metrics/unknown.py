@@ -54,7 +54,8 @@ def _unknown_in(given: MetricInput, turns: Collection[int], what: str, otherwise
     why = remedies[0] if remedies else otherwise
     named = "is" if what == USER_MESSAGE else "are"
     where = f"{plural(len(numbers), 'turn')} {some_of(numbers)}"
-    return f"the {what.removeprefix('the ')} of {where} {named} unknown: {why}"
+    word = "responses" if what == ANSWERS else what.removeprefix("the ")
+    return f"the {word} of {where} {named} unknown: {why}"
 
 
 def unknown_arguments(given: MetricInput) -> str:
