@@ -110,5 +110,8 @@ def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[s
         f"{one['what']} {one['old']} → {one['new']}" if one["old"] else f"{one['what']} {one['new']}"
         for one in info.get("changes", ())
     ]
-    if agent.variant is not None and done:
+    if agent.variant is None:
+        return
+    yield from agent.variant.notes
+    if done:
         yield f"variant {agent.variant.variant.name}: {', '.join(done)}"

@@ -16,7 +16,8 @@ from evaltui.core.secrets import is_secret
 from evaltui.files.agent_files import changed_files, files_of
 from evaltui.files.folders import agent_folder, may_be_agent, seen_from_here
 from evaltui.files.settings import keep_secret_values
-from evaltui.files.worktrees import GitError, checked_out
+from evaltui.files.worktrees import GitError, checked_out, uncommitted_files
+from evaltui.text.figures import some_of
 
 # Of the hash in the name of a folder.
 _SHORT = 8
@@ -35,6 +36,8 @@ class ReadyVariant:
     """Folder or file of its code; None where it is the agent's own."""
     texts: tuple[tuple[str, str], ...] = ()
     """Of instructions what their files say, by the key of the change."""
+    notes: tuple[str, ...] = ()
+    """Sentences on how far its code can be told from the agent's own."""
 
     def for_host(self) -> dict[str, Any]:
         """What a host is told, see `protocol`."""
@@ -101,11 +104,21 @@ def ready(variant: Variant, agent_dir: Path) -> Iterator[ReadyVariant]:
     commit = str(git[0].value)
     try:
         with checked_out(agent_dir, variant.commit or commit) as (code, number):
-            found = replace(found, code=code, variant=replace(variant, commit=number))
+            named = replace(variant, commit=number)
+            found = replace(found, code=code, variant=named, notes=tuple(_notes(named, agent_dir)))
             _require_difference(found, agent_dir)
             yield found
     except GitError as error:
         raise VariantFileError(f"git={commit}: {error}") from error
+
+
+def _notes(variant: Variant, agent_dir: Path) -> Iterator[str]:
+    """What of the agent as it is now no commit has. Raises GitError."""
+    folder = agent_folder(agent_dir).resolve()
+    own = files_of(agent_dir)
+    changed = [Path(os.path.relpath(file, folder)).as_posix() for file in uncommitted_files(agent_dir)]
+    if code := [name for name in changed if name in own]:
+        yield f"variant {variant.name} has none of the uncommitted changes: {some_of(code)}"
 
 
 def _is_hidden(change: Change) -> bool:

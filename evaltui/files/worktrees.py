@@ -1,7 +1,11 @@
-"""An earlier version of an agent: a commit checked out into a temporary folder, for as long as it is run."""
+"""An earlier version of an agent: a commit checked out into a temporary folder, for as long as it is run.
+
+The user's own checkout and index are read only, also in a hook of git, whose variables name them.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +13,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evaltui.files.folders import agent_folder
+
+# What git gives to hooks: these name a repository, its checkout and its index, and others are meant here.
+_OF_A_HOOK = (
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_WORK_TREE",
+)
 
 
 class GitError(ValueError):
@@ -41,6 +57,19 @@ def checked_out(agent_dir: Path, commit: str) -> Iterator[tuple[Path, str]]:
             _removed(folder, place)
 
 
+def uncommitted_files(agent_dir: Path) -> tuple[Path, ...]:
+    """Files in the folder of an agent that are not as the last commit has them, or not in it.
+
+    Raises GitError where there is no git or no repository.
+    """
+    agent_dir = agent_dir.resolve()
+    folder = agent_folder(agent_dir)
+    top = Path(_git(folder, "rev-parse", "--show-toplevel"))
+    status = ("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    said = _git(folder, *status, "--", str(agent_dir))
+    return tuple(top / line[3:] for line in said.split("\0") if line)
+
+
 def _removed(folder: Path, place: Path) -> None:
     # The temporary folder goes anyway, and git forgets what is not there.
     with suppress(GitError):
@@ -48,8 +77,10 @@ def _removed(folder: Path, place: Path) -> None:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What git prints. A hook of the repository is not run. Raises GitError."""
-    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *words]
+    """What git prints. A hook of the repository is not run, and its index is not refreshed. Raises
+    GitError."""
+    command = ["git", "--no-optional-locks", "-C", str(folder), "-c", "core.hooksPath=/dev/null", *words]
+    environment = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     try:
         done = subprocess.run(
             command,
@@ -57,6 +88,7 @@ def _git(folder: Path, *words: str) -> str:
             text=True,
             check=False,
             stdin=subprocess.DEVNULL,
+            env=environment,
             start_new_session=True,
         )
     except FileNotFoundError as error:
@@ -64,4 +96,4 @@ def _git(folder: Path, *words: str) -> str:
     if done.returncode:
         said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         raise GitError(f"git {words[0]}: {said.removeprefix('fatal: ')}")
-    return done.stdout.strip()
+    return done.stdout.rstrip("\n")
