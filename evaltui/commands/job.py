@@ -30,7 +30,6 @@ from evaltui.core.statistics.differences import ALPHA
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.durations import DurationsError, read_durations
-from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
 from evaltui.reports.model import RunReport, no_events
 from evaltui.runner.parent.interrupts import INTERRUPTED
@@ -41,8 +40,7 @@ from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import stored_events
 from evaltui.runs.logged_results import ResultsOfRun, summaries_of
-from evaltui.runs.resuming import begun_with, read_resumption
-from evaltui.runs.scoring import TracesToScore
+from evaltui.runs.resuming import begun_with, read_resumption, read_selection
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
 from evaltui.text.figures import counted
@@ -61,22 +59,20 @@ class Ending:
     alpha: float = ALPHA
 
 
-def prepare(
-    options: argparse.Namespace,
-    targets: Sequence[ReportTarget],
-    agent: AgentAddress,
-    settings: RunSettings,
-    traces: TracesToScore | None = None,
-    matrix: str = "",
-) -> Job:
-    """What the options select, or what an earlier run was begun with. Of `traces` conversations are scored;
-    `matrix` is the id of the one that the run belongs to.
+def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], asked: RunRequest) -> Job:
+    """What the options select, or what an earlier run was begun with.
 
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
-    asked = RunRequest(agent, settings=settings, traces=traces, matrix=matrix)
-    request, sets = meant_by(options, asked)
-    baseline = baseline_of(options, asked.store)
+    return job_of(options, targets, *meant_by(options, asked))
+
+
+def job_of(
+    options: argparse.Namespace, targets: Sequence[ReportTarget], request: RunRequest, sets: FileSets
+) -> Job:
+    """The run of a request. Raises SelectionError or UsageError for what it cannot be compared with."""
+    variant = request.agent.variant
+    baseline = baseline_of(options, request.store, variant.variant if variant else None)
     ending = Ending(
         targets,
         options.exit_zero,
@@ -91,7 +87,10 @@ def prepare(
 
 def meant_by(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
     """The request that options make of one, and the sets of its cases. Raises what `prepare` raises."""
-    return _resumed(options, asked) if options.resume or options.retry_errors else _requested(options, asked)
+    if options.resume or options.retry_errors:
+        path = run_to_resume(options, asked.store, of_traces=asked.traces is not None)
+        return resumed(options, asked, path)
+    return _requested(options, asked)
 
 
 def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
@@ -126,14 +125,19 @@ def _durations(options: argparse.Namespace) -> dict[CaseId, float]:
         raise UsageError(f"--durations: {error}") from error
 
 
-def _resumed(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
+def resumed(
+    options: argparse.Namespace, asked: RunRequest, path: Path, *, of_other_variant: bool = False
+) -> tuple[RunRequest, FileSets]:
+    """The rest of a run, or of the run of another variant all of its cases. Raises what `prepare` raises."""
     of_traces = asked.traces is not None
-    path = run_to_resume(options, asked.store, of_traces=of_traces)
     with refusing(options, path):
         data = begun_with(path, of_traces=of_traces).data
         config, session = (data.get(name) for name in ("config", "initial_session"))
         sets = FileSets(options.agent_dir, config and Path(config), session and Path(session))
-        resumption = read_resumption(asked.agent, path, sets, options.retry_errors, of_traces=of_traces)
+        if of_other_variant:
+            resumption = read_selection(asked.agent, path, sets)
+        else:
+            resumption = read_resumption(asked.agent, path, sets, options.retry_errors, of_traces=of_traces)
     return resuming(asked, resumption), sets
 
 
@@ -275,7 +279,8 @@ class Job:
         for problem in (one for info in selected.sets if info.defaulted for one in info.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)
         announce(selected.plan.checks, self._required)
-        if resumes := self._request.resumes:
+        resumes = self._request.resumes
+        if resumes is not None and not resumes.of_other_variant:
             done = len(list(resumes.carried()))
             self._notes.append(f"resumes run {resumes.id}: {counted(done, 'result')} kept")
         variant = self.agent.variant

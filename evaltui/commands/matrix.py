@@ -6,14 +6,15 @@ import argparse
 import asyncio
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from evaltui.commands.baselines import settled_baseline
 from evaltui.commands.exit_codes import HAD_ERRORS, INTERRUPTED, SOME_FAILED, WRONG_USE
-from evaltui.commands.job import prepare
+from evaltui.commands.job import FinishedVariant, prepare
 from evaltui.commands.matrix_output import matrix_targets, write_matrix
 from evaltui.commands.output import UsageError
 from evaltui.commands.variants import require_variant, with_variant
@@ -22,14 +23,16 @@ from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
+from evaltui.files.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.matrices import usual_base
+from evaltui.runs.selection import RunRequest
+from evaltui.runs.store import RunStore
 from evaltui.text.figures import some_of
 
 if TYPE_CHECKING:
-    from evaltui.commands.job import Job
     from evaltui.commands.output import ReportTarget
 
 # Of the exit codes of several runs, the first one that is there.
@@ -37,19 +40,19 @@ WORST_FIRST = (INTERRUPTED, WRONG_USE, SOME_FAILED, HAD_ERRORS, 0)
 # What the agent object itself has to fit, which shows only once it is imported.
 _IN_AGENT = {"model", "instruction", "config", "env"}
 _CHECKED_AT_ONCE = 2
-_NOT_OF_A_MATRIX = {
-    "failed": "--failed: each variant has failed cases of its own",
-    "store_durations": "--store-durations: each variant takes its own time",
-}
+
+
+RunVariant = Callable[[Variant], Awaitable[tuple[FinishedVariant | None, int]]]
+"""Runs a variant; what the report says of it, and its exit code. Raises UsageError."""
 
 
 @dataclass
 class _Runs:
     """The variants that were run so far."""
 
-    jobs: list[Job] = field(default_factory=list)
+    left: list[Variant]
+    finished: list[FinishedVariant] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
-    left: list[Variant] = field(default_factory=list)
 
     @property
     def code(self) -> int:
@@ -64,21 +67,48 @@ async def run_matrix(
     variants: Sequence[Variant],
 ) -> int:
     """Run the variants and report them together; the worst of their exit codes. Raises UsageError."""
-    for name, why in _NOT_OF_A_MATRIX.items():
-        if getattr(options, name):
-            raise UsageError(f"{why}. Run one --variant at a time")
-    targets = matrix_targets(targets)
-    began, started = time.monotonic(), datetime.now(UTC)
+    targets = targets_of_matrix(options, targets)
+    if options.baseline is not None:
+        options.baseline = settled_baseline(options.baseline, RunStore.of(agent.folder, settings), variants)
     await _check(options, agent, settings, variants)
+    started = datetime.now(UTC)
     matrix = f"{started.strftime('%Y%m%dT%H%M%S')}Z-{uuid.uuid4().hex[:6]}"
+    asked = RunRequest(
+        agent, settings=settings, matrix=matrix, variants=tuple(map(without_secrets, variants))
+    )
+
+    async def run_one(variant: Variant) -> tuple[FinishedVariant | None, int]:
+        with with_variant(options, agent, variant) as changed:
+            return await _run_one(options, replace(asked, agent=changed))
+
+    return await run_variants(variants, run_one, targets, agent, matrix)
+
+
+def targets_of_matrix(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Sequence[ReportTarget]:
+    """Raises UsageError for what is written of one run only."""
+    if options.store_durations:
+        raise UsageError("--store-durations: each variant takes its own time. Run one --variant at a time")
+    return matrix_targets(targets)
+
+
+async def run_variants(
+    variants: Sequence[Variant],
+    run_one: RunVariant,
+    targets: Sequence[ReportTarget],
+    agent: AgentAddress,
+    matrix: str,
+) -> int:
+    """Run variants one after the other and report them together; the worst of their exit codes. Raises
+    UsageError."""
+    began, started = time.monotonic(), datetime.now(UTC)
     runs = _Runs(left=list(variants))
     with suppress(asyncio.CancelledError):
-        await _run_all(options, agent, settings, matrix, runs)
+        await _run_all(run_one, runs)
     if runs.left:
         runs.codes.append(INTERRUPTED)
-    report = _report(matrix, runs, started, time.monotonic() - began)
-    if report is None:
+    if not runs.finished:
         return runs.code
+    report = _report(matrix, runs, started, time.monotonic() - began)
     all_written = write_matrix(secrets_of(agent.folder).masked(report), targets, "run")
     return runs.code if all_written else runs.code or HAD_ERRORS
 
@@ -108,47 +138,37 @@ async def _check(
         raise UsageError("\n".join(map(str, wrong)))
 
 
-async def _run_all(
-    options: argparse.Namespace, agent: AgentAddress, settings: RunSettings, matrix: str, runs: _Runs
-) -> None:
+async def _run_all(run_one: RunVariant, runs: _Runs) -> None:
     while runs.left:
-        with with_variant(options, agent, runs.left[0]) as changed:
-            job, code = await _run_one(options, changed, settings, matrix)
+        finished, code = await run_one(runs.left[0])
         del runs.left[0]
-        runs.jobs.append(job)
+        runs.finished += [finished] if finished else []
         runs.codes.append(code)
         if code == INTERRUPTED:
             return
 
 
-async def _run_one(
-    options: argparse.Namespace, agent: AgentAddress, settings: RunSettings, matrix: str
-) -> tuple[Job, int]:
-    """The run of a variant that is over, and its exit code."""
-    first = _start_host(agent, settings)
+async def _run_one(options: argparse.Namespace, asked: RunRequest) -> tuple[FinishedVariant | None, int]:
+    first = _start_host(asked.agent, asked.settings)
     try:
-        job = await asyncio.to_thread(_prepare, options, agent, settings, matrix)
+        job = await asyncio.to_thread(prepare, options, (), asked)
     except BaseException:
         await first.host.kill()
         raise
-    return job, await job.run(lambda: first)
-
-
-def _prepare(options: argparse.Namespace, agent: AgentAddress, settings: RunSettings, matrix: str) -> Job:
-    return prepare(options, (), agent, settings, matrix=matrix)
+    code = await job.run(lambda: first)
+    return job.finished, code
 
 
 def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
     return start_host(HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic()))
 
 
-def _report(matrix: str, runs: _Runs, started: datetime, seconds: float) -> MatrixReport | None:
-    """None where no variant was begun."""
-    done = [job.finished for job in runs.jobs if job.finished is not None]
-    if not done:
-        return None
+def _report(matrix: str, runs: _Runs, started: datetime, seconds: float) -> MatrixReport:
+    done = runs.finished
     left = some_of([variant.name for variant in runs.left])
     notes = (f"interrupted: not run: {left}",) if runs.left else ()
+    if INTERRUPTED in runs.codes:
+        notes = (*notes, f"`--resume {matrix}` runs the rest")
     summaries = [one.summary for one in done]
     comparisons = tuple(one.comparison for one in done)
     return MatrixReport(

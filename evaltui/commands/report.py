@@ -31,7 +31,7 @@ from evaltui.reports.model import RunReport
 from evaltui.reports.stored import stored_report
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.log import RunLog
-from evaltui.runs.matrices import StoredMatrix, matrix_of_logs, open_matrix
+from evaltui.runs.matrices import StoredMatrix, find_matrix, matrix_of_logs, open_matrix
 from evaltui.runs.merging import merge
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import some_of
@@ -47,6 +47,8 @@ def report(options: argparse.Namespace) -> int:
         options.agent_dir = named or Path()
         store = RunStore.of(options.agent_dir, settings_of(options))
         secrets = secrets_of(options.agent_dir)
+        if len(runs) == 1 and runs[0] != "last" and (matrix := find_matrix(store, runs[0])) is not None:
+            return _report_matrix(matrix, targets, options, secrets)
         paths = list(dict.fromkeys(find_run(store, run) for run in runs or ["last"]))
         if (matrix := matrix_of_logs(paths)) is not None:
             return _report_matrix(matrix, targets, options, secrets)

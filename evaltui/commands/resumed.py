@@ -11,8 +11,13 @@ from evaltui.commands.output import UsageError
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.workspace import SelectionError
 from evaltui.runs.history import find_run, run_id
-from evaltui.runs.resuming import ResumeError
+from evaltui.runs.resuming import CompleteError, ResumeError
 from evaltui.runs.store import RunStore
+
+
+class NothingLeftError(UsageError):
+    """The run that is to be resumed is complete."""
+
 
 # Options that a run was begun with, and the flag of each.
 _BEGUN_WITH = {
@@ -43,10 +48,15 @@ _SCORE = {
 def run_to_resume(options: argparse.Namespace, store: RunStore, *, of_traces: bool) -> Path:
     """Raises UsageError for options that the run has already, SelectionError where there is no such run."""
     path = find_run(store, options.resume or "last")
+    require_own_options(options, of_traces=of_traces)
+    return path
+
+
+def require_own_options(options: argparse.Namespace, *, of_traces: bool) -> None:
+    """Raises UsageError for options that the run has already."""
     flags = _SCORE if of_traces else _RUN
     if given := [flag for name, flag in flags.items() if getattr(options, name)]:
         raise UsageError(f"{_option(options)}: the run keeps its own options; leave out {', '.join(given)}")
-    return path
 
 
 @contextmanager
@@ -58,7 +68,8 @@ def refusing(options: argparse.Namespace, path: Path) -> Iterator[None]:
     except ResumeError as error:
         run = run_id(path)
         refusal = f" cannot be resumed: {error}. Run all cases instead, with --baseline {run} to compare"
-        raise UsageError(f"{option}: run {run}{refusal if error.differs else f': {error}'}") from error
+        kind = NothingLeftError if isinstance(error, CompleteError) else UsageError
+        raise kind(f"{option}: run {run}{refusal if error.differs else f': {error}'}") from error
     except (EvalSetError, SelectionError):
         raise
     except (OSError, ValueError) as error:

@@ -26,6 +26,7 @@ from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
+from evaltui.runs.matrices import find_matrix
 from evaltui.runs.store import RunStore
 
 if TYPE_CHECKING:
@@ -61,6 +62,12 @@ async def _run(
         from evaltui.commands.matrix import run_matrix
 
         return await run_matrix(options, targets, agent, settings, variants)
+    if options.resume or options.retry_errors:
+        matrix = find_matrix(RunStore.of(agent.folder, settings), options.resume or "last")
+        if matrix is not None:
+            from evaltui.commands.matrix_resume import resume_matrix
+
+            return await resume_matrix(options, targets, agent, settings, matrix)
     resumed = variant_of_resumed(options, RunStore.of(agent.folder, settings))
     with with_variant(options, agent, variants[0] if variants else resumed) as agent:
         if options.resume or options.retry_errors:
@@ -90,5 +97,6 @@ def _prepare(
     settings: RunSettings,
 ) -> Job:
     from evaltui.commands.job import prepare
+    from evaltui.runs.selection import RunRequest
 
-    return prepare(options, targets, agent, settings)
+    return prepare(options, targets, RunRequest(agent, settings=settings))

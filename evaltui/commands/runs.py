@@ -95,7 +95,7 @@ def _lines(row: RunRow, cells: int) -> Iterator[Line]:
     named = f"  {visible(', '.join(row.names))}" if row.names else ""
     yield cut([_mark(row), (began, ""), (_ended(row), ""), (named, "bold")], cells)
     place = " · in process" if row.in_process else ""
-    yield cut([("    ", ""), *_counts(row), (f"{place} · {_selected(row)}", "muted")], cells)
+    yield cut([("    ", ""), *_counts(row), (f"{place}{_variant(row)} · {_selected(row)}", "muted")], cells)
 
 
 def _mark(row: RunRow) -> Span:
@@ -119,6 +119,12 @@ def _counts(row: RunRow) -> Line:
         line += [(", ", "")] if line else []
         line.append((f"{left} not finished", "warning"))
     return line
+
+
+def _variant(row: RunRow) -> str:
+    """` · variant pro of matrix 20261122T140501Z-3fb2c1`; "" where none was asked for."""
+    matrix = f" of matrix {row.matrix}" if row.matrix else ""
+    return visible(f" · variant {row.variant.name}{matrix}") if row.variant else ""
 
 
 def _selected(row: RunRow) -> str:

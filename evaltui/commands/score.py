@@ -60,6 +60,7 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
     from evaltui.commands.job import prepare
     from evaltui.commands.recorded import conversations_of, require_some
     from evaltui.runs.scoring import TracesToScore
+    from evaltui.runs.selection import RunRequest
     from evaltui.traces.reading import read_files
 
     agent, settings = agent_of(options), settings_of(options)
@@ -70,7 +71,7 @@ async def _score(options: argparse.Namespace, targets: Sequence[ReportTarget]) -
         traces = TracesToScore(
             read.found, asked.named, asked.case_from, asked.only_paired, read.warnings, asked.digests
         )
-        job = prepare(options, targets, agent, settings, traces)
+        job = prepare(options, targets, RunRequest(agent, settings=settings, traces=traces))
         return await job.run(None)
 
 

@@ -17,6 +17,7 @@ TOPICS = (
     "keys",
     "cases",
     "results",
+    "variants",
     "criteria",
     "cost",
     "limits",

@@ -66,11 +66,7 @@ class ReadyVariant:
     @property
     def shown(self) -> Variant:
         """As logs and reports have it: without secrets."""
-        hidden = (
-            replace(change, value=f"<{change.name}>") if _is_hidden(change) else change
-            for change in self.variant.changes
-        )
-        return replace(self.variant, changes=tuple(hidden))
+        return without_secrets(self.variant)
 
     @property
     def _commit(self) -> str:
@@ -123,6 +119,15 @@ def _notes(variant: Variant, agent_dir: Path) -> Iterator[str]:
 
 def _is_hidden(change: Change) -> bool:
     return change.kind == "env" and is_secret(change.name, str(change.value))
+
+
+def without_secrets(variant: Variant) -> Variant:
+    """The variant with the names of secret variables in the place of their values."""
+    changes = (
+        replace(change, value=f"<{change.name}>") if _is_hidden(change) else change
+        for change in variant.changes
+    )
+    return replace(variant, changes=tuple(changes))
 
 
 def hidden_in(variant: Variant) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
@@ -85,6 +86,12 @@ class RunHeader:
     def matrix(self) -> str:
         """The id that all runs of its matrix have; "" where it is of none."""
         return str(self.data.get("matrix") or "")
+
+    @cached_property
+    def variants(self) -> tuple[Variant, ...]:
+        """All of its matrix, in their order; none where it does not say. Raises ValueError for what are no
+        variants."""
+        return tuple(map(Variant.from_json, member(self.data, "variants", list, [])))
 
     @property
     def number(self) -> int | None:

@@ -108,6 +108,8 @@ class Header(BaseModel):
     """Absent where the cases were not divided."""
     matrix: str = ""
     """The id that all runs of a matrix have."""
+    variants: list[VariantOfRun] = []
+    """All of the matrix, in their order."""
     variant: VariantOfRun | None = None
     """Absent where the agent was run as it is, and no variant was named."""
     merged: list[str] = []

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
-from evaltui.runs.history import KeptRun, open_run
+from evaltui.files.workspace import SelectionError
+from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.log_reader import read_header, read_run
-from evaltui.runs.store import RunStore, is_being_written
+from evaltui.runs.store import SUFFIX, RunStore, is_being_written
 
 _IN_HEADER = b'"matrix":"'
 
@@ -36,6 +37,11 @@ class StoredMatrix:
     id: str
     logs: tuple[VariantLog, ...]
     """One for each variant, in the order in which the variants were first run."""
+
+    @property
+    def unchanged(self) -> VariantLog | None:
+        """That of the agent as it is."""
+        return next((log for log in self.logs if log.header.variant and not log.header.variant.changes), None)
 
     @property
     def started(self) -> datetime:
@@ -87,6 +93,26 @@ def _is_complete(path: Path) -> bool:
         return False
 
 
+def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
+    """The matrix that `last`, an id or a unique beginning of one stands for: `last` where the newest run is
+    of one. None where it stands for a run, or for nothing.
+
+    Raises SelectionError for a beginning that several matrices have.
+    """
+    if ref == "last":
+        latest = store.latest()
+        newest = _variant_log(latest) if latest else None
+        ref = newest.header.matrix if newest else ""
+    known = {one.id: one for one in stored_matrices(store)} if ref else {}
+    if ref in known or ref in store.names() or any(run_id(path).startswith(ref) for path in store.logs()):
+        return known.get(ref)
+    found = [one for key, one in known.items() if key.startswith(ref)]
+    if len(found) > 1:
+        first, second, *_ = (one.id for one in found)
+        raise SelectionError(f"{ref!r} matches {len(found)} matrices: {first}, {second}, …")
+    return found[0] if found else None
+
+
 def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
     """The log of the newest run; where that is of a matrix, those of all of its variants. Runs of the matrix
     `besides` do not count."""
@@ -100,12 +126,16 @@ def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
 
 
 def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:
-    """Several logs as a matrix; None where they are not of one, or not each of another variant."""
-    logs = [log for path in paths if (log := _variant_log(path)) is not None]
-    matrices, names = {log.header.matrix for log in logs}, {log.name for log in logs}
-    if len(paths) < 2 or len(names) < len(paths) or len(matrices) != 1:
+    """Several logs as a matrix; None where they are not each of another variant. They need not have been run
+    as one: those of each may be merged from parts."""
+    if len(paths) < 2:
         return None
-    return StoredMatrix(matrices.pop(), tuple(logs))
+    headers = {path: read_header(path) for path in paths if path.suffix == SUFFIX}
+    logs = tuple(VariantLog(path, header) for path, header in headers.items() if header.variant)
+    if len(logs) < len(paths) or len({log.name for log in logs}) < len(logs):
+        return None
+    ids = (log.header.matrix for log in logs if log.header.matrix)
+    return StoredMatrix(next(ids, run_id(paths[0])), logs)
 
 
 def _variant_log(path: Path) -> VariantLog | None:

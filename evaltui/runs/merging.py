@@ -138,6 +138,13 @@ class _Merge:
     def check(self) -> None:
         """Raises MergeError unless all logs are of one plan, OSError, and ValueError."""
         first, *others = self._runs
+        names = dict.fromkeys(run.header.variant.name if run.header.variant else "" for run in self._runs)
+        if len(names) > 1:
+            named = some_of([name or "none" for name in names])
+            raise MergeError(
+                f"the runs are of several variants: {named}. Merge those of each variant with -o; "
+                "`evaltui report` of the merged logs is their matrix"
+            )
         for one in others:
             if differences := list(_differences(first.header, one.header)):
                 raise MergeError(

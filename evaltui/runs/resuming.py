@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,10 @@ class ResumeError(ValueError):
         self.differs = differs
 
 
+class CompleteError(ResumeError):
+    """The run is complete."""
+
+
 @dataclass(frozen=True)
 class Resumption:
     """A run that is to be brought to its end.
@@ -55,6 +59,8 @@ class Resumption:
     known: Known
     more: Mapping[CaseId, int] = field(default_factory=dict)
     """How often cases are run that are run more often than the others."""
+    of_other_variant: bool = False
+    """Whether the run was of another variant, and only says which cases are run, and how."""
 
     @property
     def id(self) -> str:
@@ -102,7 +108,7 @@ def read_resumption(
     _refuse_another(agent, path, header, sets, of_traces=of_traces)
     opened = [_opened(agent_dir, one, sets) for one in header.sets]
     if not opened and header.shards is not None:
-        raise ResumeError("Nothing to resume: the shard has no case")
+        raise CompleteError("Nothing to resume: the shard has no case")
     if not opened:
         raise ResumeError("the run log does not name the selected cases", differs=True)
     finished = finished_repeats(path, kinds)
@@ -134,9 +140,8 @@ def read_resumption(
     if not missing and read_run(path).complete:
         of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
-        raise ResumeError(f"Nothing to resume: {what}")
-    eval_ids = {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
-    return Resumption(path, header, eval_ids, known, more_of)
+        raise CompleteError(f"Nothing to resume: {what}")
+    return Resumption(path, header, _selected(header, opened), known, more_of)
 
 
 def _refuse_another(
@@ -154,6 +159,22 @@ def _refuse_another(
         raise ResumeError(twins_in_words(header), differs=True)
     if not (url or of_traces) and (changed := files_changed_since(path, header.files, agent)):
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
+
+
+def read_selection(agent: AgentAddress, path: Path, sets: SetSource) -> Resumption:
+    """What another variant of the matrix of a run has to do: the same cases, all of them.
+
+    Raises ResumeError where sets or configs are not what they were, EvalSetError, OSError, and ValueError for
+    a log that is damaged.
+    """
+    header = begun_with(path)
+    opened = [_opened(agent.folder, one, sets) for one in header.sets]
+    return Resumption(path, header, _selected(header, opened), {}, of_other_variant=True)
+
+
+def _selected(header: RunHeader, opened: Sequence[SetToRun]) -> dict[Path, tuple[str, ...]]:
+    """The cases of a run, by their files."""
+    return {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
 
 
 def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:

@@ -15,6 +15,7 @@ from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
@@ -66,6 +67,8 @@ class RunRequest:
     """Conversations that are scored instead of running the agent."""
     matrix: str = ""
     """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
+    variants: tuple[Variant, ...] = ()
+    """All of the matrix, without secrets."""
     session: str = ""
     """The only one of them, by its id, that a listener received; it is stored apart from runs."""
     resumes: Resumption | None = None
@@ -101,6 +104,7 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
         pass_if=data.get("pass_if"),
         agent=replace(request.agent, name=data.get("agent_name"), module=module),
         matrix=resumption.header.matrix,
+        variants=resumption.header.variants,
         adk_verdicts=bool(data.get("adk_verdicts")),
         settings=replace(
             request.settings, record=data.get("record") or DEFAULT_MODE, tools=data.get("tools")
@@ -268,7 +272,10 @@ def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) ->
         header["session"] = request.session
     if shards is not None:
         header["shards"] = shards.to_json()
-    named = {"resumed": request.resumes.id if request.resumes else "", "baseline": request.baseline}
+    if request.variants:
+        header["variants"] = [one.to_json() for one in request.variants]
+    resumed = request.resumes if request.resumes and not request.resumes.of_other_variant else None
+    named = {"resumed": resumed.id if resumed else "", "baseline": request.baseline}
     return header | {name: run for name, run in named.items() if run}
 
 

@@ -1,0 +1,125 @@
+"""`evaltui run --resume` of a matrix: what is left of each of its variants, and those that were not begun."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evaltui.commands.baselines import alpha_of, baseline_of, settled_baseline
+from evaltui.commands.exit_codes import SOME_FAILED, exit_code
+from evaltui.commands.job import FinishedVariant, job_of, resumed
+from evaltui.commands.matrix import run_variants, targets_of_matrix
+from evaltui.commands.output import UsageError
+from evaltui.commands.resumed import NothingLeftError, require_own_options
+from evaltui.commands.variants import with_variant
+from evaltui.core.compare.run_comparison import compare
+from evaltui.core.model.variants import Variant
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.run_settings import RunSettings
+from evaltui.files.variants import hidden_in
+from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
+from evaltui.runs.history import open_run
+from evaltui.runs.matrices import StoredMatrix
+from evaltui.runs.selection import RunRequest
+from evaltui.runs.sets import FileSets
+from evaltui.runs.store import RunStore
+
+if TYPE_CHECKING:
+    from evaltui.commands.output import ReportTarget
+
+
+async def resume_matrix(
+    options: argparse.Namespace,
+    targets: Sequence[ReportTarget],
+    agent: AgentAddress,
+    settings: RunSettings,
+    stored: StoredMatrix,
+) -> int:
+    """Run what is left of a matrix and report all of it; the worst of the exit codes.
+
+    Raises UsageError, also where nothing is left.
+    """
+    targets = targets_of_matrix(options, targets)
+    require_own_options(options, of_traces=False)
+    rest = _Rest(options, agent, settings, stored)
+    variants = rest.variants
+    for variant in variants:
+        if name := hidden_in(variant):
+            raise UsageError(f"--resume: the value of {name} is secret, so the run log does not have it")
+    if options.baseline is not None:
+        options.baseline = settled_baseline(options.baseline, rest.store, variants)
+    # Nothing is started before it is known that agents and sets are what they were.
+    left = [await asyncio.to_thread(rest.is_left, variant) for variant in variants]
+    if not any(left):
+        raise UsageError(f"--resume: matrix {stored.id}: Nothing to resume: all of its runs are complete")
+    return await run_variants(variants, rest.run, targets, agent, stored.id)
+
+
+class _Rest:
+    """What is left of a matrix."""
+
+    def __init__(
+        self, options: argparse.Namespace, agent: AgentAddress, settings: RunSettings, stored: StoredMatrix
+    ) -> None:
+        self._options = options
+        self._agent = agent
+        self._settings = settings
+        self._stored = stored
+        self._logs = {log.name: log for log in stored.logs}
+        self.store = RunStore.of(agent.folder, settings)
+
+    @property
+    def variants(self) -> list[Variant]:
+        """All of the matrix, those that were begun as they were then. Raises UsageError."""
+        first = self._stored.logs[0].header
+        try:
+            asked = {one.name: one for one in first.variants}
+        except ValueError as error:
+            raise UsageError(f"--resume: {self._stored.paths[0]}: {error}") from error
+        begun = {name: log.header.variant for name, log in self._logs.items() if log.header.variant}
+        return list({**asked, **begun}.values())
+
+    def is_left(self, variant: Variant) -> bool:
+        """Whether there is something to run. Raises UsageError, SelectionError, EvalSetError."""
+        with with_variant(self._options, self._agent, variant) as changed:
+            try:
+                self._request(changed, variant)
+            except NothingLeftError:
+                return False
+        return True
+
+    async def run(self, variant: Variant) -> tuple[FinishedVariant | None, int]:
+        with with_variant(self._options, self._agent, variant) as changed:
+            try:
+                request, sets = await asyncio.to_thread(self._request, changed, variant)
+            except NothingLeftError:
+                return await asyncio.to_thread(self._finished, variant)
+            job = job_of(self._options, (), request, sets)
+            code = await job.run(lambda: self._start_host(job.agent))
+            return job.finished, code
+
+    def _request(self, changed: AgentAddress, variant: Variant) -> tuple[RunRequest, FileSets]:
+        log = self._logs.get(variant.name)
+        asked = RunRequest(changed, settings=self._settings)
+        path = log.path if log else self._stored.paths[0]
+        return resumed(self._options, asked, path, of_other_variant=log is None)
+
+    def _finished(self, variant: Variant) -> tuple[FinishedVariant, int]:
+        """A run that was complete before."""
+        path = self._logs[variant.name].path
+        run = open_run(path).summary
+        base = baseline_of(self._options, self.store, variant)
+        comparison = compare(base, run, alpha_of(self._options)) if base else None
+        if comparison is not None and self._options.fail_on_regression:
+            code = SOME_FAILED if comparison.regressions else 0
+        else:
+            code = exit_code(case.verdict for case in run.cases.values())
+        finished = FinishedVariant(run, run.circumstances.agent, str(path), (), comparison)
+        return finished, 0 if self._options.exit_zero else code
+
+    def _start_host(self, agent: AgentAddress) -> StartedHost:
+        return start_host(HostSettings(agent, self._settings.timeout, IMPORT_TIMEOUT, time.monotonic()))

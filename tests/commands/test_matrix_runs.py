@@ -1,0 +1,181 @@
+"""`evaltui run` with several variants: one matrix, from the command line to the stored runs and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from closed_schemas import closed
+from command_line import call
+from variant_agents import write_cases
+from waiting import wait_until
+
+from evaltui.reports.matrix_shape import matrix_schema
+from evaltui.runs.log_reader import read_header, read_run
+
+FUNCTION = """
+    import asyncio
+    import os
+    from pathlib import Path
+
+    async def root_agent(message, session):
+        tone = os.environ.get("TONE", "plain")
+        while tone == "slow" and message != "c0" and not Path("go").exists():
+            await asyncio.sleep(0.01)
+        return f"{message} {(Path(__file__).parent / 'word.txt').read_text()} {tone}"
+"""
+VARIANTS = ("--variant", "base", "--variant", "warm:env.TONE=warm warm warm")
+
+
+@pytest.fixture
+def agent(write_agent, tmp_path, monkeypatch):
+    folder = write_agent(FUNCTION)
+    (folder / "word.txt").write_text("good")
+    write_cases(folder, "{} good plain", ["c0", "c1"])
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def logs_of(agent):
+    return sorted((agent / ".evaltui" / "runs").glob("*.jsonl"))
+
+
+def report_of(capsys):
+    document = json.loads(capsys.readouterr().out)
+    closed(matrix_schema()).validate(document)
+    return document
+
+
+def test_a_matrix_is_run_stored_reported_and_compared(agent, capsys):
+    assert call("run", agent, *VARIANTS, "--report", "json") == 1
+    document = report_of(capsys)
+    base, warm = document["variants"]
+    assert (base["totals"]["pass_rate"], warm["totals"]["pass_rate"]) == (1.0, 0.0)
+    assert warm["applied"] == [{"what": "env.TONE", "old": "not set", "new": "warm warm warm"}]
+    assert (warm["against_base"]["better"], warm["against_base"]["worse"]) == (0, 2)
+    headers = [read_header(path) for path in logs_of(agent)]
+    assert [header.variant.name for header in headers] == ["base", "warm"]
+    assert {header.matrix for header in headers} == {document["matrix"]}
+    assert all([one.name for one in header.variants] == ["base", "warm"] for header in headers)
+
+    assert call("runs", agent) == 0
+    assert f"variant warm of matrix {document['matrix']}" in capsys.readouterr().out
+    assert call("report", agent, document["matrix"], "--report", "json") == 0
+    assert report_of(capsys)["cases"] == document["cases"]
+    assert call("report", agent, document["matrix"][:17], "--report", "json") == 0
+    capsys.readouterr()
+
+    # Each variant is compared with itself, and `last` is what it was before the first of them ran.
+    (agent / "word.txt").write_text("worse and worse")
+    gate = ("--baseline", "last", "--fail-on-regression")
+    assert call("run", agent, *VARIANTS, *gate, "--report", "json") == 1
+    assert [one["regressions"] for one in report_of(capsys)["variants"]] == [2, 0]
+    # A plain run is compared with the agent as it was.
+    assert call("run", agent, "greetings:c0", "--baseline", document["matrix"], "--fail-on-regression") == 1
+    capsys.readouterr()
+    assert call("run", agent, "--variant", "cold:env.TONE=cold", "--baseline", document["matrix"]) == 2
+    assert f"--baseline: matrix {document['matrix']} has no variant cold" in capsys.readouterr().err
+
+
+def test_what_is_left_of_a_matrix_is_run(agent, capsys):
+    assert call("run", agent, *VARIANTS, "--report", "json") == 1
+    before = report_of(capsys)
+    assert call("run", agent, "--resume", "last") == 2
+    assert "Nothing to resume: all of its runs are complete" in capsys.readouterr().err
+    base, warm = logs_of(agent)
+    # As a run that was interrupted in its first variant leaves it.
+    warm.unlink()
+    lines = base.read_text().splitlines(keepends=True)
+    done = next(number for number, line in enumerate(lines) if '"kind":"repeat_result"' in line)
+    base.write_text("".join(lines[: done + 1]))
+    assert call("run", agent, "--resume", before["matrix"], "--report", "json") == 1
+    after = report_of(capsys)
+    statuses = [
+        [[one["status"] for one in row["results"]] for row in found["cases"]] for found in (before, after)
+    ]
+    assert statuses[0] == statuses[1] == [["PASSED", "FAILED"]] * 2
+    assert after["matrix"] == before["matrix"]
+    resumed, new = logs_of(agent)[1:]
+    assert (read_run(resumed).complete, read_run(new).complete) == (True, True)
+    assert "resumed" in read_header(resumed).data
+    assert "resumed" not in read_header(new).data
+
+
+@pytest.mark.thorough
+def test_the_failing_cases_of_a_matrix_are_run_as_a_matrix(agent, capsys):
+    write_cases(agent, "{} good warm warm warm", ["c0", "c1"])
+    text = (agent / "greetings.evalset.json").read_text()
+    (agent / "greetings.evalset.json").write_text(text.replace("c1 good warm warm warm", "c1 good plain"))
+    assert call("run", agent, "greetings:c1", *VARIANTS) == 1
+    assert call("run", agent, "--failed", *VARIANTS, "--report", "json") == 1
+    capsys.readouterr()
+    for header in map(read_header, logs_of(agent)[2:]):
+        assert [case for one in header.sets for case in one.eval_ids] == ["c0", "c1"]
+
+
+@pytest.mark.thorough
+def test_shards_of_variants_are_merged_by_variant(agent, capsys, tmp_path):
+    for number in (1, 2):
+        assert call("run", agent, *VARIANTS, "--shard", f"{number}/2") in (0, 1)
+    logs = logs_of(agent)
+    assert call("merge", *logs, "-o", tmp_path / "all.jsonl") == 2
+    assert "Merge those of each variant" in capsys.readouterr().err
+    parts = []
+    for place, name in enumerate(("base", "warm")):
+        parts.append(tmp_path / f"{name}.jsonl")
+        assert call("merge", *logs[place::2], "-o", parts[-1]) == place
+    capsys.readouterr()
+    assert call("report", *parts, "--report", "json") == 0
+    assert [one["totals"]["pass_rate"] for one in report_of(capsys)["variants"]] == [1.0, 0.0]
+
+
+@pytest.mark.thorough
+def test_a_matrix_is_kept_as_a_whole(agent, capsys):
+    (agent.parent / "pyproject.toml").write_text("[tool.evaltui]\nkeep-runs = 1\n")
+    assert call("run", agent, *VARIANTS) == 1
+    assert len(logs_of(agent)) == 2
+    assert call("run", agent) == 0
+    assert len(logs_of(agent)) == 1
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_matrix_ends_with_130_and_goes_on(agent, number, tmp_path, capsys):
+    def git(*words):
+        who = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        done = subprocess.run(["git", *who, *words], cwd=agent, check=True, capture_output=True, text=True)
+        return done.stdout
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    (agent / "word.txt").write_text("better")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    words = ("--variant", "base", "--variant", "old:git=HEAD,env.TONE=slow", "--variant", "new:env.TONE=new")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evaltui", "run", str(agent), *words, "--report", "json=matrix.json"],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: len(logs_of(agent)) == 2 and '"repeat_result"' in logs_of(agent)[1].read_text())
+    assert list(temporary.glob("evaltui-*"))
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert not list(temporary.glob("evaltui-*"))
+    assert len(git("worktree", "list").splitlines()) == 1
+    document = json.loads((tmp_path / "matrix.json").read_text())
+    assert "interrupted: not run: new" in document["notes"]
+    assert [read_run(path).complete for path in logs_of(agent)] == [True, False]
+    (tmp_path / "go").touch()
+    assert call("run", agent, "--resume", "last", "--report", "json") in (0, 1)
+    document = report_of(capsys)
+    assert [one["name"] for one in document["variants"]] == ["base", "old", "new"]
+    assert all(one["status"] for row in document["cases"] for one in row["results"])
