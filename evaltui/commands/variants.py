@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.commands.output import UsageError
-from evaltui.core.model.variants import BASE, Variant
+from evaltui.core.model.variants import BASE, VARIANT_ERROR, Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import InterpreterError
 from evaltui.files.run_settings import RunSettings
@@ -21,8 +21,6 @@ from evaltui.runner.parent.pool import StartedHost
 from evaltui.runs.history import find_run
 from evaltui.runs.resuming import ResumeError, begun_with
 from evaltui.runs.store import RunStore
-
-_VARIANT_ERROR = "VariantError"
 
 
 def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
@@ -100,7 +98,7 @@ async def require_variant(host: StartedHost) -> None:
     try:
         await host.loading
     except AgentBrokenError as broken:
-        if broken.error.type == _VARIANT_ERROR:
+        if broken.error.type == VARIANT_ERROR:
             raise UsageError(_refused(found.variant, broken.error.message)) from broken
 
 

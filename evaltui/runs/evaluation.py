@@ -24,6 +24,7 @@ from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import OnUpdate, RunPlan, Update
 from evaltui.runs.execution import LoggedRun
 from evaltui.runs.given import address_of, check_settings, config_given, set_plans, tagged
+from evaltui.runs.given_variants import changed, started_as
 from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
 from evaltui.runs.store import RunStore
 
@@ -53,27 +54,26 @@ async def evaluate(
     limits: Mapping[str, Mapping[str, float]] | None = None,
     tags: Sequence[str] = (),
     not_tags: Sequence[str] = (),
+    variant: str = "",
     results_dir: str | Path | None = None,
     on_update: OnUpdate | None = None,
 ) -> RunResult:
     """Run an agent against eval sets, and score what it does.
 
     The agent is a folder, a file, a dotted module name or a URL, and runs in processes of its own, of this
-    Python or of another one (`python`, as `--python` takes it). Or it is an object: an agent of google-adk or
-    of another framework, an `evaltui.Agent`, a callable. Then it runs in this process and event loop, and
+    Python or of another one (`python`, as `--python`). Or it is an object: an agent of google-adk or of
+    another framework, an `evaltui.Agent`, a callable. Then it runs in this process and event loop, and
     `home` is the folder that its eval sets and custom metrics are near, None for the current one.
 
     Sets are files, folders, ids as on the command line, models of evaltui or google-adk, or JSON data; None
     for every set of the agent. A config is a model, a file, or JSON data; without one, that of a file is the
-    one that a run finds, else ADK's defaults. `record` and `tools` say what is taken from recordings, which
-    only files have. `limits` are those of models: `{"gemini-*": {"rpm": 600, "tpm": 1e6, "concurrent": 8}}`.
-    `tags` keeps the cases with all of these tags, `not_tags` those with none of these. In `results_dir` the
-    run is kept as with `--results-dir`, or for `gs://BUCKET` by google-adk.
+    one that a run finds, else ADK's defaults. `limits` are of models: `{"gemini-*": {"rpm": 600}}`. The
+    others are as on the command line; only files have recordings; google-adk keeps runs in `gs://BUCKET`.
 
     Raises EvalSetError for a set, config or recordings that cannot be read, ValueError where nothing is to
     run, for wrong settings, and for an agent or its Python that is not found, TypeError for wrong types.
     """
-    check_settings({"results_dir": results_dir})
+    check_settings({"results_dir": results_dir, "variant": variant})
     plan = plan_for(
         agent,
         eval_sets,
@@ -92,7 +92,8 @@ async def evaluate(
         tools=tools,
         limits=limits,
     )
-    return await _run_and_keep(agent, tagged(plan, tags, not_tags), on_update, results_dir)
+    with changed(tagged(plan, tags, not_tags), variant, python) as plan:
+        return await _run_and_keep(agent, plan, on_update, results_dir)
 
 
 async def _run_and_keep(
@@ -259,7 +260,8 @@ async def run_planned(
 
 async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:
     if not plan.agent.in_process:
-        return await run_plan(plan, on_update)
+        first = await started_as(plan) if plan.agent.variant else None
+        return await run_plan(plan, on_update, first=first)
     started = await start_in_process(agent, plan.agent, plan.timeout, plan.import_timeout)
     try:
         return await run_plan(plan, on_update, first=started)

@@ -106,6 +106,7 @@ class _Settings(BaseModel):
     home: str | Path | None = None
     results_dir: str | Path | None = None
     limits: Mapping[str, Any] | None = None
+    variant: str = ""
 
 
 def check_settings(settings: Mapping[str, Any]) -> None:

@@ -10,6 +10,8 @@ from .json_values import member
 
 BASE = "base"
 """The variant that is the agent as it is, unless the settings say otherwise."""
+VARIANT_ERROR = "VariantError"
+"""The type of the error of a host whose agent a variant does not fit."""
 
 
 @dataclass(frozen=True)
