@@ -16,6 +16,7 @@ from evaltui.text.figures import (
     show_growth,
     show_interval,
     show_number,
+    show_p,
     show_points,
     show_rate,
     show_score,
@@ -38,7 +39,8 @@ _MOST_REPEATS = 10
 _BAR = 8
 _WITH_BARS = 28
 _INTERVAL_DOTS = 16
-_WITH_FIGURES = 28
+# Cells of the outcomes of the repeats, where the figures begin, and of `▲` with its gap.
+_OUTCOME, _SIGN = 10, 3
 # What varies little is not worth a word.
 _LITTLE = 0.02
 
@@ -188,11 +190,11 @@ def _cost(totals: Totals, dearest: float, size: int) -> Line:
     if cost is None or cost.usd is None:
         return [(str(cost) if cost else UNKNOWN, "muted")]
     left: Line = [(pad(cost.short, 9), "bold")]
-    if dearest and size >= _WITH_BARS:
-        left += bar(cost.usd / dearest, _BAR, "number")
     right: Line = [(f"{per_passed.short} per pass", "muted")] if per_passed else []
     if not cost.is_exact or cost.saved_usd:
         right = [(str(cost).partition(" ")[2] or cost.short, "muted")]
+    if dearest and cells(left) + _BAR + 2 + cells(right) <= size:
+        left += bar(cost.usd / dearest, _BAR, "number")
     return both_ends(left, right, size, least=9)
 
 
@@ -223,8 +225,11 @@ def row_line(matrix: Matrix, row: Row, name: str, columns: Columns, current: int
     line: Line = [(pad(f"  {name}", columns.names), "")]
     best = best_of(matrix)
     for place in columns.places:
-        text = _tinted(_cell(row.cells[place], columns.size - 2), columns.size, place == best)
-        line += with_role("sel", text) if place == current else text
+        is_current = place == current
+        text = _tinted(
+            _cell(row.cells[place], columns.size - 2), columns.size, place == best and not is_current
+        )
+        line += with_role("sel", text) if is_current else text
     return line
 
 
@@ -243,16 +248,22 @@ def _cell(cell: Cell, size: int) -> Line:
         left.append((f" {case.passed}/{case.runs}", role))
     elif case.status is not Status.PASSED:
         left.append((f" {WORDS[case.status]}", ROLES[case.status]))
-    if size >= _WITH_FIGURES:
-        left = [*left, ("  " if cells(left) > 9 else " " * (11 - cells(left)), ""), *_figures(cell)]
+    left.append((" " * max(1, _OUTCOME - cells(left)), ""))
+    # None of them is cut, and in all rows there is as much room for them.
+    for figure in filter(None, _figures(cell)):
+        if cells(left) + 1 + cell_len(figure) <= size - _SIGN:
+            left.append((f" {figure}", "faint"))
     return both_ends(left, _direction(cell), size)
 
 
-def _figures(cell: Cell) -> Line:
-    score = show_score(cell.score) if cell.score is not None else ""
-    cost = cell.cost.short if cell.cost and cell.cost.usd is not None else ""
-    seconds = show_duration(cell.case.seconds) if cell.case and cell.case.seconds is not None else ""
-    return [(" ".join(filter(None, (score, cost, seconds))), "faint")]
+def _figures(cell: Cell) -> tuple[str, ...]:
+    """The score, the cost and the time, "" for what is not known."""
+    cost, case = cell.cost, cell.case
+    return (
+        show_score(cell.score) if cell.score is not None else "",
+        cost.short if cost and cost.usd is not None else UNKNOWN if cost and cost.unpriced else "",
+        show_duration(case.seconds) if case and case.seconds is not None else "",
+    )
 
 
 def _direction(cell: Cell) -> Line:
@@ -293,8 +304,9 @@ def where_line(matrix: Matrix, order: Order, *, differing: bool) -> Line:
 # Below the cases
 
 
-def verdict_line(matrix: Matrix, place: int) -> tuple[Line, Line]:
-    """A variant against the base: on how many cases it is better and worse, and what it takes."""
+def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
+    """A variant against the base: on how many cases it is better and worse, and what it takes; shorter where
+    there is little room."""
     name = visible(matrix.name(place))
     paired = matrix.paired[place]
     if paired is None:
@@ -302,8 +314,11 @@ def verdict_line(matrix: Matrix, place: int) -> tuple[Line, Line]:
     base = visible(matrix.name(matrix.base))
     if not paired.cases:
         return [("● ", "accent"), (name, "bold"), (f" has no case to compare with {base}", "muted")], []
-    left: Line = [("● ", "accent"), (name, "bold"), (f" against {base}: ", "muted"), (str(paired), "")]
-    left.append((", exact McNemar", "muted"))
+    head: Line = [("● ", "accent"), (name, "bold"), (f" against {base}: ", "muted")]
+    left: Line = [*head, (str(paired), ""), (", exact McNemar", "muted")]
+    if cells(left) > width:
+        short = f"+{paired.better} −{paired.worse} of {counted(paired.cases, 'case')}, {show_p(paired.p)}"
+        left = [*head, (short, ""), (", exact McNemar", "muted")]
     mine, theirs = matrix.totals[place], matrix.totals[matrix.base]
     right = [
         f"{what} {show_growth(before, after)}"

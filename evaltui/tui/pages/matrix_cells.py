@@ -70,7 +70,7 @@ def cell_lines(view: MatrixView, label: str, name: str, found: CellResult | None
     repeat = result.repeats[number]
     shown: Line = [(_ways(result), "muted")]
     if runs > 1:
-        shown += [("   ", ""), glyph(repeat.status), (f" repeat {number + 1} of {runs}", "muted")]
+        shown = [glyph(repeat.status), (f" repeat {number + 1} of {runs}   ", ""), *shown]
     return [head, shown, [], *_did(repeat, width)]
 
 

@@ -65,7 +65,8 @@ class Verdict(Status):
         opened = self._view.opened
         if opened is None or self._workbench.is_running:
             return super().state(width)
-        left, right = verdict_line(opened.matrix, self._view.column)
+        left, right = verdict_line(opened.matrix, self._view.column, width - 2)
+        right = right if cells(left) + cells(right) + 3 <= width - 2 else []
         return both_ends(left, right, width - 2, least=cells(left))
 
 

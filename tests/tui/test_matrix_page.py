@@ -1,0 +1,49 @@
+"""Lines of a matrix."""
+
+import pytest
+from stored_matrix import write_matrix
+
+from evaltui.core.compare.matrix import Row
+from evaltui.runs.store import RunStore
+from evaltui.text.lines import cells, draw
+from evaltui.tui.pages.matrix import Columns, row_line, verdict_line
+from evaltui.workbench.matrices import read_matrix
+
+
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pair")
+    write_matrix(folder)
+    return read_matrix(RunStore(folder), None, None)[0].matrix
+
+
+def row(matrix, eval_id):
+    return next(one for one in matrix.rows if isinstance(one, Row) and one.case.eval_id == eval_id)
+
+
+@pytest.mark.parametrize("width", [60, 70, 78, 90, 100, 114, 150, 220])
+def test_figures_of_a_cell_are_whole_or_left_out(matrix, width):
+    columns = Columns.fitting(matrix, width, 10, 0)
+    for one in matrix.rows:
+        line = row_line(matrix, one, one.case.eval_id, columns, None)
+        assert cells(line) <= width
+        assert "…" not in draw(line, color=False)
+
+
+def test_the_current_cell_is_marked_in_the_best_variant_too(matrix):
+    columns = Columns.fitting(matrix, 78, 10, 0)
+    for place in (0, 1):
+        line = row_line(matrix, row(matrix, "movie_mode"), "movie_mode", columns, place)
+        marked = "".join(text for text, role in line if "sel" in role.split())
+        assert ("5/5" if place else "3/5") in marked
+
+
+def test_the_verdict_is_short_where_there_is_little_room(matrix):
+    left, right = verdict_line(matrix, 1, 160)
+    assert draw(left, color=False) == (
+        "● pro against base: better on 2, worse on 1 of 5 cases, by their verdicts over repeats: p = 1, "
+        "exact McNemar"
+    )
+    assert draw(right, color=False).startswith("p95 +")
+    left, _ = verdict_line(matrix, 1, 60)
+    assert draw(left, color=False) == "● pro against base: +2 −1 of 5 cases, p = 1, exact McNemar"
