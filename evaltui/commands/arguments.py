@@ -77,7 +77,7 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
         help="Use this config for all sets, remembered for this agent; own restores the config of each set",
     )
     add_settings(parser, *SETTINGS)
-    _add_limits(parser)
+    add_limits(parser)
     _add_network(parser)
     parser.add_argument("--version", action=Version, nargs=0, help="Show the version")
     return parser
@@ -103,7 +103,7 @@ def run_parser() -> Parser:
     add("--pass-if", type=pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
     _add_agent_name(parser)
     add_settings(parser, *SETTINGS)
-    _add_limits(parser)
+    add_limits(parser)
     _add_network(parser)
     _add_reporting(parser)
     return parser
@@ -259,15 +259,16 @@ def add_settings(parser: Parser, *names: str) -> None:
     parser.epilog = f"{parser.epilog}\n{_DEFAULTS}" if parser.epilog else _DEFAULTS
 
 
-def _add_limits(parser: Parser) -> None:
+def add_limits(parser: Parser) -> None:
+    """Options on what models are asked."""
     parser.add_argument(
         "--limit",
         dest="limits",
         action="append",
         type=limit,
         metavar="MODEL:rpm=N,tpm=N,concurrent=N",
-        help="Ask models of this name (* for any letters) no more: requests, tokens a minute, calls at once; "
-        "repeatable (default: the table limits of [tool.evaltui], else no limit)",
+        help="At most this for all models of this name (* for any letters): requests and tokens per minute, "
+        "calls at once; repeatable (default: the table limits of [tool.evaltui], else no limit)",
     )
     parser.add_argument(
         "--allow-unmetered",

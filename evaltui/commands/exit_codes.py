@@ -18,8 +18,10 @@ CODES = {
     0: "all cases passed, flaky cases by the pass policy; or the shard has no case",
     SOME_FAILED: "some case failed",
     WRONG_USE: "usage error: unknown case, set or option, broken set, config or settings, no case selected "
-    "(also --failed, --resume and --retry-errors with nothing left to run), unmet --require; no case ran",
-    HAD_ERRORS: "errors or metrics not evaluated, and no failure; or a report could not be written",
+    "(also --failed, --resume and --retry-errors with nothing left to run), unmet --require, "
+    "calls that the budget cannot count; no case ran",
+    HAD_ERRORS: "errors, metrics not evaluated or the budget reached, and no failure; or a report could not "
+    "be written",
     INTERRUPTED: "interrupted; finished results are kept and reported",
 }
 

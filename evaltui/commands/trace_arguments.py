@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaltui.commands.arguments import RUN, add_agent_dir, add_home, add_resuming, add_settings, add_verdicts
+from evaltui.commands.arguments import (
+    RUN,
+    add_agent_dir,
+    add_home,
+    add_limits,
+    add_resuming,
+    add_settings,
+    add_verdicts,
+)
 from evaltui.commands.parser import Parser, pass_if
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.files.run_settings import SETTINGS
@@ -56,7 +64,8 @@ def score_parser() -> Parser:
         help="Model calls of judges: auto replays known calls and records new ones; replay never calls a "
         f"model; record calls and stores again; off stores nothing (default: {DEFAULT_MODE})",
     )
-    add_settings(parser, "parallel", "timeout", "python", "results-dir", "keep-runs")
+    add_settings(parser, "parallel", "timeout", "python", "results-dir", "keep-runs", "budget")
+    add_limits(parser)
     add_resuming(parser)
     add_verdicts(parser)
     # Of the options of `run`, those of an agent that is run.

@@ -176,7 +176,7 @@ SETTINGS: Mapping[str, Setting] = {
         Setting(
             "budget",
             BUDGET,
-            "Dollars or tokens that the model calls of a run may spend: then nothing more is begun",
+            "Dollars or tokens that the model calls of a run may spend; nothing begins after that",
             "any amount",
         ),
     )

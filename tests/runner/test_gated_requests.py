@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from functools import partial
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui import EvalConfig, EvalSet
 from evaltui.core.model.budget import Budget
 from evaltui.core.model.limits import Limit
+from evaltui.runner.parent import execution
 from evaltui.runner.parent.gate.gate import Gate, GatedCall
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
+from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.plan import RunPlan
+from evaltui.runs.evaluation import plan_for
 
 
 class Clock:
@@ -141,7 +148,9 @@ def test_no_more_is_spent_than_the_budget_and_what_was_under_way(amount, calls, 
             before = gate.ledger.spent
             gated = gate.ask("m", size, partial(told.append, "goes"), partial(told.append, "stops"))
             if told == ["goes"]:
-                assert before < amount
+                # Estimates are whole tokens.
+                estimated = sum(round(one.call.tokens) - 1 for one, _ in under_way)
+                assert before + max(estimated, 0) < amount
                 under_way.append((gated, tokens))
             elif not told:
                 # Those under way may use up the rest.
@@ -158,3 +167,52 @@ def test_no_more_is_spent_than_the_budget_and_what_was_under_way(amount, calls, 
         assert (gate.stopped is not None) == (gate.ledger.spent >= amount)
 
     asyncio.run(spend())
+
+
+class WaitingHost:
+    """Runs a case whose second model call waits for 100 seconds of the gate's clock."""
+
+    alive = True
+
+    def __init__(self, plan: RunPlan, clock: Clock) -> None:
+        self.settings = HostSettings(plan.agent, 60.0, 60.0, time.monotonic())
+        self.host = self
+        self.loading = asyncio.get_running_loop().create_future()
+        self.loading.set_result({"name": "waits"})
+        self._clock = clock
+
+    def listen(self, on_console: Any) -> None: ...
+
+    async def request(
+        self, message: Any, timeout: float, on_event: Any, on_recorded: Any, gated: GatedRequest
+    ) -> Any:
+        for number in (0, 1):
+            gated.on_message({"number": number, "model": "gemini", "size": 4}, lambda go: None)
+        self._clock.now += 100.0
+        gated.on_message({"number": 0, "over": True}, lambda go: None)
+        for kind, role, text in (("user", "user", "hi"), ("text", "model", "ho")):
+            content = {"role": role, "parts": [{"text": text}]}
+            on_event(json.dumps({"kind": kind, "t": 0.0, "turn": 0, "content": content}))
+        return {"state": {}}
+
+    async def end(self) -> None: ...
+
+    async def kill(self) -> None: ...
+
+
+async def test_the_seconds_of_a_case_are_without_those_that_its_calls_waited(write_agent, monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(execution, "_gate_of", lambda plan: Gate(plan.limits, clock))
+    case = {"eval_id": "one", "conversation": [{"user_content": {"role": "user", "parts": [{"text": "hi"}]}}]}
+    eval_set = EvalSet.model_validate({"eval_set_id": "a", "eval_cases": [case]})
+    limits = {"*": {"concurrent": 1}}
+    agent = write_agent("root_agent = print\n")
+    plan = plan_for(agent, eval_set, EvalConfig(criteria={"response_match_score": 1.0}), limits=limits)
+
+    result = await execution.run_plan(plan, lambda update: None, first=WaitingHost(plan, clock))
+
+    (repeat,) = result.cases[0].repeats
+    assert repeat.error is None
+    assert repeat.throttled == 100.0
+    # What it took by a clock that did not wait.
+    assert -100.0 < repeat.seconds < -50.0

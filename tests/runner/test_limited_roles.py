@@ -52,7 +52,11 @@ def respond(request: Request) -> Answer:
 
 
 @pytest.mark.parametrize(
-    "source", [pytest.param(ADK, marks=pytest.mark.adk, id="google-adk"), pytest.param(NATIVE, id="native")]
+    "source",
+    [
+        pytest.param(ADK, marks=pytest.mark.adk, id="google-adk"),
+        pytest.param(NATIVE, marks=pytest.mark.thorough, id="native"),
+    ],
 )
 async def test_a_quota_is_shared_by_agent_user_and_judge(write_agent, gemini: GeminiServer, source: str):
     quota = gemini.respond = Quota(4, 0.4, respond)

@@ -286,3 +286,16 @@ def test_what_can_be_read_only_once_is_not_resumed(desk, capsys):
     capsys.readouterr()
     assert call("score", "--resume", "last") == 2
     assert "pipe can be read only once" in capsys.readouterr().err
+
+
+def test_a_budget_ends_a_score_which_goes_on_with_a_higher_one(desk, capsys):
+    """The judge is a function, which does not tell its tokens: each question counts with its estimate."""
+    (desk / "go").touch()
+    assert call(*SCORE, "--budget", "900tok") == 3
+    printed = capsys.readouterr().out
+    assert "not run: budget of 900 tokens reached" in printed
+    assert "error" not in printed
+    before = len(asked(desk))
+    assert 1 <= before < 5
+    assert call("score", "--resume", "last", "--budget", "1Mtok") == 0
+    assert "4 passed" in capsys.readouterr().out

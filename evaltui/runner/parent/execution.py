@@ -132,7 +132,9 @@ class _Run:
             self._verdicts.tell_imported(self._on_update)
             if self._left and self._gate is not None and (stop := self._gate.stopped):
                 left = counted(len(self._left), "case")
-                self._on_update(RunStopped(f"{left} not run: {stop.reason}", stop.is_refusal))
+                # With what cases without a result have spent, which no report counts.
+                spent = f", {ledger} spent" if (ledger := self._gate.ledger) and ledger.is_used_up else ""
+                self._on_update(RunStopped(f"{left} not run: {stop.reason}{spent}", stop.is_refusal))
         finally:
             if self._gate is not None:
                 self._gate.close()

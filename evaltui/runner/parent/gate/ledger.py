@@ -11,6 +11,7 @@ from evaltui.core.model.budget import Budget
 from evaltui.core.model.events import Json
 from evaltui.core.model.spending import Spending, Tokens
 from evaltui.runner.parent.gate.limiter import Call
+from evaltui.text.figures import counted, show_money
 
 
 class UnpricedModelError(Exception):
@@ -37,6 +38,12 @@ class Ledger:
     def is_used_up(self) -> bool:
         """Whether calls that are over have spent all of it."""
         return self.spent >= self.budget.amount
+
+    def __str__(self) -> str:
+        """What is spent: `$5.02`, `2,000,412 tokens`."""
+        if self.budget.unit == "USD":
+            return show_money(self.spent)
+        return counted(round(self.spent), "token")
 
     def carry_over(self, spending: Spending) -> None:
         """Count what an earlier part of the run has spent."""
