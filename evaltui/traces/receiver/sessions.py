@@ -36,8 +36,7 @@ def completed_sessions(spool: Spool, now: float, *, ending: bool = False) -> Ite
     rooted, unrooted = now + 1 if ending else now - QUIET, now - QUIET_UNROOTED
     # Of a session that is handed on before all of its traces were looked at, turns would be missing.
     while traces := spool.quiet_traces(rooted, unrooted, _AT_ONCE):
-        for trace, size in traces:
-            spool.settle(trace, size, _sessions_in(spool, trace, size))
+        spool.settle([(trace, size, _sessions_in(spool, trace, size)) for trace, size in traces])
     # Those of a listener that ended before it was done with them, too.
     yield from _waiting(spool)
 

@@ -83,14 +83,14 @@ class _Connection:
     """A connection that one thread has at a time. It is closed between two uses: a thread that nobody waits
     for any more, since its task was cancelled, may still be at work, and would bring the process down."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, synchronous: str) -> None:
         self._lock = threading.Lock()
         self._database = sqlite3.connect(
             path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None
         )
         # Where a file system cannot have WAL, as some in a network, SQLite stays with a journal.
         self._database.execute("pragma journal_mode=wal")
-        self._database.execute("pragma synchronous=full")
+        self._database.execute(f"pragma synchronous={synchronous}")
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """All that a query finds. Raises sqlite3.Error, also where it is closed."""
@@ -126,8 +126,9 @@ class Spool:
     def __init__(self, path: Path, largest: int = LARGEST_SPOOL) -> None:
         self._path = path
         self._largest = largest
-        self._adding = _Connection(path)
-        self._reading = _Connection(path)
+        self._adding = _Connection(path, "full")
+        # What is settled without having come to the disk is settled again: no sender waits for that.
+        self._reading = _Connection(path, "normal")
         self._commits = 0
         self._is_full = True
 
@@ -198,16 +199,17 @@ class Spool:
                 for row in self._reading.rows("select signal, encoding, data from part where id = ?", place):
                     yield read_part(*row)
 
-    def settle(self, trace: str, seen: int, sessions: Iterable[str]) -> None:
-        """A trace belongs to these sessions, which wait to be handed on. `seen` are its bytes when it was
+    def settle(self, found: Iterable[tuple[str, int, Iterable[str]]]) -> None:
+        """Traces belong to these sessions, which wait to be handed on. With each are its bytes when it was
         read: one that grew meanwhile stays as it is."""
+        query = "update trace set settled = 1 where id = ? and bytes = ?"
         with self._reading.transaction() as database:
-            query = "update trace set settled = 1 where id = ? and bytes = ?"
-            if not database.execute(query, [trace, seen]).rowcount:
-                return
-            for session in sessions:
-                database.execute("insert or ignore into member values (?, ?)", [session, trace])
-                database.execute("insert or replace into session values (?, 1)", [session])
+            for trace, seen, sessions in found:
+                if not database.execute(query, [trace, seen]).rowcount:
+                    continue
+                for session in sessions:
+                    database.execute("insert or ignore into member values (?, ?)", [session, trace])
+                    database.execute("insert or replace into session values (?, 1)", [session])
 
     def waiting(self) -> list[Session]:
         """The sessions that changed since they were handed on."""

@@ -159,7 +159,7 @@ def test_a_spool_makes_room_by_what_was_handed_on_only(tmp_path):
     known = sum(kept(spool).values())
     assert 15 < known < 100
     for trace, size in spool.quiet_traces(1e12, 1e12, 10):
-        spool.settle(trace, size, [f"talk {trace}"])
+        spool.settle([(trace, size, [f"talk {trace}"])])
     with pytest.raises(SpoolFullError):
         # Their sessions wait to be handed on.
         spool.add(part(2000), 2000)
@@ -209,7 +209,7 @@ def test_a_spool_is_closed_when_no_thread_is_at_it(tmp_path):
             while True:
                 for trace, size in spool.quiet_traces(9.0, 9.0, 10):
                     list(spool.read([trace]))
-                    spool.settle(trace, size, [trace])
+                    spool.settle([(trace, size, [trace])])
                     spool.handed_on(spool.waiting()[0].id)
         done.append("read")
 
