@@ -82,6 +82,8 @@ class TurnCalls:
             self._parts[id(model)] = parts
         for tool in tools:
             self._of[id(tool)] = self._claim(tool, models, asked)
+        self.begins = {self._of[id(tool)].id: tool.span.begin for tool in tools}
+        """By the ids of calls, when their tools began."""
         self._find_results(models, asked)
         for model in models:
             named = iter(asked[id(model)])

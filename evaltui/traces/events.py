@@ -7,7 +7,7 @@ What a trace does not hold is said on the user's message, in `data["untold"]`, w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from evaltui.traces.tree import TraceTurn, Work, user_message
 
 _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
+_NO_BEGINS: Mapping[str, int] = {}
 
 
 class TurnEvents:
@@ -133,10 +134,16 @@ class TurnEvents:
                 data=known,
             )
             return
-        yield from self._step(work, calls.parts_of(work), span, nested, inside)
+        yield from self._step(work, calls.parts_of(work), span, nested, inside, calls.begins)
 
     def _step(
-        self, work: Work, parts: list[Json], span: OtelSpan, marks: Json, inside: str
+        self,
+        work: Work,
+        parts: list[Json],
+        span: OtelSpan,
+        marks: Json,
+        inside: str,
+        begins: Mapping[str, int] = _NO_BEGINS,
     ) -> Iterator[Event]:
         has_calls = any("function_call" in part for part in parts)
         step = Step(
@@ -150,7 +157,9 @@ class TurnEvents:
             timestamp=span.end / _SECOND,
         )
         for event in split(step):
-            yield self._placed(event, span, span.end, marks, inside)
+            # The span of a model may end after its calls: it is theirs that say when they were made.
+            at = begins.get(event.id) if event.kind == "tool_call" else None
+            yield self._placed(event, span, at or span.end, marks, inside)
 
     def _placed(self, event: Event, span: OtelSpan, at: int, marks: Json, inside: str) -> Event:
         data = {**event.data, **marks, "from": {"trace_id": span.trace_id, "span_id": span.span_id}}
