@@ -88,6 +88,9 @@ async def test_a_pasted_path_becomes_a_case(write_agent, tmp_path, size):
         await until(pilot, lambda: isinstance(app.screen, ConversationScreen) and "s2" in screen_text(app))
         await pilot.press(*"rug", "enter")
         await until(pilot, lambda: "! Already in shop as rug" in screen_text(app))
+        # Another expectation makes it another case of the same user.
+        await pilot.press("tab", "tab", "right", "space")
+        await until(pilot, lambda: "! rug in shop has the same user messages" in screen_text(app))
         await pilot.press("escape")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         await pilot.press("u", "ctrl+s")

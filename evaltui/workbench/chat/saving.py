@@ -131,7 +131,8 @@ def problem(editing: Editing, choices: SaveChoices) -> str | None:
 
 
 def twin(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> str:
-    """The case of the chosen set that is the same but for its id, as a sentence; "" for none."""
+    """The case of the chosen set that is the same but for its id, or whose user says the same, as a sentence;
+    "" for none."""
     eval_set = editing.sets.by_path(choices.target)
     if eval_set is None or all(turn.mode == "left out" for turn in choices.turns):
         return ""
@@ -139,7 +140,11 @@ def twin(agent: AgentState, editing: Editing, transcript: Transcript, choices: S
         found = twin_of(_draft(agent, transcript, choices).case, eval_set.cases)
     except ValueError:
         return ""
-    return f"Already in {eval_set.eval_set_id} as {found.eval_id}" if found and found.is_same else ""
+    if found is None:
+        return ""
+    if found.is_same:
+        return f"Already in {eval_set.eval_set_id} as {found.eval_id}"
+    return f"{found.eval_id} in {eval_set.eval_set_id} has the same user messages"
 
 
 def save(agent: AgentState, editing: Editing, transcript: Transcript, choices: SaveChoices) -> bool:
