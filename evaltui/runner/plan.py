@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
 from evaltui.core.cost.prices import Prices
 from evaltui.core.metrics.config_validation import outside_of_range
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.budget import Budget
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
@@ -108,6 +110,8 @@ class RunPlan:
     """How often cases are run that are run more often than `runs` says."""
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
     """What models cost, by name, where the config of a set does not say."""
+    confidence: Confidence | None = None
+    """How sure the verdict on each case must be, which says how often it is run; None: as `runs` says."""
 
     @property
     def agent_dir(self) -> Path:
@@ -133,6 +137,19 @@ class RunPlan:
         """What models cost in the run as a whole."""
         of_sets = {name: price for one in self.sets for name, price in one.config.evaltui.prices.items()}
         return Prices({**self.prices, **of_sets})
+
+    def pass_if_of(self, one: SetPlan) -> PassIf:
+        """When a case of a set passes whose runs differ."""
+        return self.pass_if or one.config.evaltui.repeats.pass_if
+
+    def repeat_rule(self, one: SetPlan, case: CaseId) -> RepeatRule:
+        """How often a case of a set is run. Raises ValueError where it could never pass."""
+        if self.held is not None:
+            return FixedRuns(max(len(self.held.get(case, ())), 1))
+        if case in self.more:
+            return FixedRuns(self.more[case])
+        runs = self.runs or one.config.evaltui.repeats.runs
+        return repeat_rule(runs, self.pass_if_of(one), self.confidence)
 
     def path_of(self, one: SetPlan) -> str:
         """The path of `CaseId` of a set's cases."""
@@ -252,9 +269,12 @@ OnUpdate = Callable[[Update], None]
 
 
 def work_items(plan: RunPlan) -> list[WorkItem]:
-    """What is to be run, in order. Raises ValueError where that is nothing, or a number makes no sense."""
+    """What is to be run at first, and what is known of it, in order. Raises ValueError where that is nothing,
+    or a number makes no sense."""
     if any(number is not None and number < 1 for number in (plan.runs, plan.parallel, plan.workers)):
         raise ValueError("runs, parallel and workers must be at least 1")
+    if plan.runs is not None and plan.confidence is not None:
+        raise ValueError("runs: a confidence says how often a case is run; leave out one of them")
     for one in plan.sets:
         for path, why in outside_of_range(one.config):
             raise ValueError(f"{one.eval_set_id}: {format_path(path)}: {why}")
@@ -270,9 +290,7 @@ def _items(plan: RunPlan) -> Iterable[WorkItem]:
         path = plan.path_of(one)
         for index, (eval_id, turns) in enumerate(ids_and_turns(one.cases)):
             case = CaseId(path, eval_id)
-            runs = plan.more.get(case) or plan.runs or one.config.evaltui.repeats.runs
-            if plan.held is not None:
-                runs = max(len(plan.held.get(case, ())), 1)
-            for repeat in range(runs):
+            known = plan.known.get(case, {})
+            for repeat in sorted({*known, *plan.repeat_rule(one, case).due(known)}):
                 yield WorkItem(case, one, turns, index, number, repeat)
             number += 1

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import comb
 
 from evaltui.core.compare.diff import calls_of
+from evaltui.core.compare.repeat_rules import RunsUntilDecided, has_passed
+from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.outcome import WORST_FIRST, Call, CaseResult, RepeatResult, Status
 from evaltui.text.values import show_value, visible
@@ -34,14 +36,27 @@ def _call(call: Call) -> str:
 
 
 def case_over_repeats(
-    eval_set_id: str, eval_id: str, repeats: Sequence[RepeatResult], pass_if: PassIf, path: str = ""
+    eval_set_id: str,
+    eval_id: str,
+    repeats: Sequence[RepeatResult],
+    pass_if: PassIf,
+    path: str = "",
+    confidence: Confidence | None = None,
 ) -> CaseResult:
-    """`path` is the case's file as in `CaseId`.
+    """`path` is the case's file as in `CaseId`. With a confidence, a sequential test says whether it passes.
 
-    Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict."""
+    Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict. What
+    the test leaves open is NOT_EVALUATED, however many runs passed."""
     worst = min(repeats, key=lambda repeat: WORST_FIRST.index(repeat.status))
     passed = sum(repeat.status is Status.PASSED for repeat in repeats)
     status = Status.FLAKY if 0 < passed < len(repeats) else worst.status
+    decision = RunsUntilDecided(pass_if, confidence).decision(repeats) if confidence else None
+    if decision is None:
+        is_met = passed >= _needed(pass_if, len(repeats))
+    else:
+        is_met = decision.answer == "passes"
+        if decision.answer == "undecided" and any(has_passed(one) is not None for one in repeats):
+            status = Status.NOT_EVALUATED
     return CaseResult(
         eval_id=eval_id,
         status=status,
@@ -52,9 +67,10 @@ def case_over_repeats(
         state=worst.state,
         repeats=tuple(repeats),
         policy=str(pass_if),
-        policy_met=passed >= _needed(pass_if, len(repeats)),
+        policy_met=is_met,
         stopped=worst.stopped,
         path=path,
+        decision=decision,
     )
 
 

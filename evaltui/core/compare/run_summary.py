@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Decision
 from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Cost, Payer
@@ -50,6 +51,8 @@ class CaseSummary:
     statuses: tuple[Status, ...] = ()
     times: tuple[float, ...] = ()
     costs: Mapping[Payer, Cost] = field(default_factory=dict)
+    decision: Decision | None = None
+    """What a sequential test says of its runs; None where their number was fixed."""
 
     @property
     def cost(self) -> Cost | None:
@@ -95,7 +98,7 @@ class CaseSummary:
         }
         if self.runs != 1:
             data |= {"runs": self.runs, "passed": self.passed}
-        if self.policy != "all":
+        if self.policy != "all" or self.decision is not None:
             data |= {"pass_if": self.policy, "policy_met": self.policy_met}
         known: Json = {
             "scores": dict(self.scores),
@@ -106,6 +109,7 @@ class CaseSummary:
             "statuses": [status.value for status in self.statuses],
             "times": list(self.times),
             "costs": {payer: cost.to_json() for payer, cost in self.costs.items()},
+            "decision": self.decision and self.decision.to_json(),
         }
         return data | {name: value for name, value in known.items() if value or value == 0.0}
 
@@ -138,6 +142,7 @@ class CaseSummary:
             statuses=tuple(map(Status, _of_runs(data, "statuses", str, runs))) if "statuses" in data else (),
             times=_of_runs(data, "times", (int, float), runs) if "times" in data else (),
             costs=_costs(data) if "costs" in data else _NONE,
+            decision=Decision.from_json(member(data, "decision", dict)) if "decision" in data else None,
         )
 
 
@@ -218,13 +223,15 @@ def summarize(case: CaseResult) -> CaseSummary:
         },
         path=case.path,
         statuses=tuple(repeat.status for repeat in case.repeats) if _differ(case) else (),
+        decision=case.decision,
         times=_times(case),
         costs={} if (spent := case.spent) is None else spent.costs,
     )
 
 
 def _differ(case: CaseResult) -> bool:
-    return len({repeat.status for repeat in case.repeats}) > 1
+    """Whether its status does not say what its runs came to."""
+    return {repeat.status for repeat in case.repeats} != {case.status}
 
 
 def _times(case: CaseResult) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Decision
 from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.in_words import against, metric_in_words
@@ -237,6 +238,8 @@ class CaseResult:
     stopped: str = ""
     path: str = ""
     """Its file as in `CaseId`; "" where nobody knows."""
+    decision: Decision | None = None
+    """What a sequential test says of its runs; None where their number was fixed."""
 
     @property
     def error_kinds(self) -> tuple[ErrorKind | None, ...]:

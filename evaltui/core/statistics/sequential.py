@@ -41,6 +41,17 @@ class SequentialTest:
             return "passes"
         return "does not pass" if found <= -needed else "open"
 
+    @property
+    def runs_to_pass(self) -> int:
+        """How many runs decide that they pass, where all of them do."""
+        up, _, needed = self._weights
+        return ceil(needed / up)
+
+    def progress(self, passed: int, failed: int) -> float:
+        """How far on the way to a decision so many runs are: 0 says nothing yet, 1 decides."""
+        up, down, needed = self._weights
+        return min(1.0, abs(passed * up - failed * down) / needed)
+
     def least(self, passed: int, failed: int) -> int:
         """How many more runs there are before any decision, at least: none of them is started in vain."""
         if self.decide(passed, failed) != "open":

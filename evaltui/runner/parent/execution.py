@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,7 @@ from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, 
 from evaltui.runner.parent.recordings import SavedNowAndThen, recordings_of
 from evaltui.runner.parent.run_events import RunEvents
 from evaltui.runner.parent.verdicts import Verdicts
+from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.plan import (
     AgentBroken,
     AgentLoaded,
@@ -95,10 +97,10 @@ class _Run:
         # The cases without a result because the run was stopped, by their place in the plan.
         self._left: set[int] = set()
         self._pool = self._pool_of(began, first)
-        self._known = [item for item in items if item.repeat in plan.known.get(item.case, {})]
-        self._items = [item for item in items if item.repeat not in plan.known.get(item.case, {})]
         self._requests = CaseRequests(plan)
         self.results = CaseResults(plan, items, on_update, keeps=keeps)
+        self._queue = WorkQueue[WorkItem](self.results.most)
+        self._refused: deque[WorkItem] = deque()
         self._verdicts = Verdicts(plan, self._print_alone, self._gate)
         self._being_judged = asyncio.Semaphore(plan.parallel)
         self._judging = asyncio.TaskGroup()
@@ -113,22 +115,22 @@ class _Run:
         return HostPool(settings, self, plan.parallel, plan.workers, first, self._gate)
 
     async def work(self) -> None:
-        runnable: list[WorkItem] = []
-        refused: list[WorkItem] = []
-        for item in self._items:
-            (refused if self._requests.is_refused(item) else runnable).append(item)
-        self._on_update(AtWork(self._kill, self._pool.host_count(len(runnable))))
+        for item in self.results.asked:
+            self._ask(item)
+        self._close_queue()
+        self._on_update(AtWork(self._kill, self._pool.host_count(len(self._queue))))
         try:
             await self._open_recordings()
-            for item in self._known:
-                self._put(item, self._plan.known[item.case][item.repeat])
-            for item in refused:
+            self.results.tell_known()
+            while self._refused:
+                item = self._refused.popleft()
                 await self.done(item, ExecutionResult(refusal=self._requests.refusal(item)))
             if self._plan.budget is not None:
                 # Not when the first call waits for its price.
                 await asyncio.to_thread(load_table)
+            self._close_queue()
             async with self._judging:
-                await self._pool.run(runnable)
+                await self._pool.run(self._queue)
             self._verdicts.tell_imported(self._on_update)
             if self._left and self._gate is not None and (stop := self._gate.stopped):
                 left = counted(len(self._left), "case")
@@ -141,6 +143,18 @@ class _Run:
             for recordings in self._recordings.values():
                 recordings.abandon()
             await asyncio.gather(self._pool.close(), self._verdicts.close(), self._saving.save())
+
+    def _ask(self, item: WorkItem, urgency: float = 1.0) -> None:
+        """Have an item run, if there is anything to run."""
+        if self._requests.is_refused(item):
+            self._refused.append(item)
+        else:
+            self._queue.add([item], urgency)
+
+    def _close_queue(self) -> None:
+        """Let hosts end as soon as nothing waits for one, unless more may come."""
+        if not self.results.may_ask:
+            self._queue.close()
 
     async def _kill(self) -> None:
         await asyncio.gather(self._pool.kill(), self._verdicts.kill())
@@ -197,7 +211,7 @@ class _Run:
 
     async def done(self, item: WorkItem, ran: ExecutionResult) -> None:
         if ran.is_left:
-            self._left.add(item.number)
+            self._leave(item)
             self._end_recording(item, None, complete=False)
             return
         if ran.error is not None:
@@ -212,6 +226,11 @@ class _Run:
             self._judging.create_task(self._judge(item, expected, ran))
         else:
             await self._conclude(item, expected, ran, None)
+
+    def _leave(self, item: WorkItem) -> None:
+        """The run has been stopped: what waits comes to nothing, and nothing more will follow."""
+        self._left.add(item.number)
+        self._queue.close()
 
     async def _judge(self, item: WorkItem, expected: Expected, ran: ExecutionResult) -> None:
         recorder: CallRecorder | None = None
@@ -231,7 +250,7 @@ class _Run:
             self._end_recording(item, judge, complete=ran.error is None)
         await self._saving.save_if_due()
         if judge is not None and judge.is_left:
-            self._left.add(item.number)
+            self._leave(item)
             return
         self._on_update(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
@@ -242,5 +261,9 @@ class _Run:
             recordings.end(item.case.eval_id, item.repeat, complete=complete, judged=judged)
 
     def _put(self, item: WorkItem, verdict: RepeatResult) -> None:
-        if self.results.put(item, verdict):
+        more, urgency = self.results.add(item, verdict)
+        for one in more:
+            self._ask(one, urgency)
+        if self.results.end_if_over(item):
             self._requests.forget(item)
+            self._close_queue()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 
 from evaltui.core.model.events import Json
 from evaltui.runner.parent.pool import ExecutionResult, Listener
+from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.plan import HeldConversations, WorkItem
 
 
@@ -29,10 +29,10 @@ class HeldPool:
         del items
         return 0
 
-    async def run(self, items: Sequence[WorkItem]) -> None:
+    async def run(self, work: WorkQueue[WorkItem]) -> None:
         """Tell of each item what happened in its conversation."""
         self._listener.loaded(self._agent)
-        for item in items:
+        while (item := await work.take()) is not None:
             held = self._held[item.case][item.repeat].read()
             self._listener.started(item)
             events = tuple(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import dataclass
 from math import ceil
 from typing import Generic, Protocol, TypeVar
@@ -20,6 +19,7 @@ from evaltui.runner.parent.gate.requests import GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.host_requests import OnEvent, OnRecorded
 from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.protocol import Message
 
 Item = TypeVar("Item")
@@ -165,6 +165,7 @@ class _Place(Generic[Item]):
     def __init__(self, listener: Listener[Item], started: LoadingHost) -> None:
         self._listener = listener
         self.in_flight: list[Item] = []
+        self.suspects: list[Item] = []
         self.served = 0
         self.host = started.host
         self.host.listen(self._printed)
@@ -199,24 +200,19 @@ class HostPool(Generic[Item]):
         self._parallel = parallel
         self._workers = workers
         self._first = first
-        self._queue: deque[Item] = deque()
-        self._suspects: deque[Item] = deque()
         self._loaded = False
-        self._broken = False
+        self._broken: ErrorInfo | None = None
         self._hosts: set[RunningHost] = set()
 
-    async def run(self, items: Sequence[Item]) -> None:
-        """Run every item. A broken agent ends each with its error; cancelling ends the hosts."""
-        self._queue.extend(items)
-        hosts = self.host_count(len(items))
-        in_flight = min(self._parallel, len(items))
+    async def run(self, work: WorkQueue[Item]) -> None:
+        """Run every item, also those that are added meanwhile. A broken agent ends each with its error;
+        cancelling ends the hosts."""
+        hosts = self.host_count(len(work))
+        in_flight = min(self._parallel, work.most)
         async with asyncio.TaskGroup() as group:
             for number in range(hosts):
                 slots = in_flight // hosts + (number < in_flight % hosts)
-                group.create_task(self._work(max(1, slots)))
-        while self._suspects:
-            self._queue.append(self._suspects.popleft())
-            await self._work(1)
+                group.create_task(self._work(work, max(1, slots)))
 
     async def close(self) -> None:
         """End the host that was started beforehand, if nothing needed it."""
@@ -232,23 +228,39 @@ class HostPool(Generic[Item]):
         fitting = min(os.cpu_count() or 1, _MOST_WORKERS, ceil(items / self._parallel))
         return max(1, min(self._workers or fitting, self._parallel, items))
 
-    async def _work(self, slots: int) -> None:
+    async def _work(self, work: WorkQueue[Item], slots: int) -> None:
         """Keep one host busy, and replace it when it dies, until there is nothing left to hand out."""
-        while self._queue:
-            started, self._first = self._first or start_host(self._settings), None
-            place = _Place(self._listener, started)
-            self._hosts.add(started.host)
-            try:
-                await self._load(started)
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(slots):
-                        group.create_task(self._serve(place))
-            except AgentBrokenError as broken:
-                await self._give_back(broken.error)
-                return
-            finally:
-                await _finished(started.end())
-                self._hosts.discard(started.host)
+        while await work.waits():
+            suspects = await self._on_host(work, slots)
+            while suspects:
+                # Any of them may have brought the host down: each is tried again, alone.
+                alone = WorkQueue[Item](1)
+                alone.add([suspects.pop(0)])
+                alone.close()
+                suspects += await self._on_host(alone, 1)
+
+    async def _on_host(self, work: WorkQueue[Item], slots: int) -> list[Item]:
+        """Run items on a host of their own for as long as it lives; those that may have ended it."""
+        if self._broken is not None:
+            await self._give_back(work, self._broken)
+            return []
+        started, self._first = self._first or start_host(self._settings), None
+        place = _Place(self._listener, started)
+        self._hosts.add(started.host)
+        try:
+            await self._load(started)
+            async with asyncio.TaskGroup() as group:
+                for _ in range(slots):
+                    group.create_task(self._serve(work, place))
+        except AgentBrokenError as broken:
+            if self._broken is None:
+                self._broken = broken.error
+                self._listener.broken(broken.error)
+            await self._give_back(work, broken.error)
+        finally:
+            await _finished(started.end())
+            self._hosts.discard(started.host)
+        return place.suspects
 
     async def _load(self, started: LoadingHost) -> None:
         info = await started.loading
@@ -256,21 +268,19 @@ class HostPool(Generic[Item]):
             self._loaded = True
             self._listener.loaded(info)
 
-    async def _give_back(self, error: ErrorInfo) -> None:
-        if not self._broken:
-            self._broken = True
-            self._listener.broken(error)
-        while self._queue:
-            await self._listener.done(self._queue.popleft(), ExecutionResult(error=error))
+    async def _give_back(self, work: WorkQueue[Item], error: ErrorInfo) -> None:
+        while len(work) and (item := await work.take()) is not None:
+            await self._listener.done(item, ExecutionResult(error=error))
 
-    async def _serve(self, place: _Place[Item]) -> None:
-        while self._queue and place.host.alive:
-            item = self._queue.popleft()
+    async def _serve(self, work: WorkQueue[Item], place: _Place[Item]) -> None:
+        while (item := await work.take(lambda: place.host.alive)) is not None:
             place.in_flight.append(item)
             ran, lost = await self._attempt(place.host, item)
+            if lost:
+                # Others of this host wait for an item, which it will not run.
+                work.wake()
             if lost and ran.error and not place.is_guilty(ran.error) and self._may_repeat(ran):
-                # Any of them may have brought the host down: each is tried again, alone.
-                self._suspects.append(item)
+                place.suspects.append(item)
                 continue
             if not lost:
                 place.in_flight.remove(item)

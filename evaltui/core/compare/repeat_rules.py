@@ -1,0 +1,162 @@
+"""How often a case is run: so many times, or until it is known whether it passes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Protocol
+
+from evaltui.core.model.confidence import Answer, Confidence, Decision
+from evaltui.core.model.config import PassIf
+from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.statistics.sequential import SequentialTest
+
+# Runs without a verdict after which a case is given up: more of them would hardly have one.
+_MOST_UNJUDGED = 3
+# A case ended so by its agent did not pass; of other errors nobody knows what it would have come to.
+_OF_AGENT = (ErrorKind.AGENT, ErrorKind.TIMEOUT)
+# The width of the zone below a pass rate.
+_WIDTH = 0.2
+
+
+class RepeatRule(Protocol):
+    """Which runs of a case are to be made; `known` are those that are over, by number from 0."""
+
+    @property
+    def most(self) -> int:
+        """How many there are at most."""
+        ...
+
+    def due(self, known: Mapping[int, RepeatResult]) -> Collection[int]:
+        """The numbers of the runs that are needed whatever comes of them, in order."""
+        ...
+
+    def is_over(self, known: Mapping[int, RepeatResult]) -> bool:
+        """Whether nothing more is to be run."""
+        ...
+
+    def urgency(self, known: Mapping[int, RepeatResult]) -> float:
+        """From 0, for the case whose answer is most open, to 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedRuns:
+    """So many runs."""
+
+    most: int
+
+    def due(self, known: Mapping[int, RepeatResult]) -> Collection[int]:
+        return [number for number in range(self.most) if number not in known]
+
+    def is_over(self, known: Mapping[int, RepeatResult]) -> bool:
+        return len(known) >= self.most
+
+    def urgency(self, known: Mapping[int, RepeatResult]) -> float:
+        del known
+        return 1.0
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What the runs say that were looked at, in the order of their numbers."""
+
+    answer: Answer | None
+    """None while it is open."""
+    runs: int
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class RunsUntilDecided:
+    """Runs until a sequential test has an answer, or cannot have one any more.
+
+    Runs are looked at in the order of their numbers, never in that in which they end: those that fail may
+    take longer, and would be counted too late.
+    """
+
+    pass_if: PassIf
+    confidence: Confidence
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where no case could ever pass."""
+        fewest = self.test.runs_to_pass
+        if self.most < fewest:
+            raise ValueError(
+                f"max-runs {self.most} is too low: at confidence {self.confidence.level:g} and pass-if "
+                f"{self.pass_if} no case passes in fewer than {fewest} runs. Raise --max-runs"
+            )
+
+    @property
+    def most(self) -> int:
+        return self.confidence.max_runs
+
+    @cached_property
+    def test(self) -> SequentialTest:
+        return SequentialTest(*zone_of(self.pass_if), 1 - self.confidence.level)
+
+    def due(self, known: Mapping[int, RepeatResult]) -> Collection[int]:
+        found = self._standing(known)
+        if found.answer is not None:
+            return ()
+        end = found.runs + self.test.least(found.passed, found.failed)
+        return [number for number in range(found.runs, end) if number not in known]
+
+    def is_over(self, known: Mapping[int, RepeatResult]) -> bool:
+        return self._standing(known).answer is not None
+
+    def urgency(self, known: Mapping[int, RepeatResult]) -> float:
+        found = self._standing(known)
+        return self.test.progress(found.passed, found.failed)
+
+    def decision(self, repeats: Sequence[RepeatResult]) -> Decision:
+        """What all the runs there are say."""
+        answer = self._standing(dict(enumerate(repeats))).answer
+        return Decision(answer or "undecided", self.confidence, self.test.low, self.test.high)
+
+    def _standing(self, known: Mapping[int, RepeatResult]) -> _Standing:
+        passed = failed = unjudged = 0
+        answer: Answer | None = None
+        for runs in count():
+            decided = self.test.decide(passed, failed)
+            if decided != "open":
+                answer = decided
+            elif unjudged == _MOST_UNJUDGED or runs + self.test.least(passed, failed) > self.most:
+                answer = "undecided"
+            if answer is not None or runs not in known:
+                return _Standing(answer, runs, passed, failed)
+            match has_passed(known[runs]):
+                case True:
+                    passed += 1
+                case False:
+                    failed += 1
+                case None:
+                    unjudged += 1
+        raise AssertionError
+
+
+def has_passed(repeat: RepeatResult) -> bool | None:
+    """Whether the agent did what the case asks for; None where that is not known."""
+    if repeat.status in (Status.PASSED, Status.FAILED):
+        return repeat.status is Status.PASSED
+    return False if repeat.error is not None and repeat.error.kind in _OF_AGENT else None
+
+
+def zone_of(pass_if: PassIf) -> tuple[float, float]:
+    """The pass rates between which either answer is right: a case passes from the higher one, and does not
+    up to the lower one."""
+    if pass_if == "majority":
+        return 0.4, 0.6
+    rate = 0.9 if pass_if == "all" or pass_if == 1 else float(pass_if)
+    # A pass rate of 0 or below cannot be tested.
+    low = rate - _WIDTH if rate > _WIDTH else rate / 2
+    return round(low, 9), rate
+
+
+def repeat_rule(runs: int, pass_if: PassIf, confidence: Confidence | None) -> RepeatRule:
+    """`runs` applies without a confidence. Raises ValueError where no case could ever pass."""
+    return RunsUntilDecided(pass_if, confidence) if confidence else FixedRuns(runs)
