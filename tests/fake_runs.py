@@ -99,21 +99,21 @@ class FakeRuns:
     ) -> Status:
         path = plan.path_of(one)
         named = CaseId(path, case.eval_id)
-        repeats: list[RepeatResult] = []
+        repeats: dict[int, RepeatResult] = dict(plan.known.get(named, {}))
+        rule = plan.repeat_rule(one, named)
         on_update(LogGrew(None, None))
-        for number in range(plan.runs or one.config.evaltui.repeats.runs):
-            if number in plan.known.get(named, {}):
-                repeats.append(plan.known[named][number])
-                continue
+        while due := rule.due(repeats):
+            number = next(iter(due))
             on_update(CaseStarted(named, one.eval_set_id, number))
             result, events = await self._act(one, case, number)
             for event in events:
                 placed = {"path": path, "set": one.eval_set_id, "case": case.eval_id, "repeat": number}
                 on_update(Happened(replace(event, **placed)))
-            repeats.append(replace(result, expects=case_fingerprint(case)))
-            on_update(RepeatDone(named, one.eval_set_id, number, repeats[-1]))
-        pass_if = plan.pass_if or one.config.evaltui.repeats.pass_if
-        done = case_over_repeats(one.eval_set_id, case.eval_id, repeats, pass_if, path)
+            repeats[number] = replace(result, expects=case_fingerprint(case))
+            on_update(RepeatDone(named, one.eval_set_id, number, repeats[number]))
+        in_order = [repeats[number] for number in sorted(repeats)]
+        pass_if = plan.pass_if_of(one)
+        done = case_over_repeats(one.eval_set_id, case.eval_id, in_order, pass_if, path, plan.confidence)
         on_update(CaseDone(done))
         return done.status
 

@@ -18,10 +18,10 @@ from evaltui.commands.parser import (
     folder,
     limit,
     names,
-    pass_if,
     seconds,
     shard,
 )
+from evaltui.commands.repeat_arguments import add_repeats
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SECONDS, SETTINGS
 from evaltui.files.variant_settings import FORM as VARIANT_FORM
@@ -99,8 +99,7 @@ def run_parser() -> Parser:
     )
     add("--config", type=Path, metavar="FILE", help="Use this config for all sets")
     add("--initial-session", type=Path, metavar="FILE", help="Session for .test.json files in the old format")
-    add("--runs", type=count, metavar="N", help="Run each case N times (default: as in the config, else 1)")
-    add("--pass-if", type=pass_if, metavar="all|majority|RATE", help="Pass policy for repeats")
+    add_repeats(parser)
     _add_agent_name(parser)
     add_settings(parser, *SETTINGS)
     add_limits(parser)

@@ -57,14 +57,15 @@ def _lines(found: Estimate, record: str) -> Iterator[Line]:
     calls = UNKNOWN if found.calls is None else counted(round(found.calls), "model call")
     replayed = "" if record == "off" else f"  recordings {record}: replayed calls cost nothing"
     tokens = None if found.tokens is None else round(found.tokens)
+    most = "at most " if found.at_most else ""
     limited = ""
     if found.at_limit is not None:
         limited = f", at least {show_duration(found.at_limit.seconds)} by --limit {found.at_limit.limit}"
     rows = (
-        ("cases", f"{found.cases}, {counted(found.runs, 'run')}{never}"),
-        ("calls", f"{calls}{replayed}"),
-        ("tokens", show_number(tokens)),
-        ("cost", show_money(found.usd)),
-        ("time", f"{show_duration(found.seconds)}, {found.parallel} at once{limited}"),
+        ("cases", f"{found.cases}, {most}{counted(found.runs, 'run')}{never}"),
+        ("calls", f"{most}{calls}{replayed}"),
+        ("tokens", f"{most}{show_number(tokens)}"),
+        ("cost", f"{most}{show_money(found.usd)}"),
+        ("time", f"{most}{show_duration(found.seconds)}, {found.parallel} at once{limited}"),
     )
     yield from ([(f"{label:8}", "muted"), (text, "")] for label, text in rows)

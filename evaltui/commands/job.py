@@ -18,6 +18,7 @@ from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
 from evaltui.commands.progress import Progress
+from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.commands.variants import changes_in_words
 from evaltui.core.compare.run_comparison import Comparison, compare
@@ -102,6 +103,7 @@ def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunReque
         only_failed=options.failed,
         runs=options.runs,
         pass_if=options.pass_if,
+        confidence=confidence_of(options),
         adk_verdicts=options.adk_verdicts,
         shard=options.shard,
         seconds=_durations(options),

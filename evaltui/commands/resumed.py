@@ -25,6 +25,8 @@ _BEGUN_WITH = {
     "initial_session": "--initial-session",
     "runs": "--runs",
     "pass_if": "--pass-if",
+    "confidence": "--confidence",
+    "max_runs": "--max-runs",
     "agent": "--agent",
     "failed": "--failed",
     "tag": "--tag",

@@ -28,6 +28,8 @@ _NOT_WHILE_WATCHING: dict[str, object] = {
     "initial_session": None,
     "agent": None,
     "failed": False,
+    "confidence": None,
+    "max_runs": None,
     "estimate": False,
     "shard": None,
     "durations": None,

@@ -92,8 +92,11 @@ def _listed(cases: Sequence[CaseResult]) -> Sequence[CaseResult]:
 
 def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Line:
     number = counted(len(cases), "case")
-    runs = max((case.runs for case in summaries_of(cases)), default=1)
-    each = f"{counted(runs, 'run')} each"
+    most, runs = "", 1
+    for case in summaries_of(cases):
+        runs = max(runs, case.runs)
+        most = "at most " if case.decision else most
+    each = f"{most}{counted(runs, 'run')} each"
     recordings = f"recordings {report.record}, " if report.uses_recordings else ""
     return [
         (visible(report.name_of(info)), "bold"),
@@ -147,6 +150,8 @@ def _costs(cases: Sequence[CaseResult]) -> list[str]:
 
 
 def _figure(case: CaseResult) -> str:
+    if case.decision is not None and case.status is not Status.FLAKY:
+        return f"{case.passed_repeats}/{len(case.repeats)}"
     if case.status is Status.FLAKY:
         return f"{case.passed_repeats}/{len(case.repeats)} {case.status.value}"
     if case.status is Status.ERROR:

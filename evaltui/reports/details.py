@@ -47,7 +47,7 @@ _MOST_GROUPS = 8
 
 def repeat_lines(case: CaseResult, width: int) -> list[Line]:
     """How each run came out, what that says of the next ones, and which calls they made; nothing for one."""
-    if len(case.repeats) < 2:
+    if len(case.repeats) < 2 and case.decision is None:
         return []
     return [cut(line, width) for line in (*_runs(case), *_rates(case), *_trajectories(case))]
 
@@ -55,10 +55,12 @@ def repeat_lines(case: CaseResult, width: int) -> list[Line]:
 def _runs(case: CaseResult) -> Iterator[Line]:
     glyphs = [glyph(repeat.status) for repeat in case.repeats]
     flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
-    meets = "meets" if case.policy_met else "fails"
-    figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}, {meets} policy {case.policy}"
+    meets = "" if case.decision else f", {'meets' if case.policy_met else 'fails'} policy {case.policy}"
+    figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}{meets}"
     rate = str(Rate(case.passed_repeats, len(case.repeats)))
     yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status]), (f"  {rate}", "muted")]
+    if case.decision is not None:
+        yield [("          ", ""), (case.decision.in_words, ROLES[case.status])]
     yield [("          worst run below", "muted")]
 
 

@@ -89,6 +89,7 @@ def case_result_json(case: CaseResult, tags: Sequence[str] | None = None) -> Jso
             **({} if tags is None else {"tags": list(tags)}),
             "status": case.status.value,
             "policy": {"pass_if": case.policy, "met": case.policy_met},
+            **({} if case.decision is None else {"decision": case.decision.to_json()}),
             "rate": _rate(Rate(case.passed_repeats, len(case.repeats))) if case.repeats else None,
             **_over_repeats(case),
             "error": _error(case.error),

@@ -21,8 +21,8 @@ def junit_report(report: RunReport) -> str:
     """One suite per set. What failed is a failure; what raised or could not be evaluated is an error.
 
     Where sets share an id, the names of suites and classes have the file, too. A flaky case passes or fails
-    by its policy, with the number of passed runs in the text. Characters that
-    XML cannot hold are spelled out.
+    by its policy, with the number of passed runs in the text; an undecided one is an error.
+    Characters that XML cannot hold are spelled out.
     """
     root = ET.Element("testsuites", name=visible(report.agent))
     if report.seconds is not None:
@@ -104,13 +104,15 @@ def _testcase(case: CaseResult, classname: str, tags: Sequence[str]) -> ET.Eleme
         kind = _kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
         problem.text = "\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH))
-    elif case.status is Status.FLAKY:
+    elif case.status is Status.FLAKY or case.decision is not None:
         ET.SubElement(element, "system-out").text = sentence(case)
     return element
 
 
 def _kind(case: CaseResult) -> str:
     """The kind of its error; where nobody knows the kind, the class."""
+    if case.decision is not None and case.status is Status.NOT_EVALUATED:
+        return case.status.value
     if case.error is not None:
         return case.error.kind or case.error.type
     return next(filter(None, case.error_kinds), None) or case.status.value

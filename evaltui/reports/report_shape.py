@@ -223,6 +223,20 @@ class Policy(BaseModel):
     met: bool
 
 
+class Decision(BaseModel):
+    """What a sequential test says of the repeats of a case."""
+
+    answer: Literal["passes", "does not pass", "undecided"]
+    confidence: float
+    """Of `--confidence`."""
+    max_runs: int
+    """Of `--max-runs`."""
+    low: float
+    """Up to this pass rate the case does not pass."""
+    high: float
+    """From this pass rate it passes; in between, either answer is right."""
+
+
 class Case(BaseModel):
     eval_set_id: str
     path: str
@@ -232,6 +246,8 @@ class Case(BaseModel):
     """As its config gave them when it was run."""
     status: Outcome
     policy: Policy
+    decision: Decision | None = None
+    """Absent where the number of runs was fixed."""
     rate: Rate | None = None
     """Of its repeats."""
     pass_rates: list[PassRate]

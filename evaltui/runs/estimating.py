@@ -65,16 +65,19 @@ class Estimate:
     """No less than `at_limit` has."""
     at_limit: AtLimit | None = None
     """The limit that takes longest; None where none is set, or what is asked is not known."""
+    at_most: bool = False
+    """Whether cases may need fewer runs, so that each figure is the highest that is likely."""
 
 
 def estimate(plan: RunPlan, store: RunStore) -> Estimate:
     """Reads the last run of each case. Raises OSError."""
     runs: dict[CaseId, int] = {}
     for one in plan.sets:
-        each = plan.runs or one.config.evaltui.repeats.runs
         for eval_id, _ in ids_and_turns(one.cases):
             case = CaseId(plan.path_of(one), eval_id)
-            runs[case] = each - len(plan.known.get(case, ()))
+            known = plan.known.get(case, {})
+            rule = plan.repeat_rule(one, case)
+            runs[case] = 0 if rule.is_over(known) else rule.most - len(known)
     taken = _last_taken(store, runs, plan.agent.variant.variant.name if plan.agent.variant else "")
     seconds = _sum(runs, taken, lambda one: one.seconds)
     if seconds is not None:
@@ -93,6 +96,7 @@ def estimate(plan: RunPlan, store: RunStore) -> Estimate:
         usd=_sum(runs, taken, lambda one: one.usd),
         seconds=seconds,
         at_limit=slowest if slowest is not None and slowest.seconds else None,
+        at_most=plan.confidence is not None,
     )
 
 

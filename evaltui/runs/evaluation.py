@@ -23,7 +23,14 @@ from evaltui.runner.parent.in_process import start_in_process
 from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.plan import OnUpdate, RunPlan, Update
 from evaltui.runs.execution import LoggedRun
-from evaltui.runs.given import address_of, check_settings, config_given, set_plans, tagged
+from evaltui.runs.given import (
+    address_of,
+    check_settings,
+    confidence_given,
+    config_given,
+    set_plans,
+    tagged,
+)
 from evaltui.runs.given_variants import changed, started_as
 from evaltui.runs.results_managers import gcs_manager, is_gcs, save_results
 from evaltui.runs.store import RunStore
@@ -41,6 +48,8 @@ async def evaluate(
     *,
     runs: int | None = None,
     pass_if: PassIf | None = None,
+    confidence: float | None = None,
+    max_runs: int | None = None,
     parallel: int = DEFAULT_PARALLEL,
     workers: int | None = None,
     timeout: float = DEFAULT_TIMEOUT,
@@ -84,6 +93,7 @@ async def evaluate(
         initial_session=initial_session,
         runs=runs,
         pass_if=pass_if,
+        confidence=confidence_given(confidence, max_runs),
         parallel=parallel,
         workers=workers,
         timeout=timeout,

@@ -75,6 +75,7 @@ class LoggedRun:
             "sets": [_set(plan, one).to_json() for one in plan.sets],
             "runs": plan.runs,
             "pass_if": plan.pass_if,
+            **(plan.confidence.to_json() if plan.confidence else {}),
             "adk_verdicts": plan.adk_verdicts,
             "matrix": plan.matrix or None,
             "variant": plan.agent.variant.shown.to_json() if plan.agent.variant else None,

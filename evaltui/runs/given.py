@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
 
 from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase, EvalSet
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
@@ -117,6 +118,15 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         wrong = {str(one["loc"][0]): one["msg"] for one in error.errors()}
         said = (f"{name}: {settings[name]!r} is wrong: {why}" for name, why in wrong.items())
         raise ValueError("; ".join(said)) from None
+
+
+def confidence_given(level: float | None, max_runs: int | None) -> Confidence | None:
+    """Raises ValueError for numbers that make no sense."""
+    if level is None:
+        if max_runs is not None:
+            raise ValueError("max_runs needs a confidence")
+        return None
+    return Confidence(level, DEFAULT_MAX_RUNS if max_runs is None else max_runs)
 
 
 def set_plans(

@@ -214,7 +214,8 @@ def _case(path: Path, case: logs.LoggedCase, events: Mapping[int, Sequence[Event
     if not repeats:
         raise ValueError(f"{path} has no result of {summary.eval_id}")
     pass_if = pass_if_of(summary.policy)
-    return case_over_repeats(summary.eval_set_id, summary.eval_id, repeats, pass_if, case.id.path)
+    confidence = summary.decision.confidence if summary.decision else None
+    return case_over_repeats(summary.eval_set_id, summary.eval_id, repeats, pass_if, case.id.path, confidence)
 
 
 def stored_repeat(path: Path, result: Json, events: Sequence[Event] = ()) -> RepeatResult:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.events import Json
 from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.modes import RecordMode, ToolMode
@@ -20,6 +21,10 @@ from evaltui.core.model.variants import Variant
 from evaltui.files.folders import OWN_FOLDER
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.values import in_words
+
+if TYPE_CHECKING:
+    from evaltui.core.compare.repeat_rules import RepeatRule
+    from evaltui.core.model.config import Repeats
 
 
 @dataclass(frozen=True)
@@ -42,12 +47,6 @@ class LoggedSet:
     conversations: Mapping[str, tuple[str, ...]] | None = None
     more: Mapping[str, int] = field(default_factory=dict)
     """How often cases are run that are run more often than the others, by their ids."""
-
-    def repeats_of(self, eval_id: str, runs: int) -> int:
-        """How often a case is scored, where a run of the agent runs it so often."""
-        if self.conversations is None:
-            return self.more.get(eval_id, runs)
-        return max(len(self.conversations.get(eval_id, ())), 1)
 
     def to_json(self) -> Json:
         data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
@@ -108,6 +107,22 @@ class RunHeader:
         """Files of traces that were scored, as seen from the agent's folder, with the SHA-256 of each."""
         return members_of(self.data, "trace_files", str)
 
+    @property
+    def confidence(self) -> Confidence | None:
+        """How sure its verdicts had to be; None where the number of runs was fixed."""
+        return Confidence.from_json(self.data) if "confidence" in self.data else None
+
+    def repeat_rule(self, one: LoggedSet, eval_id: str, repeats: Repeats) -> RepeatRule:
+        """How often a case is run whose config has `repeats`. Raises ValueError where it could never pass."""
+        from evaltui.core.compare.repeat_rules import FixedRuns, repeat_rule
+
+        if one.conversations is not None:
+            return FixedRuns(max(len(one.conversations.get(eval_id, ())), 1))
+        if eval_id in one.more:
+            return FixedRuns(one.more[eval_id])
+        runs, pass_if = self.data.get("runs") or repeats.runs, self.data.get("pass_if") or repeats.pass_if
+        return repeat_rule(runs, pass_if, self.confidence)
+
     def selected(self) -> Iterator[tuple[CaseId, str]]:
         """The selected cases, each with its set id."""
         for one in self.sets:
@@ -138,6 +153,8 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
             member(data, name, kind)
     if "runs" in data and data["runs"] < 1:
         raise ValueError(f"runs is {in_words(data['runs'])}")
+    if "confidence" in data:
+        Confidence.from_json(data)
     _check_choices(data)
     twins: frozenset[tuple[str, str]] = frozenset()
     if by_label:

@@ -78,6 +78,10 @@ class Header(BaseModel):
     runs: int = 1
     """How often each case is run, where `--runs` says so."""
     pass_if: str | float = "all"
+    confidence: float | None = None
+    """Of `--confidence`: how sure the verdict on each case must be. Absent where the runs are fixed."""
+    max_runs: int | None = None
+    """Of `--max-runs`."""
     adk_verdicts: bool = False
     record: str = ""
     tools: str = ""
@@ -173,6 +177,16 @@ class Cost(BaseModel):
     """Repeats in which the agent may have asked models that nobody saw."""
 
 
+class Decision(BaseModel):
+    answer: Literal["passes", "does not pass", "undecided"]
+    confidence: float
+    max_runs: int
+    low: float
+    """Up to this pass rate the case does not pass."""
+    high: float
+    """From this pass rate it passes; in between, either answer is right."""
+
+
 class CaseResult(BaseModel):
     """The result of a case; the index has it once more."""
 
@@ -197,6 +211,8 @@ class CaseResult(BaseModel):
     """Of its repeats, where they differ."""
     times: list[float] = []
     """Seconds of its repeats, where there were several."""
+    decision: Decision | None = None
+    """What a sequential test says of its repeats; absent where their number was fixed."""
     costs: dict[str, Cost] = {}
     """Of all its repeats together, by payer: agent, judge, simulated user. Absent where nobody knows."""
     events: list[int] = []

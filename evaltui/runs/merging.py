@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.compare.run_summary import CaseSummary, summarize
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import stored_repeat
 from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet, RunHeader
+from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.log_reader import (
     CaseLine,
     StoredRun,
@@ -28,10 +30,10 @@ from evaltui.runs.log_reader import (
     results_of_repeats,
 )
 from evaltui.runs.resuming import is_source, twins_in_words
+from evaltui.runs.same_plan import differences
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.runs.store import is_being_written
 from evaltui.text.figures import some_of
-from evaltui.text.values import show_value
 
 Json = dict[str, Any]
 # A run of a case, and its number from 0.
@@ -121,7 +123,7 @@ class _Case:
     """A selected case while the logs are read."""
 
     set: LoggedSet
-    runs: int
+    rule: RepeatRule
     pass_if: PassIf
     expects: str = ""
     repeats: dict[int, RepeatResult] = field(default_factory=dict)
@@ -146,9 +148,9 @@ class _Merge:
                 "`evaltui report` of the merged logs is their matrix"
             )
         for one in others:
-            if differences := list(_differences(first.header, one.header)):
+            if found := list(differences(first.header, one.header)):
                 raise MergeError(
-                    f"{one.path.name} is not of the same plan as {first.path.name}: {some_of(differences)}"
+                    f"{one.path.name} is not of the same plan as {first.path.name}: {some_of(found)}"
                 )
         expects: dict[CaseId, tuple[str, StoredRun]] = {}
         for run in self._runs:
@@ -185,13 +187,15 @@ class _Merge:
         winners, duplicates = self._winners()
         cases = self._cases
         finished: dict[CaseId, CaseSummary] = {}
+        awaited = Counter(case for case, _ in winners)
         for number, run in enumerate(self._runs):
             wanted = {repeat for repeat, winner in winners.items() if winner == number}
             for line in copy_repeats(run.path, wanted, into):
                 case = cases[line.case]
                 case.repeats[line.repeat] = stored_repeat(run.path, line.data["result"])
-                if len(case.repeats) == case.runs:
-                    finished[line.case] = _summary(line.case, case)
+                awaited[line.case] -= 1
+                if not awaited[line.case] and case.rule.is_over(case.repeats):
+                    finished[line.case] = _summary(line.case, case, self._confidence)
                     into.result(finished[line.case])
                     case.repeats.clear()
         return self._ended(into, finished, tuple(case for case in cases if case not in finished), duplicates)
@@ -234,13 +238,14 @@ class _Merge:
 
     @cached_property
     def _cases(self) -> dict[CaseId, _Case]:
-        given = self._runs[0].header.data
+        header = self._runs[0].header
+        given = header.data
         found: dict[CaseId, _Case] = {}
         for one in self._sets:
             repeats = EvalConfig.model_validate(one.config or {"criteria": {}}).evaltui.repeats
-            runs, pass_if = given.get("runs") or repeats.runs, given.get("pass_if") or repeats.pass_if
+            pass_if = given.get("pass_if") or repeats.pass_if
             found |= {
-                CaseId(one.path, eval_id): _Case(one, one.repeats_of(eval_id, runs), pass_if)
+                CaseId(one.path, eval_id): _Case(one, header.repeat_rule(one, eval_id, repeats), pass_if)
                 for eval_id in one.eval_ids
             }
         return found
@@ -249,19 +254,41 @@ class _Merge:
         """Of each run of a case the log that counts, and how many are in other logs as well."""
         cases = self._cases
         winners: dict[Repeat, int] = {}
-        results = 0
+        of_logs: list[set[Repeat]] = []
         for number, run in enumerate(self._runs):
             mine = {(line.case, line.repeat) for line in results_of_repeats(run.path, run.header)}
             mine = {
                 (case, repeat)
                 for case, repeat in mine
                 if case in cases
-                and repeat < cases[case].runs
+                and repeat < cases[case].rule.most
                 and _same_conversations(cases[case].set, run, case)
             }
-            results += len(mine)
+            of_logs.append(mine)
             winners |= dict.fromkeys(mine, number)
-        return winners, results - len(winners)
+        if self._confidence is not None:
+            winners = self._of_one_log(of_logs)
+        return winners, sum(map(len, of_logs)) - len(winners)
+
+    def _of_one_log(self, of_logs: Sequence[Collection[Repeat]]) -> dict[Repeat, int]:
+        """Of each case the log that brought it to its end, else the one that came furthest: a test of two
+        sequences that are mixed would be wrong more often than it says."""
+        ranks: dict[CaseId, tuple[bool, int, int]] = {}
+        for number, (run, repeats) in enumerate(zip(self._runs, of_logs, strict=True)):
+            ended = {one.id for one in run.results}
+            for case, count in Counter(case for case, _ in repeats).items():
+                rank = (True, 0, number) if case in ended else (False, count, number)
+                ranks[case] = max(ranks.get(case, rank), rank)
+        return {
+            repeat: number
+            for number, repeats in enumerate(of_logs)
+            for repeat in repeats
+            if ranks[repeat[0]][-1] == number
+        }
+
+    @property
+    def _confidence(self) -> Confidence | None:
+        return self._runs[0].header.confidence
 
 
 def _same_conversations(merged: LoggedSet, run: StoredRun, case: CaseId) -> bool:
@@ -276,10 +303,11 @@ def _same_conversations(merged: LoggedSet, run: StoredRun, case: CaseId) -> bool
 _OF_ONE_LOG = ("version", "evaltui", "python", "number", "resumed", "baseline", "merged", "shards")
 
 
-def _summary(case: CaseId, known: _Case) -> CaseSummary:
+def _summary(case: CaseId, known: _Case, confidence: Confidence | None) -> CaseSummary:
     repeats = [known.repeats[number] for number in sorted(known.repeats)]
     path, eval_id = case
-    return summarize(case_over_repeats(known.set.eval_set_id, eval_id, repeats, known.pass_if, path))
+    result = case_over_repeats(known.set.eval_set_id, eval_id, repeats, known.pass_if, path, confidence)
+    return summarize(result)
 
 
 def _merged_sets(runs: Sequence[StoredRun]) -> Iterator[LoggedSet]:
@@ -325,61 +353,3 @@ def _merged_shards(runs: Sequence[StoredRun]) -> ShardsOfRun | None:
     if not found:
         return None
     return replace(found[0], numbers=tuple(sorted({number for one in found for number in one.numbers})))
-
-
-# Whether logs are of one plan
-
-_MODES = {
-    "url": "URL",
-    "agent_name": "agent",
-    "module": "module",
-    "variant": "variant",
-    "runs": "runs",
-    "pass_if": "pass-if",
-    "adk_verdicts": "ADK's verdicts",
-    "record": "record",
-    "tools": "tools",
-    "case_from": "case-from",
-}
-
-
-def _differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
-    """What is different, in words; nothing for logs that may be merged."""
-    if bool(first.data.get("traces")) is not bool(other.data.get("traces")):
-        yield "only one of them is of traces"
-    for name, word in _MODES.items():
-        before, now = first.data.get(name), other.data.get(name)
-        if before != now:
-            yield f"{word} {_given(before)} → {_given(now)}"
-    # Data an agent may change itself while it works.
-    yield from (f"{name} changed" for name in changed_files(first.files, other.files) if is_source(name))
-    theirs = {one.path: one for one in other.sets}
-    for one in first.sets:
-        same = theirs.get(one.path)
-        if same is None:
-            continue
-        if same.eval_set_id != one.eval_set_id:
-            yield f"{one.path} has the set id {one.eval_set_id} → {same.eval_set_id}"
-        yield from (f"{one.path}: {change}" for change in config_changes(one.config, same.config))
-    yield from _divided_otherwise(first.shards, other.shards)
-
-
-def _given(value: object) -> str:
-    return "not given" if value is None else show_value(value)
-
-
-def _divided_otherwise(first: ShardsOfRun | None, other: ShardsOfRun | None) -> Iterator[str]:
-    if first is None or other is None:
-        if first is not other:
-            yield "only one of them is of a shard"
-        return
-    if first.count != other.count:
-        yield f"{first.count} shards → {other.count}"
-    if first.divided_by != other.divided_by:
-        yield "divided by other durations"
-    for path in dict.fromkeys([*first.sets, *other.sets]):
-        before, now = first.sets.get(path), other.sets.get(path)
-        if before != now:
-            yield (
-                f"selected cases of {path} changed" if before and now else f"only one of them selects {path}"
-            )

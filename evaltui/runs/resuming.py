@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evaltui.core.compare.repeat_rules import FixedRuns
 from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.errors import ErrorKind
@@ -122,18 +123,20 @@ def read_resumption(
         cases = one.plan(began.eval_ids).cases
         for number, (eval_id, _) in enumerate(ids_and_turns(cases)):
             case = CaseId(named, eval_id)
-            repeats = began.repeats_of(eval_id, runs)
-            if more is not None:
-                repeats = max(repeats, len(finished.get(case, {}))) + more.get(case, 0)
-            if repeats != runs and not of_traces:
-                more_of[case] = repeats
-            mine = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < repeats}
+            rule = header.repeat_rule(began, eval_id, one.config.config.evaltui.repeats)
+            if more is not None and (header.confidence is None or case in more):
+                least = rule.most if header.confidence is None else 0
+                rule = FixedRuns(max(least, len(finished.get(case, {}))) + more.get(case, 0))
+            is_fixed = isinstance(rule, FixedRuns) and not of_traces
+            if is_fixed and (header.confidence is not None or rule.most != runs):
+                more_of[case] = rule.most
+            mine = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < rule.most}
             if mine:
                 expects = case_fingerprint(cases[number])
                 if any(result.expects != expects for result in mine.values()):
                     changed_cases.append(eval_id)
             known[case] = mine
-            missing += repeats - len(mine)
+            missing += len(rule.due(mine))
     if changed_cases:
         named = some_of(changed_cases, _MOST_NAMES)
         raise ResumeError(f"finished cases changed: {named}", differs=True)

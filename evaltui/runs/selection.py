@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.compare.repeat_rules import repeat_rule
 from evaltui.core.model.budget import parse_budget
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
@@ -56,6 +58,8 @@ class RunRequest:
     runs: int | None = None
     """How often each case is run; None as each set's config says. The same goes for `pass_if`."""
     pass_if: PassIf | None = None
+    confidence: Confidence | None = None
+    """How sure the verdict on each case must be, instead of a number of runs."""
     adk_verdicts: bool = False
     settings: RunSettings = field(default_factory=RunSettings)
     """How it is run, and where it is stored."""
@@ -102,6 +106,7 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
         cases=resumption.eval_ids,
         runs=data.get("runs"),
         pass_if=data.get("pass_if"),
+        confidence=resumption.header.confidence,
         agent=replace(request.agent, name=data.get("agent_name"), module=module),
         matrix=resumption.header.matrix,
         variants=resumption.header.variants,
@@ -179,6 +184,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         notes.append(f"recordings {request.settings.record}: off for an agent behind a network")
         request = replace(request, settings=replace(request.settings, record="off"))
     plan = _with_part_of_limits(_plan(request, plans), shards, notes)
+    _check_confidence(plan)
     if of_traces is not None and request.traces is not None:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     return SelectedRun(
@@ -232,7 +238,9 @@ def _part(
 ) -> tuple[list[SetPlan], list[SetInfo], ShardsOfRun]:
     """The cases of one shard; a set that has some in other shards only is left out."""
     named = [info.known_as for info in infos]
-    mine, shards = divide(list(zip(named, plans, strict=True)), shard, request.runs, request.seconds)
+    # How often a case is run then is not known.
+    runs = 1 if request.confidence else request.runs
+    mine, shards = divide(list(zip(named, plans, strict=True)), shard, runs, request.seconds)
     left = [
         (part, replace(info, cases=CasesById(part.cases)))
         for part, plan, info in zip(mine, plans, infos, strict=True)
@@ -285,6 +293,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         sets=tuple(plans),
         runs=request.runs,
         pass_if=request.pass_if,
+        confidence=request.confidence,
         parallel=request.settings.parallel,
         workers=request.settings.workers,
         timeout=request.settings.timeout,
@@ -300,6 +309,15 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         budget=parse_budget(request.settings.budget) if request.settings.budget else None,
         allow_unmetered=request.settings.allow_unmetered,
     )
+
+
+def _check_confidence(plan: RunPlan) -> None:
+    """Raises SelectionError where no case of a set could ever pass."""
+    for one in plan.sets:
+        try:
+            repeat_rule(1, plan.pass_if_of(one), plan.confidence)
+        except ValueError as error:
+            raise SelectionError(f"{one.eval_set_id}: {error}") from error
 
 
 def _whole_sets(resumption: Resumption | None) -> frozenset[str]:

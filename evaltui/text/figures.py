@@ -94,6 +94,11 @@ def show_rate(rate: float) -> str:
     return f"{max(percent, 1) if rate > 0 else 0}%" if percent < 100 else "100%" if rate >= 1 else "99%"
 
 
+def show_confidence(level: float) -> str:
+    """`95%`, `99.9%`; never 100%."""
+    return f"{level * 100:.10g}%"
+
+
 def show_rate_with(rate: float, interval: tuple[float, float]) -> str:
     """`84% (74–90%)`"""
     return f"{show_rate(rate)} ({show_interval(*interval)})"

@@ -177,7 +177,15 @@ async def _scored_by(
         repeats.append(replace(new, actual=(), stopped=repeat.stopped, spent=repeat.spent))
     pass_if = expected.config.evaltui.repeats.pass_if if scored.pass_if is None else scored.pass_if
     eval_id = expected.case.eval_id
-    return case_over_repeats(expected.eval_set_id, eval_id, repeats, pass_if, scored.result.path)
+    decision = scored.result.decision
+    return case_over_repeats(
+        expected.eval_set_id,
+        eval_id,
+        repeats,
+        pass_if,
+        scored.result.path,
+        decision.confidence if decision else None,
+    )
 
 
 def _needs_masking(stored: StoredCase, secrets: Secrets) -> bool:

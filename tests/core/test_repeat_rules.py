@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from evaltui.core.compare.repeat_rules import FixedRuns, RunsUntilDecided, zone_of
+from evaltui.core.compare.repeat_rules import FixedRuns, RunsUntilDecided, repeat_rule, zone_of
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_summary import CaseSummary, summarize
 from evaltui.core.model.confidence import Confidence
@@ -146,6 +146,7 @@ def test_a_confidence_that_makes_no_sense_is_refused(confidence):
 
 
 def test_a_cap_under_which_no_case_could_pass_is_refused():
-    assert RunsUntilDecided("all", Confidence(0.95, 12)).most == 12
+    assert repeat_rule(1, "all", Confidence(0.95, 12)).most == 12
     with pytest.raises(ValueError, match=r"max-runs 11 is too low.* no case passes in fewer than 12 runs"):
-        RunsUntilDecided("all", Confidence(0.95, 11))
+        repeat_rule(1, "all", Confidence(0.95, 11))
+    assert case("+" * 11, confidence=Confidence(0.95, 11)).decision.answer == "undecided"

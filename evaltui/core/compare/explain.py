@@ -65,13 +65,25 @@ def sentence(result: CaseResult | RepeatResult) -> str:
     if result.status is Status.PASSED:
         passed = sum(metric.status is Status.PASSED for metric in result.metrics)
         all_passed = f"{passed}/{counted(passed, 'metric')} passed" if passed > 1 else ""
-        return "; ".join(filter(None, (all_passed, summary(result))))
+        return "; ".join(filter(None, (_decided(result), all_passed, summary(result))))
     shown, more = first_reasons(result)
     text = _by_turn([(reason.turn, draw(reason.text, color=False)) for reason in shown], more, result)
+    if decided := _decided(result):
+        return ": ".join(filter(None, (decided, text)))
     if not isinstance(result, CaseResult) or len(result.repeats) < 2:
         return text
-    repeats = f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed"
-    return f"{repeats}, policy {result.policy}: {text}"
+    return f"{_repeats(result)}, policy {result.policy}: {text}"
+
+
+def _decided(result: CaseResult | RepeatResult) -> str:
+    """What a sequential test says of the repeats; "" where their number was fixed."""
+    if not isinstance(result, CaseResult) or result.decision is None:
+        return ""
+    return f"{_repeats(result)}, {result.decision.in_words}"
+
+
+def _repeats(result: CaseResult) -> str:
+    return f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed"
 
 
 def summary(result: CaseResult | RepeatResult) -> str:
@@ -84,6 +96,8 @@ def summary(result: CaseResult | RepeatResult) -> str:
         return f"allowed by rules: {', '.join([*allowed, *_more(more)])}" if allowed else ""
     shown, more = first_reasons(result)
     text = _by_turn([(reason.turn, reason.short) for reason in shown], more, result)
+    if isinstance(result, CaseResult) and result.decision and result.decision.answer == "undecided":
+        return ": ".join(filter(None, ("undecided", text)))
     if isinstance(result, CaseResult) and result.status is Status.FLAKY:
         return f"{'meets' if result.policy_met else 'fails'} policy {result.policy}: {text}"
     return text

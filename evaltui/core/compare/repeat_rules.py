@@ -13,6 +13,7 @@ from evaltui.core.model.config import PassIf
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.statistics.sequential import SequentialTest
+from evaltui.text.figures import counted
 
 # Runs without a verdict after which a case is given up: more of them would hardly have one.
 _MOST_UNJUDGED = 3
@@ -82,15 +83,6 @@ class RunsUntilDecided:
     pass_if: PassIf
     confidence: Confidence
 
-    def __post_init__(self) -> None:
-        """Raises ValueError where no case could ever pass."""
-        fewest = self.test.runs_to_pass
-        if self.most < fewest:
-            raise ValueError(
-                f"max-runs {self.most} is too low: at confidence {self.confidence.level:g} and pass-if "
-                f"{self.pass_if} no case passes in fewer than {fewest} runs. Raise --max-runs"
-            )
-
     @property
     def most(self) -> int:
         return self.confidence.max_runs
@@ -159,4 +151,12 @@ def zone_of(pass_if: PassIf) -> tuple[float, float]:
 
 def repeat_rule(runs: int, pass_if: PassIf, confidence: Confidence | None) -> RepeatRule:
     """`runs` applies without a confidence. Raises ValueError where no case could ever pass."""
-    return RunsUntilDecided(pass_if, confidence) if confidence else FixedRuns(runs)
+    if confidence is None:
+        return FixedRuns(runs)
+    rule = RunsUntilDecided(pass_if, confidence)
+    if rule.most < (fewest := rule.test.runs_to_pass):
+        raise ValueError(
+            f"max-runs {rule.most} is too low: with confidence {confidence.level:g} and pass-if {pass_if} no "
+            f"case passes in fewer than {counted(fewest, 'run')}. Raise --max-runs"
+        )
+    return rule

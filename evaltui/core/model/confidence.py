@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from evaltui.core.model.json_values import member
+from evaltui.text.figures import show_confidence
 
 Answer = Literal["passes", "does not pass", "undecided"]
 
@@ -49,7 +50,7 @@ class Decision:
     @property
     def in_words(self) -> str:
         """`pass rate above 0.7 (95% confidence)`"""
-        percent = f"{self.confidence.level * 100:.6g}%"
+        percent = show_confidence(self.confidence.level)
         match self.answer:
             case "passes":
                 return f"pass rate above {self.low:g} ({percent} confidence)"

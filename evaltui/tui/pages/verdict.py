@@ -91,7 +91,10 @@ def _passed(result: CaseResult) -> Line:
 def _reasons(result: CaseResult) -> Line:
     """`Turn 2  set_temperature: degrees is "19" (string), expected 19; unexpected call notify_user`"""
     line: Line = []
-    if len(result.repeats) > 1:
+    if result.decision is not None:
+        repeats = f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed, "
+        line += [(f"{repeats}{result.decision.in_words}", ""), ("   ", "")]
+    elif len(result.repeats) > 1:
         line += [(f"{result.passed_repeats}/{counted(len(result.repeats), 'repeat')} passed, ", "")]
         line += [(f"policy {result.policy} {'met' if result.policy_met else 'not met'}", ""), ("   ", "")]
     shown, more = first_reasons(result)

@@ -1,0 +1,69 @@
+"""Whether run logs are of one plan, so that their cases may stand in one log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evaltui.core.compare.run_comparison import config_changes
+from evaltui.files.agent_files import changed_files
+from evaltui.runs.log_header import RunHeader
+from evaltui.runs.resuming import is_source
+from evaltui.runs.shards import ShardsOfRun
+from evaltui.text.values import show_value
+
+_MODES = {
+    "url": "URL",
+    "agent_name": "agent",
+    "module": "module",
+    "variant": "variant",
+    "runs": "runs",
+    "pass_if": "pass-if",
+    "confidence": "confidence",
+    "max_runs": "max-runs",
+    "adk_verdicts": "ADK's verdicts",
+    "record": "record",
+    "tools": "tools",
+    "case_from": "case-from",
+}
+
+
+def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
+    """What is different, in words; nothing for logs that may be merged."""
+    if bool(first.data.get("traces")) is not bool(other.data.get("traces")):
+        yield "only one of them is of traces"
+    for name, word in _MODES.items():
+        before, now = first.data.get(name), other.data.get(name)
+        if before != now:
+            yield f"{word} {_given(before)} → {_given(now)}"
+    # Data an agent may change itself while it works.
+    yield from (f"{name} changed" for name in changed_files(first.files, other.files) if is_source(name))
+    theirs = {one.path: one for one in other.sets}
+    for one in first.sets:
+        same = theirs.get(one.path)
+        if same is None:
+            continue
+        if same.eval_set_id != one.eval_set_id:
+            yield f"{one.path} has the set id {one.eval_set_id} → {same.eval_set_id}"
+        yield from (f"{one.path}: {change}" for change in config_changes(one.config, same.config))
+    yield from _divided_otherwise(first.shards, other.shards)
+
+
+def _given(value: object) -> str:
+    return "not given" if value is None else show_value(value)
+
+
+def _divided_otherwise(first: ShardsOfRun | None, other: ShardsOfRun | None) -> Iterator[str]:
+    if first is None or other is None:
+        if first is not other:
+            yield "only one of them is of a shard"
+        return
+    if first.count != other.count:
+        yield f"{first.count} shards → {other.count}"
+    if first.divided_by != other.divided_by:
+        yield "divided by other durations"
+    for path in dict.fromkeys([*first.sets, *other.sets]):
+        before, now = first.sets.get(path), other.sets.get(path)
+        if before != now:
+            yield (
+                f"selected cases of {path} changed" if before and now else f"only one of them selects {path}"
+            )
