@@ -19,6 +19,7 @@ TOPICS = (
     "results",
     "variants",
     "criteria",
+    "statistics",
     "cost",
     "limits",
     "judges",

@@ -69,15 +69,12 @@ async def evaluate(
 ) -> RunResult:
     """Run an agent against eval sets, and score what it does.
 
-    The agent is a folder, a file, a dotted module name or a URL, and runs in processes of its own, of this
-    Python or of another one (`python`, as `--python`). Or it is an object: an agent of google-adk or of
-    another framework, an `evaltui.Agent`, a callable. Then it runs in this process and event loop, and
-    `home` is the folder that its eval sets and custom metrics are near, None for the current one.
+    The agent is a folder, a file, a module name or a URL, run in processes of this Python or of `python`; or
+    an object (an agent of a framework, a callable), run in this event loop, with `home` for its eval sets.
 
-    Sets are files, folders, ids as on the command line, models of evaltui or google-adk, or JSON data; None
-    for every set of the agent. A config is a model, a file, or JSON data; without one, that of a file is the
-    one that a run finds, else ADK's defaults. `limits` are of models: `{"gemini-*": {"rpm": 600}}`. The
-    others are as on the command line; only files have recordings; google-adk keeps runs in `gs://BUCKET`.
+    Sets are files, folders, ids, models of evaltui or google-adk, or JSON data; None for all of the agent. A
+    config is a model, a file or JSON data, by default what a run finds, else ADK's. `limits` are of models:
+    `{"gemini-*": {"rpm": 600}}`. `gs://BUCKET` keeps runs by google-adk. Others are as on the command line.
 
     Raises EvalSetError for a set, config or recordings that cannot be read, ValueError where nothing is to
     run, for wrong settings, and for an agent or its Python that is not found, TypeError for wrong types.

@@ -184,7 +184,6 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         notes.append(f"recordings {request.settings.record}: off for an agent behind a network")
         request = replace(request, settings=replace(request.settings, record="off"))
     plan = _with_part_of_limits(_plan(request, plans), shards, notes)
-    _check_confidence(plan)
     if of_traces is not None and request.traces is not None:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
     return SelectedRun(
@@ -288,7 +287,7 @@ def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) ->
 
 
 def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
-    return RunPlan(
+    plan = RunPlan(
         agent=request.agent,
         sets=tuple(plans),
         runs=request.runs,
@@ -309,6 +308,8 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         budget=parse_budget(request.settings.budget) if request.settings.budget else None,
         allow_unmetered=request.settings.allow_unmetered,
     )
+    _check_confidence(plan)
+    return plan
 
 
 def _check_confidence(plan: RunPlan) -> None:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 # Of pytest itself, not of the agent.
 _OF_TESTS = ("PYTEST_CURRENT_TEST", "PYTEST_XDIST_")
 
+# Arguments of `evaluate` that are no settings.
+_OF_RUN = ("runs", "pass_if", "confidence", "max_runs", "adk_verdicts")
+
 
 @dataclass(frozen=True)
 class CaseToTest:
@@ -235,7 +238,7 @@ class CaseRuns:
         """What the options of pytest say of a run, as arguments of `evaluate`."""
         options = options_of([*self._words(agent_dir)])
         settings = settings_of(options)
-        of_run = {name: getattr(options, name) for name in ("runs", "pass_if", "adk_verdicts")}
+        of_run = {name: getattr(options, name) for name in _OF_RUN}
         names = ("parallel", "workers", "timeout", "record", "tools")
         limits = {one.model: one.to_json() for one in settings.limits}
         return of_run | {name: getattr(settings, name) for name in names} | {"limits": limits}

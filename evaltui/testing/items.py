@@ -99,7 +99,11 @@ class EvalCaseItem(pytest.Item):
             self.add_report_section("setup", "agent output", self.runs.printed(self.case, finished))
         if finished.excuse:
             return
-        if finished.verdict is Status.NOT_EVALUATED and self.runs.skips_not_evaluated:
+        if (
+            finished.verdict is Status.NOT_EVALUATED
+            and self.runs.skips_not_evaluated
+            and not finished.result.is_undecided
+        ):
             pytest.skip(self.runs.sentence(self.case, finished))
         if finished.verdict not in (Status.PASSED, Status.FAILED):
             raise CaseUndecidedError(finished.result)

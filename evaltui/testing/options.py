@@ -25,6 +25,13 @@ RUN_OPTIONS = (
     Option("config", "FILE", "Use this config for all eval sets"),
     Option("runs", "N", "Run each case N times, within one test"),
     Option("pass-if", "all|majority|RATE", "Pass policy for repeats"),
+    Option(
+        "confidence",
+        "P",
+        "Run each case, within one test, until a sequential test tells with confidence P, e.g. 0.95, whether "
+        "it passes",
+    ),
+    Option("max-runs", "N", "With --evaltui-confidence, run a case at most N times (default: 50)"),
     Option("parallel", "N", "Number of cases at once"),
     Option("workers", "N", "Number of agent processes"),
     Option("timeout", "S", "Seconds per case"),

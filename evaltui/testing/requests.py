@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.commands.arguments import run_parser
 from evaltui.commands.output import UsageError, agent_of, settings_of
+from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.testing.messages import RunOrder
 
 if TYPE_CHECKING:
@@ -22,10 +23,15 @@ def options_of(words: Sequence[str]) -> argparse.Namespace:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            return run_parser().parse(words)
+            options = run_parser().parse(words)
     except SystemExit as error:
         message = said.getvalue().strip().removeprefix("evaltui run: ")
         raise UsageError(message.replace("argument --", "--evaltui-")) from error
+    try:
+        confidence_of(options)
+    except UsageError as error:
+        raise UsageError(str(error).replace("--", "--evaltui-")) from error
+    return options
 
 
 def request_of(order: RunOrder) -> tuple[RunRequest, FileSets]:
@@ -40,6 +46,7 @@ def request_of(order: RunOrder) -> tuple[RunRequest, FileSets]:
         skips_invalid=True,
         runs=options.runs,
         pass_if=options.pass_if,
+        confidence=confidence_of(options),
         adk_verdicts=options.adk_verdicts,
         settings=settings_of(options),
     )

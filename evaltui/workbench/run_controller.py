@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.navigation import Navigation
@@ -149,9 +148,7 @@ class RunController:
             self._say(problem)
             return
         self._last = title, chosen, repeated
-        self.start(
-            f"{title}, {counted(repeated.runs, 'run')}" if repeated else title, chosen, repeated=repeated
-        )
+        self.start(f"{title}, {repeated.in_words}" if repeated else title, chosen, repeated=repeated)
         self._say("")
 
     async def resume(self, path: Path) -> bool:
@@ -302,6 +299,7 @@ class RunController:
 
     def _request(self, run: Run, chosen: Chosen) -> RunRequest:
         from evaltui.runs.selection import RunRequest, resuming
+        from evaltui.workbench.repeats import confidence_of
 
         settings = self._agent.settings
         if run.resumes:
@@ -312,13 +310,15 @@ class RunController:
                 logs_in_use=self._outcomes.logs_in_use,
             )
             return resuming(asked, run.resumes)
-        runs, pass_if = run.repeated or (None, None)
+        repeated = run.repeated
+        is_fixed = repeated is not None and repeated.confidence is None
         return RunRequest(
             self._agent.address,
             chosen,
             skips_invalid=True,
-            runs=runs,
-            pass_if=pass_if,
+            runs=repeated.runs if repeated and is_fixed else None,
+            pass_if=repeated.pass_if if repeated else None,
+            confidence=confidence_of(repeated) if repeated else None,
             settings=settings,
             number=run.number,
             logs_in_use=self._outcomes.logs_in_use,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
+from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.traffic import Traffic
 
@@ -172,8 +173,16 @@ class Repeated(NamedTuple):
     """Number of runs of each case."""
 
     runs: int
+    """With a confidence, how many there are at most."""
     pass_if: PassIf
     """What of that must pass."""
+    confidence: float | None = None
+    """How sure the verdict must be; None runs each case as often as `runs` says."""
+
+    @property
+    def in_words(self) -> str:
+        """`5 runs`, `at most 50 runs`"""
+        return f"{'at most ' if self.confidence else ''}{counted(self.runs, 'run')}"
 
 
 @dataclass

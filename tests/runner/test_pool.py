@@ -71,7 +71,7 @@ class Listener:
 
     async def done(self, item, ran):
         self.done_with.append((item, ran.error is None))
-        self.work.add(self.follow.pop(item, ()), 0.5)
+        self.work.add(self.follow.pop(item, ()), 1, 0.5)
         if not self.follow:
             self.work.close()
 
@@ -126,3 +126,22 @@ async def test_a_host_that_cannot_be_replaced_ends_what_is_left(hosts):
     hosts.broken_from = 2
     found = await run(["a", "crash", "b"], {"crash": ["c"]}, parallel=1)
     assert dict(found) == {"a": True, "crash": False, "b": False, "c": False}
+
+
+async def test_items_of_a_group_stay_in_order_however_urgent_it_becomes():
+    work = WorkQueue(100)
+    work.add(["a1", "a2"], 1)
+    work.add(["b1", "b2"], 2)
+    work.add(["c1"], 3)
+    work.add(["b3"], 2, 0.5)
+    work.add([], 3, 0.1)
+    assert len(work) == 6
+    work.close()
+    found = []
+    while (item := await work.take()) is not None:
+        found.append(item)
+        if item == "b2":
+            work.add(["a3"], 1, 0.2)
+    assert found == ["c1", "b1", "b2", "a1", "a2", "a3", "b3"]
+    assert await work.take() is None
+    assert not await work.waits()

@@ -49,6 +49,11 @@ def root_agent(message, session):
     yield "found " + message
 """
 
+# Every fifth of its runs does something else.
+FLAKY = AGENT.replace("import os, re", "import os, itertools\nRUNS = itertools.count(1)").replace(
+    'print("heard", message)', 'message = message if next(RUNS) % 5 else "nothing"'
+)
+
 
 def case(eval_id, message, answer=None, page=1, **more):
     call = {"name": "find", "args": {"what": message, "page": page}}
@@ -270,6 +275,9 @@ def test_an_agent_that_cannot_be_told_is_asked_for(pytester, project):
     [
         ("--evaltui-runs", "none"),
         ("--evaltui-pass-if", "most"),
+        ("--evaltui-confidence", "1"),
+        ("--evaltui-max-runs", "20"),
+        ("--evaltui-runs", "3", "--evaltui-confidence", "0.95"),
         ("--evaltui-record", "maybe"),
         ("--evaltui-timeout", "-1"),
         ("--evaltui-not-evaluated", "pass"),
@@ -286,6 +294,15 @@ def test_an_option_that_makes_no_sense_is_refused(pytester, project, words, monk
     result = pytester.runpytest_inprocess("--evaltui", *words)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert words[0] in result.stderr.str()
+
+
+def test_a_case_is_run_until_it_is_decided_and_undecided_is_never_skipped(pytester, project):
+    words = ("--evaltui", "--evaltui-confidence", "0.95", "--evaltui-not-evaluated", "skip")
+    pytester.runpytest_inprocess(*words).assert_outcomes(passed=1, failed=1)
+    (project / "agent.py").write_text(FLAKY)
+    result = pytester.runpytest_inprocess(*words, "--evaltui-max-runs", "20", "-k", "good")
+    result.assert_outcomes(errors=1, deselected=1)
+    assert "undecided between pass rates 0.7 and 0.9 (95% confidence)" in result.stdout.str()
 
 
 def test_accepting_shows_the_change_and_is_refused_under_ci(pytester, project, monkeypatch):

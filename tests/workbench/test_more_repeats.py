@@ -5,6 +5,7 @@ from fake_runs import FakeRuns
 from stored_matrix import write_matrix
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import Repeats
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_header import header_from_json
 from evaltui.runs.log_reader import read_header
@@ -96,8 +97,9 @@ async def test_why_they_cannot_be_run_is_a_sentence(home, until):
 def test_a_log_says_which_cases_are_run_more_often(tmp_path):
     one = {"path": "a", "eval_set_id": "a", "eval_ids": ["x", "y"], "more": {"x": 7}}
     header = {"started": "2026-11-23T15:00:00+00:00", "sets": [one]}
-    [found] = header_from_json(tmp_path, header).sets
-    assert [found.repeats_of(eval_id, 5) for eval_id in ("x", "y")] == [7, 5]
+    read = header_from_json(tmp_path, header)
+    [found] = read.sets
+    assert [read.repeat_rule(found, eval_id, Repeats(runs=5)).most for eval_id in ("x", "y")] == [7, 5]
     assert found.to_json() == one
     for wrong in ({"x": 0}, {"x": "7"}, [7]):
         with pytest.raises(ValueError, match=r"more|x is"):

@@ -161,6 +161,8 @@ async def test_where_a_case_was_run_once_there_is_no_other_run(coin):
         (" 3  majority ", Repeated(3, "majority")),
         ("10 0.6", Repeated(10, 0.6)),
         ("1 1", Repeated(1, 1.0)),
+        ("50 all 0.95", Repeated(50, "all", 0.95)),
+        ("12  0.9  0.95", Repeated(12, 0.9, 0.95)),
     ],
 )
 def test_how_often_is_said_in_a_line(text, meant):
@@ -178,6 +180,11 @@ def test_how_often_is_said_in_a_line(text, meant):
         ("5 most", "The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6"),
         ("5 0", "The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6"),
         ("5 nan", "The pass rule is all, majority or a pass rate above 0 up to 1, e.g. 0.6"),
+        ("50 all sure", "The confidence is a number above 0.5 and below 1, e.g. 0.95"),
+        ("50 all nan", "The confidence is a number above 0.5 and below 1, e.g. 0.95"),
+        ("50 all 1", "The confidence is a number above 0.5 and below 1, e.g. 0.95"),
+        ("11 all 0.95", "With this confidence no case passes in fewer than 12 runs"),
+        ("50 all 0.95 x", "Give a number, a pass rule and a confidence, e.g. 50 all 0.95"),
     ],
 )
 def test_what_is_no_number_of_runs_is_refused(text, problem):

@@ -269,6 +269,13 @@ class CaseResult:
         """Whether it passed, a flaky one by its policy."""
         return self.status is Status.PASSED or (self.status is Status.FLAKY and self.policy_met)
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether its runs were judged, and a sequential test could not decide by them."""
+        is_open = self.decision is not None and self.decision.answer == "undecided"
+        judged = any(repeat.status in (Status.PASSED, Status.FAILED) for repeat in self.repeats)
+        return is_open and judged
+
     def metric(self, name: str) -> MetricResult:
         """What a metric says of it. Raises KeyError for one that was not asked for."""
         found = {one.name: one for one in self.metrics}

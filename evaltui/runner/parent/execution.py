@@ -149,7 +149,7 @@ class _Run:
         if self._requests.is_refused(item):
             self._refused.append(item)
         else:
-            self._queue.add([item], urgency)
+            self._queue.add([item], item.number, urgency)
 
     def _close_queue(self) -> None:
         """Let hosts end as soon as nothing waits for one, unless more may come."""

@@ -278,8 +278,8 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             workbench.runs.run_case(repeated)
             self.show_result()
 
-        def cost(runs: int) -> str:
-            return repeat_cost(sets, workbench.outcomes, selection, runs)
+        def cost(repeated: Repeated) -> str:
+            return repeat_cost(sets, workbench.outcomes, selection, repeated)
 
         ask(self, RepeatScreen(repeat_title(sets, selection), usual, cost), run)
 

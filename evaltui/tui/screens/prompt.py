@@ -165,7 +165,7 @@ class PromptScreen(QuestionScreen[str]):
 
 
 class RepeatScreen(QuestionScreen[Repeated]):
-    """Asks for the number of runs and the pass rule; returns both.
+    """Asks for the number of runs, the pass rule and the confidence, if there is to be one; returns them.
 
     `usual` is what the fields hold at first. `cost` says what so many runs cost.
     """
@@ -176,10 +176,11 @@ class RepeatScreen(QuestionScreen[Repeated]):
         *(one for one in bindings(Scope.FORM) if isinstance(one, Binding) and one.id in _BETWEEN_FIELDS),
     ]
 
-    def __init__(self, about: str, usual: str, cost: Callable[[int], str]) -> None:
+    def __init__(self, about: str, usual: str, cost: Callable[[Repeated], str]) -> None:
         super().__init__()
         self._about = about
-        self._runs, _, self._pass_if = usual.partition(" ")
+        self._runs, self._pass_if, *confidence = usual.split()
+        self._confidence = "".join(confidence)
         self._cost = cost
 
     def compose(self) -> ComposeResult:
@@ -190,29 +191,36 @@ class RepeatScreen(QuestionScreen[Repeated]):
             with Horizontal(classes="field"):
                 yield FormLabel("pass if")
                 yield QuestionInput(self._pass_if)
+            with Horizontal(classes="field"):
+                yield FormLabel("confidence")
+                yield QuestionInput(self._confidence, "e.g. 0.95: at most so many runs")
             yield QuestionNote("all, majority, or a pass rate, e.g. 0.6")
             yield DrawnLine(self._cost_line)
             yield DialogKeys(lambda: [Hint("take", "run"), Hint("form_next"), Hint("leave_question")])
 
     @property
     def _text(self) -> str:
-        runs, pass_if = (field.value.strip() for field in self.query(QuestionInput))
-        return f"{runs} {pass_if}"
+        runs, pass_if, confidence = (field.value.strip() for field in self.query(QuestionInput))
+        return f"{runs} {pass_if or 'all'} {confidence}"
 
     def _cost_line(self, width: int) -> Line:
         if repeat_problem(self._text):
             return []
-        return [(pad("cost", LABEL), "muted"), (self._cost(parse_repeated(self._text).runs), "")]
+        return [(pad("cost", LABEL), "muted"), (self._cost(parse_repeated(self._text)), "")]
 
     def on_input_changed(self) -> None:
         self.query_one(QuestionNote).show(repeat_problem(self._text))
         self.query_one(DrawnLine).refresh()
 
-    def action_form_next(self) -> None:
+    def action_form_next(self, step: int = 1) -> None:
         fields = [*self.query(QuestionInput)]
-        self.set_focus(fields[self.focused is fields[0]])
+        place = next((number for number, field in enumerate(fields) if field.has_focus), -step)
+        self.set_focus(fields[(place + step) % len(fields)])
 
-    action_form_previous = action_next_answer = action_previous_answer = action_form_next
+    def action_form_previous(self) -> None:
+        self.action_form_next(-1)
+
+    action_next_answer, action_previous_answer = action_form_next, action_form_previous
 
     def action_take(self) -> None:
         if repeat_problem(self._text) is None:
