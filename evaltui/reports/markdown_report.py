@@ -17,7 +17,7 @@ from evaltui.reports.console import counts
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.tag_totals import MOST_TAGS, TagTotal, tag_totals
-from evaltui.text.figures import counted, show_duration, show_rate
+from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
@@ -132,7 +132,7 @@ def _row(name: str, case: CaseResult) -> str:
 
 def _tags(totals: Sequence[TagTotal]) -> str:
     rows = (
-        f"| {code(f'#{one.tag}')} | {one.passed} of {len(one.cases)} | {show_rate(one.rate)} |\n"
+        f"| {code(f'#{one.tag}')} | {one.passed} of {len(one.cases)} | {one.rate} |\n"
         for one in totals[:MOST_TAGS]
     )
     more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""

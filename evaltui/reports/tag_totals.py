@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evaltui.core.compare.rates import Rate
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.reports.model import RunReport
-from evaltui.text.figures import counted, show_rate
+from evaltui.text.figures import counted
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import ROLES
 from evaltui.text.plots import bar
@@ -32,8 +33,8 @@ class TagTotal:
         return sum(case.passes for case in self.cases)
 
     @property
-    def rate(self) -> float:
-        return self.passed / len(self.cases)
+    def rate(self) -> Rate:
+        return Rate(self.passed, len(self.cases))
 
 
 def tag_totals(report: RunReport) -> list[TagTotal]:
@@ -52,16 +53,17 @@ def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
     names = [visible(f"#{one.tag}") for one in totals[:MOST_TAGS]]
     widest = min(max((cells([(name, "")]) for name in names), default=0), width // 3)
     figures = [f"{one.passed} of {len(one.cases)} passed" for one in totals[:MOST_TAGS]]
-    column = max(map(len, figures), default=0)
-    for one, name, figure in zip(totals, names, figures, strict=False):
+    rates = [str(one.rate) for one in totals[:MOST_TAGS]]
+    column, of_rates = (max(map(len, texts), default=0) for texts in (figures, rates))
+    for one, name, figure, rate in zip(totals, names, figures, rates, strict=False):
         role = ROLES[Status.PASSED if one.passed == len(one.cases) else Status.FAILED]
         short = cut([(name, "")], widest)
         yield [
             ("tag  ", "muted"),
             *short,
             (" " * (widest - cells(short)), ""),
-            (f"  {figure:>{column}}  {show_rate(one.rate):>4}  ", ""),
-            *bar(one.rate, _BAR, role),
+            (f"  {figure:>{column}}  {rate:<{of_rates}}  ", ""),
+            *bar(one.rate.share, _BAR, role),
         ]
     if len(totals) > MOST_TAGS:
         yield [(f"     and {counted(len(totals) - MOST_TAGS, 'more tag')}", "muted")]

@@ -120,8 +120,8 @@ def test_every_report_has_the_tags(agent, tmp_path, capsys):
 
 def assert_reports(folder, console):
     assert [line.split() for line in console.splitlines() if line.startswith("tag ")] == [
-        ["tag", "#even", "3", "of", "3", "passed", "100%", "━━━━━━━━━━"],
-        ["tag", "#third", "1", "of", "2", "passed", "50%", "━━━━━─────"],
+        ["tag", "#even", "3", "of", "3", "passed", "100%", "(44–100%)", "━━━━━━━━━━"],
+        ["tag", "#third", "1", "of", "2", "passed", "50%", "(9–91%)", "━━━━━─────"],
     ]
     document = json.loads((folder / "json").read_text())
     assert [case["tags"] for case in document["cases"]] == [
@@ -144,8 +144,8 @@ def assert_reports(folder, console):
     page = (folder / "html").read_text()
     assert 'data-tags="even third"' in page
     assert 'data-tag="third" aria-pressed="false">#third 2<' in page
-    assert "<td>1 of 2 passed</td><td>50%</td>" in page
-    assert "| <code>&#35;third</code> | 1 of 2 | 50% |" in (folder / "markdown").read_text()
+    assert "<td>1 of 2 passed</td><td>50% (9–91%)</td>" in page
+    assert "| <code>&#35;third</code> | 1 of 2 | 50% (9–91%) |" in (folder / "markdown").read_text()
 
 
 def test_shards_merged_have_the_tags_of_all(agent, tmp_path):

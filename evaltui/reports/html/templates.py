@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.text.figures import show_rate
 from evaltui.text.syntax import colored
 from evaltui.text.values import visible_block
 
@@ -59,5 +58,4 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters["colored"] = colored
-    templates.filters["rate"] = show_rate
     return templates
