@@ -83,6 +83,8 @@ def _passed(result: CaseResult) -> Line:
     passed = sum(metric.status is Status.PASSED for metric in result.metrics)
     gating = sum(metric.status is not Status.INFORMATIONAL for metric in result.metrics)
     line: Line = [(f"{passed}/{counted(gating, 'metric')}", "")]
+    if result.decision is not None:
+        line += [(f"   {result.decision.in_words}", "muted")]
     if allowed := len(allowed_by_rules(result)):
         line += [(f"   {counted(allowed, 'difference')} allowed by rules", "muted")]
     return line
