@@ -52,6 +52,8 @@ OF_EXTRAS = {
     "Jinja2",
     "MarkupSafe",
     "genai-prices",
+    "dask",
+    "distributed",
 }
 # Agents bring them: they are never installed for evaltui.
 FRAMEWORKS = {"langchain-core", "langgraph", "langsmith", "openai", "openai-agents", "pydantic-ai"}
@@ -159,7 +161,14 @@ def test_what_is_imported_is_declared_and_the_other_way_round():
     extras = project["optional-dependencies"]
     always, of_extras = declared(project["dependencies"]), OF_EXTRAS
     assert of_extras == declared(
-        [*extras["adk"], *extras["a2a"], *extras["prices"], *extras["report"], *extras["serve"]]
+        [
+            *extras["adk"],
+            *extras["a2a"],
+            *extras["prices"],
+            *extras["report"],
+            *extras["serve"],
+            *extras["dask"],
+        ]
     )
     used = {one for _, nodes in modules().values() for one in outside(nodes)} - FRAMEWORKS
     assert not FRAMEWORKS & declared(
@@ -175,6 +184,8 @@ WITH_AN_EXTRA = {
     "evaltui.core.cost.prices",
     "evaltui.adk.results_manager",
     "evaltui.reports.html.templates",
+    "evaltui.runner.cluster.connecting",
+    "evaltui.runner.cluster.worker",
     "evaltui.serving.server",
     "evaltui.traces.formats.protobuf",
 }

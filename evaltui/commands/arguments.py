@@ -10,6 +10,7 @@ from evaltui.commands.exit_codes import codes_in_words
 from evaltui.commands.parser import (
     Parser,
     Version,
+    add_cluster,
     agent_word,
     alpha,
     budget,
@@ -18,12 +19,13 @@ from evaltui.commands.parser import (
     folder,
     limit,
     names,
+    scheduler,
     seconds,
     shard,
 )
 from evaltui.commands.repeat_arguments import add_repeats
 from evaltui.core.statistics.differences import ALPHA
-from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SECONDS, SETTINGS
+from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, SETTINGS
 from evaltui.files.variant_settings import FORM as VARIANT_FORM
 
 _WORKBENCH_USAGE = """\
@@ -40,6 +42,7 @@ _TYPES: Mapping[str, Callable[[str], object]] = {
     SECONDS.form: seconds,
     FOLDER.form: folder,
     BUDGET.form: budget,
+    SCHEDULER.form: scheduler,
 }
 REPORTS = "console|json|junit|csv|markdown|html[=PATH]"
 AGENT_DIR = (
@@ -121,6 +124,7 @@ def _add_reporting(parser: Parser) -> None:
         "a variant of [tool.evaltui.variants], base (the agent as it is), or all of these. Repeatable: "
         "several are run as a matrix",
     )
+    add_cluster(parser)
     add("--failed", action="store_true", help="Run only cases that did not pass in the last run")
     add_resuming(parser)
     add(

@@ -36,7 +36,7 @@ def write_estimate(options: argparse.Namespace) -> int:
         request, sets = meant_by(options, RunRequest(address, settings=settings))
         selected = select(request, sets)
         try:
-            found = estimate(selected.plan, request.store)
+            found = estimate(selected.plan, request.store, options.machines or 1)
             for target in targets:
                 write_text(_text(found, target, selected.request.settings.record), target)
         except OSError as error:
@@ -58,6 +58,8 @@ def _lines(found: Estimate, record: str) -> Iterator[Line]:
     replayed = "" if record == "off" else f"  recordings {record}: replayed calls cost nothing"
     tokens = None if found.tokens is None else round(found.tokens)
     most = "at most " if found.at_most else ""
+    at_once = f"{show_number(found.parallel)} at once"
+    where = f" on {counted(found.machines, 'machine')}" if found.machines > 1 else ""
     limited = ""
     if found.at_limit is not None:
         limited = f", at least {show_duration(found.at_limit.seconds)} by --limit {found.at_limit.limit}"
@@ -66,6 +68,9 @@ def _lines(found: Estimate, record: str) -> Iterator[Line]:
         ("calls", f"{most}{calls}{replayed}"),
         ("tokens", f"{most}{show_number(tokens)}"),
         ("cost", f"{most}{show_money(found.usd)}"),
-        ("time", f"{most}{show_duration(found.seconds)}, {found.parallel} at once{limited}"),
+        (
+            "time",
+            f"{most}{show_duration(found.seconds)}, {at_once}{where}{limited}",
+        ),
     )
     yield from ([(f"{label:8}", "muted"), (text, "")] for label, text in rows)

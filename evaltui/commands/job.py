@@ -107,6 +107,7 @@ def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunReque
         adk_verdicts=options.adk_verdicts,
         shard=options.shard,
         seconds=_durations(options),
+        ship_env=options.ship_env,
     )
     return request, sets
 
@@ -140,7 +141,7 @@ def resumed(
             resumption = read_selection(asked.agent, path, sets)
         else:
             resumption = read_resumption(asked.agent, path, sets, options.retry_errors, of_traces=of_traces)
-    return resuming(asked, resumption), sets
+    return replace(resuming(asked, resumption), ship_env=options.ship_env), sets
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,8 @@ class Job:
         if interrupted:
             count, done = self._selected.plan.case_count, len(self._results)
             self._notes.append(f"interrupted: {done} of {counted(count, 'case')} finished")
+            if executed.problem:
+                write_stderr(f"evaltui {self._command}: {executed.problem}. Continue with --resume last")
         report = self._report(self._selected, executed, time.monotonic() - began)
         report = self._without_secrets(report, executed)
         if self._request.matrix:
@@ -215,7 +218,7 @@ class Job:
             report
         )
         if interrupted:
-            return INTERRUPTED
+            return HAD_ERRORS if executed.problem else INTERRUPTED
         if executed.stopped is not None and executed.stopped.is_refusal:
             return WRONG_USE
         code = 0 if self._ending.exit_zero else self._exit_code(report)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from evaltui.commands.addressing import settle_address
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.files.remote_address import is_url
-from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SECONDS
+from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS
 from evaltui.text.values import MAX_VALUE, cut
 
 if TYPE_CHECKING:
@@ -154,6 +154,36 @@ def count(text: str) -> int:
     if not COUNT.accepts(number):
         raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {COUNT.wanted}")
     return number
+
+
+def variables(text: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(name.isidentifier() for name in found):
+        raise argparse.ArgumentTypeError(
+            f"{cut(text, MAX_VALUE)!r} is not a list of names, e.g. GOOGLE_API_KEY"
+        )
+    return found
+
+
+def add_cluster(parser: Parser) -> None:
+    """Options of `run` about other machines."""
+    parser.add_argument(
+        "--ship-env",
+        type=variables,
+        default=(),
+        metavar="NAME,...",
+        help="With --scheduler: set these environment variables on the workers, as they are here or in .env; "
+        "no other is sent",
+    )
+    parser.add_argument(
+        "--machines", type=count, metavar="M", help="With --estimate: time on M machines, each as this one"
+    )
+
+
+def scheduler(text: str) -> str:
+    if not SCHEDULER.accepts(text):
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {SCHEDULER.wanted}")
+    return text
 
 
 def port(text: str) -> int:

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import TextIO
 
 from evaltui.core.model.outcome import Status
-from evaltui.runner.plan import CaseDone, CaseStarted, Happened, Update
-from evaltui.text.figures import show_elapsed
+from evaltui.runner.plan import CaseDone, CaseStarted, Happened, Scaled, Update
+from evaltui.text.figures import counted, show_elapsed
 
 _EVERY = 0.1
 
@@ -23,6 +23,7 @@ class Progress:
         self._shown = stream.isatty()
         self._done: Counter[Status] = Counter()
         self._current = ""
+        self._scale: Scaled | None = None
         self._began = time.monotonic()
         self._painted = 0.0
 
@@ -32,6 +33,8 @@ class Progress:
                 self._done[result.status] += 1
             case CaseStarted(case=case):
                 self._current = case.eval_id
+            case Scaled() as scale:
+                self._scale = scale
             case Happened():
                 return
         if self._shown and time.monotonic() - self._painted > _EVERY:
@@ -50,6 +53,8 @@ class Progress:
             f"{show_elapsed(self._painted - self._began)}"
         )
         current = self._current.encode("ascii", "replace").decode()
+        if self._scale is not None:
+            current = _where(self._scale)
         self._write(f"\r\x1b[2K{line} · {current}"[:100])
 
     def end(self) -> None:
@@ -64,3 +69,8 @@ class Progress:
         except OSError:
             # The terminal is gone.
             self._shown = False
+
+
+def _where(scale: Scaled) -> str:
+    machines, hosts = counted(scale.machines, "machine"), counted(scale.hosts, "host")
+    return f"{machines}, {hosts}, {scale.in_flight} in flight"

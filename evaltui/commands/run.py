@@ -37,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
     """Run what the options select and report; returns the exit code."""
     try:
         require_one_agent(options)
+        if options.machines and not options.estimate:
+            raise UsageError("--machines needs --estimate")
         if options.estimate and not options.watch:
             from evaltui.commands.estimate import write_estimate
 

@@ -29,6 +29,7 @@ TOPICS = (
     "serving",
     "headless",
     "ci",
+    "scaling",
     "traces",
     "python",
     "pytest",

@@ -15,6 +15,7 @@ from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
 from evaltui.core.model.variants import Variant
 from evaltui.files.folders import agent_folder, seen_from_here
+from evaltui.files.schedulers import is_scheduler
 from evaltui.files.variant_settings import VariantTextError, variants_of
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
@@ -55,6 +56,8 @@ class RunSettings:
     """What the model calls of a run may spend, see `parse_budget`; None: any amount."""
     allow_unmetered: bool = False
     """Whether calls that the budget cannot count are made: `--allow-unmetered`."""
+    scheduler: str | None = None
+    """What runs the cases: `local:N`, or the address of a Dask scheduler; None, or `off`: this machine."""
     variants: Mapping[str, Variant] = field(default_factory=dict)
     """Other ways to run the agent, by name, their files as seen from `file`."""
     prices: Mapping[str, OwnPrice] = field(default_factory=dict)
@@ -132,6 +135,7 @@ COUNT = Kind("a whole number above 0", "N", _is_count)
 SECONDS = Kind("a number of seconds above 0", "S", _is_seconds)
 FOLDER = Kind("a folder", "DIR", _is_path)
 BUDGET = Kind(WANTED_BUDGET, "5USD|2Mtok", _is_budget)
+SCHEDULER = Kind("local:N, tcp://HOST:PORT, tls://HOST:PORT or off", "local:N|URL", is_scheduler)
 _PYTHON = Kind("a path or a command", "PYTHON", _is_path)
 
 SETTINGS: Mapping[str, Setting] = {
@@ -178,6 +182,13 @@ SETTINGS: Mapping[str, Setting] = {
             BUDGET,
             "Dollars or tokens that the model calls of a run may spend; nothing begins after that",
             "any amount",
+        ),
+        Setting(
+            "scheduler",
+            SCHEDULER,
+            "Run the cases on the workers of a Dask scheduler, or on N workers of this machine; parallel and "
+            "workers then count for each of them",
+            "off",
         ),
     )
 }

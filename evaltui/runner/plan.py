@@ -112,6 +112,12 @@ class RunPlan:
     """What models cost, by name, where the config of a set does not say."""
     confidence: Confidence | None = None
     """How sure the verdict on each case must be, which says how often it is run; None: as `runs` says."""
+    scheduler: str = ""
+    """What runs the cases, see `files.schedulers`; "" for hosts on this machine."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What hosts on other machines have in their environment besides what there is."""
+    seconds: Mapping[CaseId, float] = field(default_factory=dict)
+    """How long a run of a case takes, as far as known: what a worker is given at once goes by it."""
 
     @property
     def agent_dir(self) -> Path:
@@ -252,6 +258,16 @@ class AtWork:
     """How many processes run agents at once."""
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """Where the run is at work on a cluster now."""
+
+    machines: int
+    hosts: int
+    in_flight: int
+    """Runs of cases."""
+
+
 Update = (
     AgentLoaded
     | AgentBroken
@@ -264,6 +280,7 @@ Update = (
     | MetricsImported
     | Noted
     | RunStopped
+    | Scaled
 )
 OnUpdate = Callable[[Update], None]
 

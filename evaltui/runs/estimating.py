@@ -63,14 +63,22 @@ class Estimate:
     usd: float | None
     seconds: float | None
     """No less than `at_limit` has."""
+    machines: int = 1
     at_limit: AtLimit | None = None
     """The limit that takes longest; None where none is set, or what is asked is not known."""
     at_most: bool = False
     """Whether cases may need fewer runs, so that each figure is the highest that is likely."""
 
 
-def estimate(plan: RunPlan, store: RunStore) -> Estimate:
-    """Reads the last run of each case. Raises OSError."""
+# Seconds of this machine's processor that scoring, logging and reporting a run of a small case take.
+_OWN_SECONDS = 0.004
+
+
+def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
+    """On so many machines, each of which runs `plan.parallel` cases at once.
+
+    Reads the last run of each case. Raises OSError.
+    """
     runs: dict[CaseId, int] = {}
     for one in plan.sets:
         for eval_id, _ in ids_and_turns(one.cases):
@@ -82,7 +90,8 @@ def estimate(plan: RunPlan, store: RunStore) -> Estimate:
     seconds = _sum(runs, taken, lambda one: one.seconds)
     if seconds is not None:
         longest = max((one.seconds for one in taken.values() if one.seconds), default=0.0)
-        seconds = max(seconds / plan.parallel, longest)
+        own = sum(runs.values()) * _OWN_SECONDS
+        seconds = max(seconds / (plan.parallel * machines), longest, own)
     slowest = max((_at(limit, runs, taken) for limit in plan.limits), key=_seconds, default=None)
     if slowest is not None and seconds is not None:
         seconds = max(seconds, slowest.seconds)
@@ -90,7 +99,8 @@ def estimate(plan: RunPlan, store: RunStore) -> Estimate:
         cases=len(runs),
         runs=sum(runs.values()),
         unknown_cases=sum(case not in taken for case in runs),
-        parallel=plan.parallel,
+        parallel=plan.parallel * machines,
+        machines=machines,
         calls=_sum(runs, taken, lambda one: one.calls),
         tokens=_sum(runs, taken, lambda one: one.tokens),
         usd=_sum(runs, taken, lambda one: one.usd),

@@ -21,6 +21,7 @@ from evaltui.files.agent_address import files_of_agent
 from evaltui.files.folders import app_name
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
+from evaltui.runner.parent.executor import ExecutorError
 from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import (
     AgentLoaded,
@@ -191,6 +192,8 @@ class ExecutedRun:
     """Whether there may be secrets in what was told: the log had to mask some, or there is none to know."""
     stopped: RunStopped | None = None
     """Why cases have no result though it was not cancelled; None where all have one."""
+    problem: str = ""
+    """Why it ended before its time, a sentence; "" where it did not, or was cancelled."""
 
 
 class RunService(Protocol):
@@ -252,11 +255,15 @@ class _Execution:
         started = datetime.now(UTC)
         self._begin_log(started)
         status: Status | None = None
+        problem = ""
         try:
             status = await follow_plan(self._selected.plan, self._update, first=host)
         except asyncio.CancelledError:
             # Being cancelled is one of the ways in which a run ends.
             pass
+        except ExecutorError as error:
+            problem = str(error)
+            self._on_update(Noted(problem))
         finally:
             # One that was stopped can be resumed as one that was interrupted.
             ending = None if self._stopped else status
@@ -270,7 +277,7 @@ class _Execution:
         except OSError as error:
             self._on_update(Noted(f"no result file for adk web: {error}"))
         has_secrets = log is None or log.has_masked
-        return ExecutedRun(started, status, log.path if log else None, has_secrets, self._stopped)
+        return ExecutedRun(started, status, log.path if log else None, has_secrets, self._stopped, problem)
 
     async def run_nothing(self) -> ExecutedRun:
         """A shard without a case: its log says that nothing of it is missing."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
+from evaltui.core.model.case_id import CaseId
 from evaltui.files.workspace import SelectionError
 from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.log_header import RunHeader
@@ -123,6 +125,17 @@ def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
         if log.header.matrix != besides:
             return next(one.paths for one in stored_matrices(store) if one.id == log.header.matrix)
     return ()
+
+
+def recorded_seconds(store: RunStore) -> dict[CaseId, float]:
+    """How long a run of each case took in the newest run, as far as that can be read."""
+    seconds: dict[CaseId, float] = {}
+    for path in newest_runs(store):
+        with suppress(OSError, ValueError):
+            for one in read_run(path).results:
+                if one.summary.seconds is not None:
+                    seconds[one.id] = one.summary.seconds
+    return seconds
 
 
 def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:

@@ -21,12 +21,13 @@ from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
+from evaltui.files.schedulers import OFF
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace
-from evaltui.runner.parent.metric_host import checked
+from evaltui.runner.parent.metric_host import checked, environment_of
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log_reader import StoredRun, read_run
-from evaltui.runs.matrices import newest_runs
+from evaltui.runs.matrices import newest_runs, recorded_seconds
 from evaltui.runs.resuming import Resumption
 from evaltui.runs.scoring import (
     PairedTraces,
@@ -67,6 +68,8 @@ class RunRequest:
     """The part of the cases that is run; None for all of them."""
     seconds: Mapping[CaseId, float] = field(default_factory=dict)
     """How long a run of a case takes, as far as known: what shards are divided by."""
+    ship_env: tuple[str, ...] = ()
+    """Names of variables that workers on other machines get with their values."""
     traces: TracesToScore | None = None
     """Conversations that are scored instead of running the agent."""
     matrix: str = ""
@@ -287,6 +290,8 @@ def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) ->
 
 
 def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
+    scheduler = request.settings.scheduler or OFF
+    scheduler = "" if scheduler == OFF else scheduler
     plan = RunPlan(
         agent=request.agent,
         sets=tuple(plans),
@@ -307,6 +312,9 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         limits=request.settings.limits,
         budget=parse_budget(request.settings.budget) if request.settings.budget else None,
         allow_unmetered=request.settings.allow_unmetered,
+        scheduler=scheduler,
+        variables=_variables(request),
+        seconds=(request.seconds or recorded_seconds(request.store)) if scheduler else {},
     )
     _check_confidence(plan)
     return plan
@@ -319,6 +327,16 @@ def _check_confidence(plan: RunPlan) -> None:
             repeat_rule(1, plan.pass_if_of(one), plan.confidence)
         except ValueError as error:
             raise SelectionError(f"{one.eval_set_id}: {error}") from error
+
+
+def _variables(request: RunRequest) -> dict[str, str]:
+    """Raises SelectionError for one that is not set."""
+    if not request.ship_env:
+        return {}
+    environment = environment_of(request.agent_dir)
+    if unset := [name for name in request.ship_env if name not in environment]:
+        raise SelectionError(f"--ship-env: {', '.join(unset)} is not set, here or in .env")
+    return {name: environment[name] for name in request.ship_env}
 
 
 def _whole_sets(resumption: Resumption | None) -> frozenset[str]:

@@ -120,3 +120,22 @@ def test_wrong_use_is_refused(agent, capsys):
     assert call("run", agent, "--estimate", "--watch") == 2
     assert call("run", agent, "--estimate", "nothing") == 2
     assert call("run", agent, "--estimate", f"--report=json={agent}") == 2
+
+
+def test_more_machines_take_less_time_until_a_limit_is_what_takes_it(agent, tmp_path, capsys):
+    write_run(agent, 600.0, case_1=GEMINI, case_2=GEMINI, case_3=GEMINI, case_4=GEMINI)
+    words = ("--runs", "100", "--parallel", "2")
+    here = estimated(agent, tmp_path, *words)
+    there = estimated(agent, tmp_path, *words, "--machines", "10")
+    assert (here["machines"], here["parallel"], here["seconds"]) == (1, 2, 120_000)
+    assert (there["machines"], there["parallel"], there["seconds"]) == (10, 20, 12_000)
+    limited = estimated(agent, tmp_path, *words, "--machines", "10", "--limit", "gemini-*:rpm=1")
+    assert limited["at_limit"]["seconds"] == limited["seconds"] == 799 * 60
+    assert call("run", agent, "--estimate", *words, "--machines", "10", "--limit", "gemini-*:rpm=1") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "20 at once on 10 machines, at least 13 h 19 min by --limit gemini-*:rpm=1" in shown
+
+
+def test_machines_are_for_estimates(agent, capsys):
+    assert call("run", agent, "--machines", "3") == 2
+    assert "--machines needs --estimate" in capsys.readouterr().err

@@ -24,6 +24,7 @@ VALUES = {
     "results-dir": {'"out"': "out", '"../a b/c"': "../a b/c", '"/nowhere/x"': "/nowhere/x"},
     "keep-runs": {"1": 1, "12": 12},
     "budget": {"'5USD'": "5USD", '"2Mtok"': "2Mtok"},
+    "scheduler": {'"local:3"': "local:3", '"tls://head:8786"': "tls://head:8786", '"off"': "off"},
 }
 # What nothing takes, and what only some do.
 NEVER = ("true", "[]", "{}", '""', '" "', "nan", "inf", "-inf", "1979-05-27", "0", "-1", "[1]", '"\\u0000"')
@@ -37,6 +38,7 @@ WRONG = {
     "results-dir": (*NEVER, "1"),
     "keep-runs": (*NEVER, '"all"', "1.5"),
     "budget": (*NEVER, "5", '"5"', '"5EUR"', '"0USD"'),
+    "scheduler": (*NEVER, "8786", '"local:0"', '"head:8786"'),
 }
 
 
@@ -81,7 +83,7 @@ def test_without_a_table_the_defaults_apply_as_the_table_of_the_guide_has_them(a
     for name in ("parallel", "timeout", "record", "keep-runs"):
         assert stated[name] == f"{defaults[name]:g}" if name == "timeout" else str(defaults[name])
     assert {name for name, value in defaults.items() if value is None} == {
-        *("python", "workers", "tools", "results-dir", "budget")
+        *("python", "workers", "tools", "results-dir", "budget", "scheduler")
     }
 
 

@@ -31,6 +31,7 @@ VALUES: dict[str, tuple[object, object]] = {
     "results-dir": ("in", "given"),
     "keep-runs": (4, 5),
     "budget": ("1USD", "2Mtok"),
+    "scheduler": ("off", "local:2"),
 }
 
 

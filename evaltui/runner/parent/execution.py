@@ -15,12 +15,13 @@ from evaltui.core.model.outcome import ErrorInfo, RepeatResult, RunResult, Statu
 from evaltui.core.model.spending import Spending
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.call_recorder import CallRecorder
+from evaltui.runner.executors import executor_of
 from evaltui.runner.parent.case_requests import CaseRequests
 from evaltui.runner.parent.case_results import CaseResults
+from evaltui.runner.parent.executor import ExecutorError
 from evaltui.runner.parent.gate.gate import Gate, Stop
-from evaltui.runner.parent.held_pool import HeldPool
 from evaltui.runner.parent.judges import CaseJudge
-from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, LoadingHost
+from evaltui.runner.parent.pool import ExecutionResult, LoadingHost
 from evaltui.runner.parent.recordings import SavedNowAndThen, recordings_of
 from evaltui.runner.parent.run_events import RunEvents
 from evaltui.runner.parent.verdicts import Verdicts
@@ -46,7 +47,8 @@ async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost | N
     """Run everything in a plan and tell what happens while it does.
 
     `first` is a host that was started for this agent already. Cancelling ends the agent's processes; what
-    is finished by then has been told. Raises ValueError where the plan has nothing to run.
+    is finished by then has been told. Raises ValueError where the plan has nothing to run, ExecutorError
+    where the rest of it cannot be run.
     """
     run = _Run(plan, work_items(plan), on_update, first, keeps=True)
     await run.work()
@@ -96,7 +98,7 @@ class _Run:
         self._gate = _gate_of(plan)
         # The cases without a result because the run was stopped, by their place in the plan.
         self._left: set[int] = set()
-        self._pool = self._pool_of(began, first)
+        self._executor = executor_of(plan, self, began, first, self._gate, on_update)
         self._requests = CaseRequests(plan)
         self.results = CaseResults(plan, items, on_update, keeps=keeps)
         self._queue = WorkQueue[WorkItem](self.results.most)
@@ -107,18 +109,11 @@ class _Run:
         self._recordings = recordings_of(plan, self._note)
         self._saving = SavedNowAndThen(list(self._recordings.values()))
 
-    def _pool_of(self, began: float, first: LoadingHost | None) -> HostPool[WorkItem] | HeldPool:
-        plan = self._plan
-        if plan.held is not None:
-            return HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, self)
-        settings = HostSettings(plan.agent, plan.timeout, plan.import_timeout, began)
-        return HostPool(settings, self, plan.parallel, plan.workers, first, self._gate)
-
     async def work(self) -> None:
         for item in self.results.asked:
             self._ask(item)
         self._close_queue()
-        self._on_update(AtWork(self._kill, self._pool.host_count(len(self._queue))))
+        self._on_update(AtWork(self._kill, self._executor.host_count(len(self._queue))))
         try:
             await self._open_recordings()
             self.results.tell_known()
@@ -129,8 +124,7 @@ class _Run:
                 # Not when the first call waits for its price.
                 await asyncio.to_thread(load_table)
             self._close_queue()
-            async with self._judging:
-                await self._pool.run(self._queue)
+            await self._run()
             self._verdicts.tell_imported(self._on_update)
             if self._left and self._gate is not None and (stop := self._gate.stopped):
                 left = counted(len(self._left), "case")
@@ -142,7 +136,18 @@ class _Run:
                 self._gate.close()
             for recordings in self._recordings.values():
                 recordings.abandon()
-            await asyncio.gather(self._pool.close(), self._verdicts.close(), self._saving.save())
+            await asyncio.gather(self._executor.close(), self._verdicts.close(), self._saving.save())
+
+    async def _run(self) -> None:
+        """Raises ExecutorError; what has run by then is judged first."""
+        failed: ExecutorError | None = None
+        async with self._judging:
+            try:
+                await self._executor.run(self._queue)
+            except ExecutorError as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
     def _ask(self, item: WorkItem, urgency: float = 1.0) -> None:
         """Have an item run, if there is anything to run."""
@@ -157,7 +162,7 @@ class _Run:
             self._queue.close()
 
     async def _kill(self) -> None:
-        await asyncio.gather(self._pool.kill(), self._verdicts.kill())
+        await asyncio.gather(self._executor.kill(), self._verdicts.kill())
 
     async def _open_recordings(self) -> None:
         for one in self._plan.sets:

@@ -265,7 +265,7 @@ def facts_of(
 ) -> Facts:
     """What is known of this machine and an agent. `recorded` are the sets with recordings, as in `CaseId`."""
     folder = agent_folder(agent_dir)
-    environment = _environment(agent_dir)
+    environment = environment_of(agent_dir)
     return Facts(
         gemini=gemini_access(environment, default_credentials=_has_default_credentials(environment)),
         has_module=cache(partial(has_module, agent_folder=folder, python=python)),
@@ -274,7 +274,7 @@ def facts_of(
     )
 
 
-def _environment(agent_dir: Path) -> Mapping[str, str]:
+def environment_of(agent_dir: Path) -> Mapping[str, str]:
     """What the agent's process has: the environment, and what its .env file adds to that."""
     found = env_file(agent_dir) if loads_env_file() else None
     if found is None:

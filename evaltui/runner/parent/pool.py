@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass, field
 from math import ceil
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
-from evaltui.runner.parent.gate.gate import Gate
-from evaltui.runner.parent.gate.requests import GatedRequest
+from evaltui.runner.parent.gate.requests import CallGate, GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.host_requests import OnEvent, OnRecorded
 from evaltui.runner.parent.supervisor import Host
@@ -36,6 +35,8 @@ class HostSettings:
     timeout: float
     import_timeout: float
     started: float
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What they have in their environment besides that of this process."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ class StartedHost:
 
 def start_host(settings: HostSettings) -> StartedHost:
     """Start a host before it is known what it will run: importing takes longer than everything else."""
-    host = Host(python=settings.agent.python, problem=settings.agent.problem)
+    agent = settings.agent
+    host = Host(python=agent.python, problem=agent.problem, variables=settings.variables)
     return StartedHost(settings, host, begin_loading(host, settings))
 
 
@@ -192,7 +194,7 @@ class HostPool(Generic[Item]):
         parallel: int,
         workers: int | None,
         first: LoadingHost | None = None,
-        gate: Gate | None = None,
+        gate: CallGate[Any] | None = None,
     ) -> None:
         self._gate = gate
         self._settings = settings
@@ -258,7 +260,7 @@ class HostPool(Generic[Item]):
                 self._listener.broken(broken.error)
             await self._give_back(work, broken.error)
         finally:
-            await _finished(started.end())
+            await finished(started.end())
             self._hosts.discard(started.host)
         return place.suspects
 
@@ -325,7 +327,7 @@ class HostPool(Generic[Item]):
         return ExecutionResult(tuple(events), state, error, seconds, throttled), lost
 
 
-async def _finished(cleaning: Coroutine[None, None, None]) -> None:
+async def finished(cleaning: Coroutine[None, None, None]) -> None:
     """Finish a clean-up although the run is being cancelled."""
     task = asyncio.create_task(cleaning)
     try:

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,19 @@ class Host:
     `files` are those of the user's that it has imported, as soon as it is loaded. `brought_in` is what
     another one could preload, None until this one has been closed. `preloaded` is set when that is done, or
     when the process has ended. `who` works in it is said in messages. A `problem` is why `python` can run
-    nothing: the host is lost at once.
+    nothing: the host is lost at once. `variables` come on top of the environment of this process.
     """
 
-    def __init__(self, who: str = "the agent", python: Path | None = None, problem: str = "") -> None:
+    def __init__(
+        self,
+        who: str = "the agent",
+        python: Path | None = None,
+        problem: str = "",
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self._who = who
         self._python = python or Path(sys.executable)
-        self._environment = environment(python)
+        self._environment = {**environment(python), **(variables or {})}
         self._console = HostConsole()
         self._mark = uuid.uuid4().hex
         self._seal = uuid.uuid4().hex

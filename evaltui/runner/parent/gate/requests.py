@@ -4,14 +4,39 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from evaltui.core.model.events import Json
 from evaltui.runner.errors import RunStoppedError
-from evaltui.runner.parent.gate.gate import Gate, GatedCall
 
 # Seconds between two looks at a clock that may stand still.
 _SHORTEST_LOOK = 0.05
+
+
+Gated = TypeVar("Gated")
+
+
+class CallGate(Protocol[Gated]):
+    """A `Gate`, or what stands for one where the run is on another machine."""
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
+
+    @property
+    def patterns(self) -> tuple[str, ...]: ...
+
+    @property
+    def stopped(self) -> object | None: ...
+
+    def ask(self, model: str, size: int, on_go: Callable[[], None], on_stop: Callable[[], None]) -> Gated: ...
+
+    def refused_until(self, model: str) -> float: ...
+
+    def end(self, gated: Gated, usage: Json | None) -> None: ...
+
+    def refused(self, gated: Gated, retry_after: float | None) -> None: ...
+
+    def withdraw(self, gated: Gated) -> None: ...
 
 
 class GatedRequest:
@@ -20,10 +45,10 @@ class GatedRequest:
     Waiting after a refusal may take as long once more: a model that refuses for ever ends the case.
     """
 
-    def __init__(self, gate: Gate, timeout: float) -> None:
+    def __init__(self, gate: CallGate[Any], timeout: float) -> None:
         self._gate = gate
         self._patience = timeout
-        self._calls: dict[int, GatedCall] = {}
+        self._calls: dict[int, Any] = {}
         self._waiting: set[int] = set()
         self._began = 0.0
         self._throttled = 0.0

@@ -1,0 +1,100 @@
+"""The scheduler that a run goes to: somebody's, by its address, or one of our own on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from evaltui.files.schedulers import local_workers
+from evaltui.runner.cluster import worker
+from evaltui.runner.parent.executor import ExecutorError
+
+# Seconds.
+_CONNECT_TIMEOUT = 15.0
+_CLOSE_TIMEOUT = 4.0
+
+
+@asynccontextmanager
+async def connected(scheduler: str, threads: int) -> AsyncIterator[Any]:
+    """A client of the scheduler; of `local:N`, the workers have so many threads.
+
+    Raises ExecutorError where none answers.
+    """
+    from distributed import Client
+
+    # What it says is told of in other words; on a terminal it would be in the way.
+    for name in [one for one in logging.root.manager.loggerDict if one.partition(".")[0] == "distributed"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    async with _address(scheduler, threads) as address:
+        try:
+            client = await Client(
+                address, asynchronous=True, timeout=_CONNECT_TIMEOUT, set_as_default=False, name="evaltui"
+            )
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            raise ExecutorError(_unreachable(scheduler, error)) from error
+        try:
+            yield client
+        finally:
+            # A scheduler that is gone does not say goodbye.
+            with suppress(TimeoutError, OSError):
+                await asyncio.wait_for(client.close(), _CLOSE_TIMEOUT)
+
+
+def _unreachable(scheduler: str, error: Exception) -> str:
+    if scheduler.startswith("tls:") and isinstance(error, (TypeError, ValueError)):
+        reason = str(error).partition("\n")[0]
+        return (
+            f"{scheduler}: {reason}. Give Dask's certificates: distributed.comm.tls in ~/.config/dask, "
+            "or DASK_DISTRIBUTED__COMM__TLS__… in the environment"
+        )
+    return f"{scheduler}: no Dask scheduler answers. Start one with `dask scheduler`, or use local:N"
+
+
+@asynccontextmanager
+async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
+    workers = local_workers(scheduler)
+    if workers is None:
+        yield scheduler
+        return
+    import dask
+    from distributed import LocalCluster, Security
+
+    config = {
+        # What passes through the scheduler is not kept there: it is in this process.
+        "distributed.admin.low-level-log-length": 0,
+        # What agents find in their environment is as without workers.
+        "distributed.nanny.pre-spawn-environ": {},
+        # Dask starts web servers in any case; these have no page.
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+    }
+    with dask.config.set(config):
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=threads,
+            processes=True,
+            host="127.0.0.1",
+            protocol="tcp://",
+            dashboard_address=None,
+            worker_dashboard_address=None,
+            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            memory_limit=0,
+            preload=[worker.__name__],
+            silence_logs=logging.CRITICAL,
+            asynchronous=True,
+            security=Security(require_encryption=False),
+        )
+        try:
+            yield await cluster
+        finally:
+            try:
+                closing: Any = cluster.close()
+                await asyncio.wait_for(closing, _CLOSE_TIMEOUT)
+            except (TimeoutError, OSError):
+                # Only workers are such children of this process.
+                for child in multiprocessing.active_children():
+                    child.kill()

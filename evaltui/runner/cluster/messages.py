@@ -1,0 +1,159 @@
+"""What the run and its workers say to each other, pickled; both have the same version of evaltui.
+
+A worker keeps what it says until the run has it, and says it again where an answer was lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaltui.core.model.errors import ErrorInfo
+from evaltui.core.model.events import Json
+from evaltui.runner.parent.pool import ExecutionResult
+
+
+@dataclass(frozen=True)
+class HostReady:
+    """A worker has a host that waits for a chunk, `at_once` of whose items it runs side by side."""
+
+    ticket: int
+    at_once: int
+
+
+@dataclass(frozen=True)
+class Give:
+    """To a worker: the items of a chunk, each with the request that has it run; None for nothing more."""
+
+    ticket: int
+    chunk: int
+    requests: dict[int, Json] | None
+
+
+@dataclass(frozen=True)
+class Started:
+    """An item was handed to a host."""
+
+    chunk: int
+    item: int
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event of an item, as JSON text."""
+
+    chunk: int
+    item: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a host tells of the recording of an item."""
+
+    chunk: int
+    item: int
+    line: Json
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A line on an agent's stdout or stderr."""
+
+    chunk: int
+    item: int | None
+    source: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The agent cannot be imported."""
+
+    error: ErrorInfo
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Running an item is over."""
+
+    chunk: int
+    item: int
+    ran: ExecutionResult
+    """Without its events, which were told."""
+
+
+@dataclass(frozen=True)
+class ChunkEnded:
+    """The host is free again."""
+
+    chunk: int
+
+
+@dataclass(frozen=True)
+class VersionsDiffer:
+    """Packages of which the worker has another version, or none: clauses."""
+
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AskCall:
+    """A model call waits for the run's gate; `number` tells those of a worker apart."""
+
+    number: int
+    model: str
+    size: int
+
+
+@dataclass(frozen=True)
+class EndCall:
+    """A model call is over; see `Gate.end`."""
+
+    number: int
+    usage: Json | None
+
+
+@dataclass(frozen=True)
+class RefusedCall:
+    """A model has refused a call for too many; see `Gate.refused`."""
+
+    number: int
+    retry_after: float | None
+
+
+@dataclass(frozen=True)
+class WithdrawCall:
+    """Nobody waits for a model call any more."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Again:
+    """To a worker that was taken for lost: it says again which of its hosts wait for a chunk."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """To a worker: this model call may be made."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """To a worker: the model does not want to be asked for so many seconds."""
+
+    model: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class StopCalls:
+    """To a worker: the run makes no more model calls."""
+
+
+OfCalls = AskCall | EndCall | RefusedCall | WithdrawCall
+ToWorker = Give | Again | Go | Wait | StopCalls
+OfItems = Started | Told | Recorded | Printed | Ended
+FromWorker = HostReady | OfItems | Broken | ChunkEnded | VersionsDiffer | OfCalls

@@ -1,0 +1,357 @@
+"""A run on a worker: its hosts stay for the whole run, and what they tell is passed on."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import signal
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from distributed import WorkerPlugin, get_worker
+
+from evaltui.core.model.errors import ErrorInfo
+from evaltui.core.model.events import Event, Json
+from evaltui.files.agent_address import AgentAddress
+from evaltui.files.bundles import Bundle
+from evaltui.files.folders import agent_folder
+from evaltui.files.interpreters import OWN
+from evaltui.files.versions import differing
+from evaltui.runner.cluster.messages import (
+    Again,
+    Broken,
+    ChunkEnded,
+    Ended,
+    Give,
+    Go,
+    HostReady,
+    Printed,
+    Recorded,
+    Started,
+    StopCalls,
+    Told,
+    VersionsDiffer,
+    Wait,
+)
+from evaltui.runner.cluster.remote_gate import RemoteGate
+from evaltui.runner.cluster.waiting import wait_set
+from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost, start_host
+from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.work import WorkQueue
+from evaltui.runner.protocol import decode_event
+
+# Seconds for which what happens is gathered, and after which a worker that has nothing to tell tells that.
+_GATHERED = 0.1
+_HEARTBEAT = 2.0
+# Characters that are passed on at once, and those after which hosts wait until the run has taken some.
+_BATCH = 64_000
+_MOST_UNREAD = 8_000_000
+# Seconds without a word from the run after which it is taken for gone.
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class ClusterRun:
+    """What every worker knows of a run."""
+
+    id: str
+    agent: AgentAddress
+    timeout: float
+    import_timeout: float
+    began: float
+    """A `time.time()`."""
+    hosts: int
+    """At most so many hosts on a worker."""
+    parallel: int
+    """So many cases at once on a worker."""
+    bundle: Bundle | None = None
+    """The agent's files, for workers on other machines; None where they have the folder."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What hosts have in their environment besides."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of the packages that the agent imports, by name."""
+    patterns: tuple[str, ...] = ()
+    """Of the models whose calls ask the run's gate."""
+
+    @property
+    def topic(self) -> str:
+        """Name of the plugin, of the topic of what workers tell, and of what they are told."""
+        return f"evaltui-{self.id}"
+
+    def settings(self, folder: Path) -> HostSettings:
+        """On the clock of this machine, whose `folder` takes the agent's files. Raises OSError."""
+        started = time.monotonic() - max(time.time() - self.began, 0.0)
+        agent = self.agent if self.bundle is None else _unpacked(self.agent, self.bundle.unpack(folder))
+        return HostSettings(agent, self.timeout, self.import_timeout, started, self.variables)
+
+
+def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
+    """The agent as it is found here: in its own Python where this machine has that, too."""
+    variant = agent.variant and replace(agent.variant, code=None)
+    has_python = agent.python is not None and agent.python.exists()
+    interpreter = agent.interpreter if has_python else OWN
+    return replace(agent, folder=folder, variant=variant, interpreter=interpreter)
+
+
+async def serve_chunk(run: str, ticket: int) -> None:
+    """What Dask schedules: a host of this worker runs a chunk, which the run gives it when it is ready."""
+    plugin: Any = get_worker().plugins[run]
+    await plugin.here.serve(ticket)
+
+
+class RunOnWorker(WorkerPlugin):
+    """Brings a run to every worker, those that come later included."""
+
+    def __init__(self, run: ClusterRun) -> None:
+        self.name = run.topic
+        self._run = run
+
+    async def setup(self, worker: Any) -> None:
+        below = Path(worker.local_directory, "evaltui")
+        settings = await asyncio.to_thread(self._run.settings, below)
+        differences = await asyncio.to_thread(differing, self._run.versions)
+        self.here = WorkerRun(self._run, settings, worker)
+        if differences:
+            self.here.tell(VersionsDiffer(differences))
+
+    async def teardown(self, worker: Any) -> None:
+        await self.here.close()
+
+
+class _Link:
+    """Passes on what happens here, in order and in batches.
+
+    By the stream that a worker has to the scheduler: it stays open, and keeps the order.
+    """
+
+    def __init__(self, run: ClusterRun, worker: Any) -> None:
+        self._topic = run.topic
+        self._worker = worker
+        self._messages: list[Any] = []
+        self._size = 0
+        self._sent = 0
+        self._sent_at = 0.0
+        self._unread: deque[tuple[int, int]] = deque()
+        self._unread_size = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._soon = asyncio.Event()
+        self._sending = asyncio.create_task(self._send_now_and_then())
+
+    def put(self, message: Any, size: int = 100, *, now: bool = False) -> None:
+        """`size` in characters, about."""
+        self._messages.append(message)
+        self._size += size
+        if now or self._size > _BATCH:
+            self._soon.set()
+
+    async def room(self) -> None:
+        """Wait until the run has read enough of what it was told."""
+        await self._room.wait()
+
+    def read(self, number: int) -> None:
+        """The run has read everything up to this batch."""
+        while self._unread and self._unread[0][0] <= number:
+            self._unread_size -= self._unread.popleft()[1]
+        if self._unread_size < _MOST_UNREAD:
+            self._room.set()
+
+    async def _send_now_and_then(self) -> None:
+        while True:
+            await wait_set(self._soon, _GATHERED)
+            if self._messages or time.monotonic() - self._sent_at > _HEARTBEAT:
+                self.send()
+
+    def send(self) -> None:
+        """What is gathered, an empty batch too."""
+        messages, size = self._messages, self._size
+        self._messages, self._size = [], 0
+        self._soon.clear()
+        self._sent += 1
+        self._sent_at = time.monotonic()
+        self._unread.append((self._sent, size))
+        self._unread_size += size
+        if self._unread_size >= _MOST_UNREAD:
+            self._room.clear()
+        batch = {"worker": self._worker.address, "number": self._sent, "batch": pickle.dumps(messages)}
+        self._worker.log_event(self._topic, batch)
+
+    def close(self) -> None:
+        self._sending.cancel()
+
+
+class WorkerRun:
+    """A run on this worker."""
+
+    def __init__(self, run: ClusterRun, settings: HostSettings, worker: Any) -> None:
+        self._run = run
+        self._worker = worker
+        self._link = _Link(run, worker)
+        self._gate = RemoteGate(run.patterns, self._link.put) if run.patterns else None
+        self._settings = settings
+        self._free: list[StartedHost] = []
+        self._hosts = asyncio.Semaphore(run.hosts)
+        self._at_once = max(1, run.parallel // run.hosts)
+        self._waiting: dict[int, asyncio.Future[Give]] = {}
+        self._work: set[asyncio.Task[None]] = set()
+        self._heard = time.monotonic()
+        self._watching = asyncio.create_task(self._watch())
+        worker.handlers[run.topic] = self._hear
+
+    async def _hear(self, read: int = 0, given: bytes = b"") -> str:
+        self._heard = time.monotonic()
+        self._link.read(read)
+        for message in pickle.loads(given) if given else ():
+            match message:
+                case Again():
+                    for ticket in self._waiting:
+                        self._link.put(HostReady(ticket, self._at_once), now=True)
+                case Go(call):
+                    if self._gate is not None:
+                        self._gate.on_go(call)
+                case StopCalls():
+                    if self._gate is not None:
+                        self._gate.on_stop()
+                case Wait(model, seconds):
+                    if self._gate is not None:
+                        self._gate.on_wait(model, seconds)
+                case Give(ticket=ticket):
+                    if (waiting := self._waiting.pop(ticket, None)) and not waiting.done():
+                        waiting.set_result(message)
+        return "OK"
+
+    def tell(self, message: VersionsDiffer) -> None:
+        self._link.put(message)
+
+    async def serve(self, ticket: int) -> None:
+        """Run the chunk that is given for a ticket."""
+        task = asyncio.create_task(self._serve(ticket))
+        self._work.add(task)
+        try:
+            # Ended by the run, not by Dask, which may do so as soon as nobody waits for the ticket.
+            await asyncio.wait([task])
+        finally:
+            self._work.discard(task)
+
+    async def _serve(self, ticket: int) -> None:
+        async with self._hosts:
+            self._waiting[ticket] = asyncio.get_running_loop().create_future()
+            self._link.put(HostReady(ticket, self._at_once), now=True)
+            given = await self._waiting[ticket]
+            if given.requests is None:
+                return
+            folder = str(agent_folder(self._settings.agent.folder))
+            listener = _ChunkListener(self._link, given, folder)
+            pool = HostPool(self._settings, listener, self._at_once, 1, self._host(), self._gate)
+            try:
+                work = WorkQueue[int](len(given.requests))
+                work.add(given.requests)
+                work.close()
+                await pool.run(work)
+            finally:
+                await pool.close()
+                self._link.put(ChunkEnded(given.chunk), now=True)
+
+    def _host(self) -> StartedHost:
+        """One that has served before, else a new one; it comes back when its chunk is over."""
+        while self._free:
+            if (free := self._free.pop()).host.alive:
+                return free
+        started = start_host(self._settings)
+        return StartedHost(started.settings, started.host, started.loading, self._give_back)
+
+    async def _give_back(self, host: Host) -> None:
+        if host.alive and host.loaded.done() and host.loaded.exception() is None and not host.busy:
+            self._free.append(StartedHost(self._settings, host, _loaded(host), self._give_back))
+        else:
+            await host.close()
+
+    async def _watch(self) -> None:
+        """End what works for a run that is gone."""
+        while True:
+            left = self._heard + _PATIENCE - time.monotonic()
+            if left <= 0:
+                break
+            await asyncio.sleep(left)
+        await self._end()
+
+    async def _end(self) -> None:
+        for task in self._work:
+            task.cancel()
+        await asyncio.gather(*self._work, return_exceptions=True)
+        free, self._free = self._free, []
+        await asyncio.gather(*(one.host.close() for one in free))
+
+    async def close(self) -> None:
+        """The run is over."""
+        self._watching.cancel()
+        self._worker.handlers.pop(self._run.topic, None)
+        await self._end()
+        self._link.close()
+
+
+async def _already(info: Json) -> Json:
+    return info
+
+
+def _loaded(host: Host) -> asyncio.Task[Json]:
+    return asyncio.create_task(_already(host.loaded.result()))
+
+
+@dataclass
+class _ChunkListener:
+    """Passes on what a host tells of the items of a chunk, which are numbers here."""
+
+    link: _Link
+    given: Give
+    agent_folder: str
+
+    def message(self, item: int) -> Json:
+        request: Json = (self.given.requests or {})[item]
+        if user := request.get("simulated_user"):
+            # The function that plays it is in the agent's folder, which may be another one here.
+            return {**request, "simulated_user": {**user, "agent_folder": self.agent_folder}}
+        return request
+
+    def started(self, item: int) -> None:
+        self.link.put(Started(self.given.chunk, item))
+
+    def happened(self, item: int, text: str) -> Event:
+        event = Event.from_json(decode_event(text))
+        self.link.put(Told(self.given.chunk, item, text), len(text))
+        return event
+
+    def recorded(self, item: int, line: Json) -> None:
+        self.link.put(Recorded(self.given.chunk, item, line), len(str(line)))
+
+    def printed(self, item: int | None, source: str, line: str) -> None:
+        self.link.put(Printed(self.given.chunk, item, source, line), len(line))
+
+    def loaded(self, info: Json) -> None:
+        """It was told by the host that the run began with."""
+
+    def broken(self, error: ErrorInfo) -> None:
+        self.link.put(Broken(error))
+
+    async def done(self, item: int, ran: ExecutionResult) -> None:
+        ended = Ended(self.given.chunk, item, replace(ran, events=()))
+        self.link.put(ended, len(str(ran.state)))
+        await self.link.room()
+
+
+def dask_setup(worker: Any) -> None:
+    """What Dask does first in a worker of our own, whose terminal is that of the run.
+
+    Ctrl-C goes to every process of a terminal, and the run ends its workers by itself. Not ignored: hosts
+    would inherit that.
+    """
+    signal.signal(signal.SIGINT, _leave_it_to_the_run)
+
+
+def _leave_it_to_the_run(number: int, frame: FrameType | None) -> None:
+    pass

@@ -1,0 +1,43 @@
+"""Which executor runs a plan: hosts on this machine, or the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from evaltui.runner.parent.executor import Executor, ExecutorError
+from evaltui.runner.parent.gate.gate import Gate
+from evaltui.runner.parent.held_pool import HeldPool
+from evaltui.runner.parent.pool import HostPool, HostSettings, Listener, LoadingHost
+from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
+
+
+def executor_of(
+    plan: RunPlan,
+    listener: Listener[WorkItem],
+    began: float,
+    first: LoadingHost | None,
+    gate: Gate | None,
+    on_update: Callable[[Noted | Scaled], None],
+) -> Executor:
+    """What runs the items of this plan; `began` is a `time.monotonic()`.
+
+    Raises ExecutorError where what it needs is not installed.
+    """
+    if plan.held is not None:
+        return HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, listener)
+    settings = HostSettings(plan.agent, plan.timeout, plan.import_timeout, began)
+    if not plan.scheduler:
+        return HostPool(settings, listener, plan.parallel, plan.workers, first, gate)
+    if why := missing():
+        raise ExecutorError(why)
+    from evaltui.runner.cluster.executor import DaskExecutor
+
+    return DaskExecutor(plan, settings, listener, first, gate, on_update)
+
+
+def missing() -> str:
+    """Why no scheduler can be used; "" where one can."""
+    if find_spec("distributed") is not None:
+        return ""
+    return "a scheduler needs the extra dask: pip install 'evaltui[dask]'"

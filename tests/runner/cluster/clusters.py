@@ -1,0 +1,102 @@
+"""Schedulers and workers as processes of their own, and runs on them that can be disturbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from waiting import wait_until
+
+
+@dataclass
+class Cluster:
+    address: str
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+
+
+@contextmanager
+def cluster(
+    workers: int, protocol: str = "tcp", words: Sequence[str] = (), environ: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """`words` are further options of scheduler and workers."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"{protocol}://127.0.0.1:{free.getsockname()[1]}"
+    environment = {**os.environ, **(environ or {})}
+
+    def start(kind: str, *options: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *options, *words, "--no-dashboard"]
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet, start_new_session=True)
+
+    host, port = address.rpartition("//")[2].split(":")
+    scheduler = start("scheduler", "--host", f"{protocol}://{host}:{port}", "--no-jupyter")
+    options = ("--nthreads", "1", "--host", f"{protocol}://{host}", "--no-nanny")
+    started = [start("worker", address, *options) for _ in range(workers)]
+    try:
+        yield Cluster(address, scheduler, started)
+    finally:
+        for process in (*started, scheduler):
+            process.kill()
+            process.wait()
+
+
+class Run:
+    """`evaltui run` of an agent in a process of its own."""
+
+    def __init__(self, folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> None:
+        command = [sys.executable, "-m", "evaltui", "run", str(folder), *words, "--report", "json=/dev/null"]
+        self.folder = folder
+        self.process = subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, **(environ or {})},
+        )
+
+    @property
+    def log(self) -> Path:
+        return max((self.folder / ".evaltui" / "runs").glob("*.jsonl"), key=lambda path: path.name)
+
+    def wait_for_results(self, count: int) -> None:
+        def has_results() -> bool:
+            assert self.process.poll() is None, self.process.communicate()
+            folder = self.folder / ".evaltui" / "runs"
+            return any(True for _ in folder.glob("*.jsonl")) and self.results().total() >= count
+
+        wait_until(has_results, seconds=100)
+
+    def results(self) -> Counter[tuple[str, str]]:
+        """How often the log has each case with each status."""
+        found: Counter[tuple[str, str]] = Counter()
+        with self.log.open() as lines:
+            for line in lines:
+                if line.endswith("\n") and line.startswith('{"kind":"repeat_result"'):
+                    row = json.loads(line)
+                    found[row["case"], row["result"]["status"]] += 1
+        return found
+
+    def own_workers(self) -> list[psutil.Process]:
+        """The processes of `local:N`."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return [one for one in children if any("spawn_main" in word for word in one.cmdline())]
+
+    def interrupt(self) -> None:
+        """As ctrl+c does in a terminal: every process of it."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def end(self) -> tuple[int, str]:
+        """The exit code and what was said on standard error."""
+        _, said = self.process.communicate(timeout=300)
+        return self.process.returncode, said

@@ -1,0 +1,171 @@
+"""Runs on the workers of a scheduler come to what they come to on this machine."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands.command_line import call
+
+from evaltui.runner.cluster import connecting
+from evaltui.runner.cluster.remote_worker import RemoteWorker
+
+AGENT = """
+    import os
+    from evaltui import Agent, Rule, ScriptedModel
+
+    def price(item: str) -> dict:
+        "The price of an item."
+        print("looking up", item)
+        if item == "exit":
+            os._exit(3)
+        if item == "raise":
+            raise KeyError(item)
+        return {"price": len(item)}
+
+    root_agent = Agent(
+        name="shop",
+        model=ScriptedModel([
+            Rule(after_tool="price", reply="here it is"),
+            Rule(user="price of (.*)", call=lambda situation: ("price", {"item": situation[1]})),
+            Rule(user=".*", reply="hello"),
+        ]),
+        tools=[price],
+    )
+"""
+
+
+def turn(text: str, response: str, item: str = "") -> dict[str, object]:
+    calls = [{"name": "price", "args": {"item": item}}] if item else []
+    return {
+        "user_content": {"role": "user", "parts": [{"text": text}]},
+        "final_response": {"role": "model", "parts": [{"text": response}]},
+        "intermediate_data": {"tool_uses": calls},
+    }
+
+
+def cases() -> list[dict[str, object]]:
+    greetings = [(f"hello_{number}", [turn("hi", "hello")]) for number in range(12)]
+    others = [
+        ("other_answer", [turn("hi", "good morning")]),
+        ("two_turns", [turn("hi", "hello"), turn("price of tea", "here it is", "tea")]),
+        ("other_call", [turn("price of tea", "here it is", "coffee")]),
+        ("exits", [turn("price of exit", "here it is", "exit")]),
+        ("raises", [turn("price of raise", "here it is", "raise")]),
+    ]
+    return [{"eval_id": name, "conversation": turns} for name, turns in (*others, *greetings)]
+
+
+@pytest.fixture
+def shop(write_agent) -> Path:
+    folder = write_agent(AGENT, name="shop")
+    (folder / "shop.evalset.json").write_text(json.dumps({"eval_set_id": "shop", "eval_cases": cases()}))
+    return folder
+
+
+def report(folder: Path, *options: str) -> tuple[int, dict[str, object]]:
+    """The exit code, and of each case what does not depend on time."""
+    path = folder / "report.json"
+    code = call("run", folder, "--record", "off", "--report", f"json={path}", *options)
+    data = json.loads(path.read_text())
+    return code, {one["eval_id"]: comparable(one) for one in data["cases"]}
+
+
+def comparable(case: dict) -> dict[str, object]:
+    error = case["error"] and {key: case["error"][key] for key in ("type", "message", "where")}
+    actual = [one["actual"] for one in case["repeats"]]
+    return {"status": case["status"], "error": error, "turns": case["turns"], "said": texts_in(actual)}
+
+
+def texts_in(data: object) -> list[str]:
+    if isinstance(data, dict):
+        found = [data["text"]] if isinstance(data.get("text"), str) else []
+        return found + [text for one in data.values() for text in texts_in(one)]
+    return [text for one in data for text in texts_in(one)] if isinstance(data, list) else []
+
+
+def test_verdicts_and_log_are_those_of_this_machine(shop, scheduler):
+    here = report(shop)
+    there = report(shop, "--scheduler", scheduler)
+    assert there == here
+    statuses = {name: case["status"] for name, case in there[1].items() if case["status"] != "PASSED"}
+    assert statuses == {"other_answer": "FAILED", "other_call": "FAILED", "exits": "ERROR", "raises": "ERROR"}
+    log = max((shop / ".evaltui" / "runs").glob("*.jsonl"), key=lambda path: path.name)
+    results = [row for line in log.read_text().splitlines() if "result" in (row := json.loads(line))]
+    assert len(results) == len(cases())
+
+
+def test_a_scheduler_that_does_not_answer_is_said(shop, capsys, monkeypatch):
+    monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT", 0.5)
+    assert call("run", shop, "--record", "off", "--scheduler", "tcp://127.0.0.1:9") == 3
+    assert "tcp://127.0.0.1:9: no Dask scheduler answers" in capsys.readouterr().err
+
+
+def test_an_agent_that_cannot_be_imported_needs_no_cluster(write_agent, capsys):
+    folder = write_agent("import nothing_like_this\n", name="broken")
+    (folder / "one.evalset.json").write_text(json.dumps({"eval_set_id": "one", "eval_cases": cases()[:2]}))
+    assert call("run", folder, "--record", "off", "--scheduler", "tcp://127.0.0.1:9") == 3
+    assert "nothing_like_this" in capsys.readouterr().out
+
+
+def test_dask_is_imported_with_a_scheduler_only():
+    code = (
+        "import sys, evaltui.commands.job, evaltui.commands.run, evaltui.runner.parent.execution; "
+        "print(sorted({'dask', 'distributed'} & sys.modules.keys()))"
+    )
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert asked.stdout == "[]\n"
+
+
+SHIPPED = """
+    import os
+    from pathlib import Path
+
+    def root_agent(message, session):
+        here = Path(__file__).parent
+        return " ".join([
+            (here / "data.txt").read_text(),
+            str((here / ".env").exists()),
+            os.environ.get("SHIPPED", "nothing"),
+            os.environ.get("KEPT", "nothing"),
+            "there" if "dask" in str(here) else "here",
+        ])
+"""
+
+
+def test_workers_have_the_files_of_the_agent_and_no_secret_but_those_named(write_agent, scheduler):
+    folder = write_agent(SHIPPED, name="shipped")
+    (folder / "data.txt").write_text("data")
+    (folder / ".env").write_text("SHIPPED=one\nKEPT=two\n")
+    case = {"eval_id": "one", "conversation": [turn("hi", "data False one nothing there")]}
+    (folder / "one.evalset.json").write_text(json.dumps({"eval_set_id": "one", "eval_cases": [case]}))
+    code, found = report(folder, "--scheduler", scheduler, "--ship-env", "SHIPPED")
+    assert found["one"]["said"][-1] == "data False one nothing there"
+    assert code == 0
+
+
+def test_a_variable_that_is_not_set_cannot_be_sent(shop, capsys):
+    assert call("run", shop, "--scheduler", "local:1", "--ship-env", "NOWHERE_SET") == 2
+    assert "NOWHERE_SET is not set" in capsys.readouterr().err
+
+
+def test_a_worker_that_was_not_heard_for_a_while_comes_back(shop, scheduler, monkeypatch):
+    """Each of them loses what it said once: a chunk, or that a host waits for one."""
+    lost: dict[str, int] = {}
+    on_batch = RemoteWorker.on_batch
+
+    def hear(worker: RemoteWorker, number: int, batch: bytes) -> None:
+        if number > 1 and len(pickle.loads(batch)) and worker.address not in lost:
+            lost[worker.address] = number
+        else:
+            on_batch(worker, number, batch)
+
+    monkeypatch.setattr(RemoteWorker, "on_batch", hear)
+    _, there = report(shop, "--scheduler", scheduler)
+    statuses = {name: case["status"] for name, case in there.items() if case["status"] != "PASSED"}
+    assert statuses == {"other_answer": "FAILED", "other_call": "FAILED", "exits": "ERROR", "raises": "ERROR"}
+    assert lost

@@ -1,0 +1,149 @@
+"""Workers, schedulers and runs that end in the middle: each case has one result all the same."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from distributed.security import Security
+from runner.cluster.clusters import Run, cluster
+
+from tests.numbered_cases import one_case
+from tests.waiting import wait_until
+
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("fresh_hosts"),
+]
+
+AGENT = """
+    import asyncio, os, psutil
+
+    async def root_agent(message, session):
+        await asyncio.sleep(0.05)
+        if message.endswith(" 17") and os.environ.get("KILLS"):
+            one = psutil.Process()
+            while not any("spawn_main" in word for word in one.cmdline()):
+                one = one.parent()
+            one.kill()
+        return "right"
+"""
+
+
+def agent_of(write_agent, count: int) -> Path:
+    folder = write_agent(AGENT, name="busy")
+    data = {"eval_set_id": "busy", "eval_cases": [one_case(number) for number in range(count)]}
+    (folder / "busy.evalset.json").write_text(json.dumps(data))
+    return folder
+
+
+def passed_once(count: int, besides: int | None = None) -> dict[tuple[str, str], int]:
+    return {(f"case_{number}", "PASSED"): 1 for number in range(count) if number != besides}
+
+
+def test_a_killed_worker_costs_no_case(write_agent):
+    run = Run(agent_of(write_agent, 600), "--record", "off", "--scheduler", "local:3")
+    run.wait_for_results(20)
+    run.own_workers()[0].kill()
+    run.wait_for_results(120)
+    run.own_workers()[-1].kill()
+    assert run.end()[0] == 0
+    assert run.results() == passed_once(600)
+
+
+def test_a_case_that_kills_its_worker_is_the_only_error(write_agent):
+    run = Run(
+        agent_of(write_agent, 100), "--record", "off", "--scheduler", "local:2", environ={"KILLS": "yes"}
+    )
+    assert run.end()[0] == 3
+    assert run.results() == passed_once(100, besides=17) | {("case_17", "ERROR"): 1}
+
+
+def test_a_stopped_worker_costs_no_case_and_may_come_back(write_agent):
+    with cluster(2) as started:
+        run = Run(agent_of(write_agent, 900), "--record", "off", "--scheduler", started.address)
+        run.wait_for_results(20)
+        started.workers[0].send_signal(signal.SIGSTOP)
+        time.sleep(40)
+        started.workers[0].send_signal(signal.SIGCONT)
+        assert run.end()[0] == 0
+    assert run.results() == passed_once(900)
+
+
+def test_a_lost_scheduler_is_said_and_the_rest_is_resumed(write_agent):
+    folder = agent_of(write_agent, 400)
+    with cluster(2) as started:
+        run = Run(folder, "--record", "off", "--scheduler", started.address)
+        run.wait_for_results(20)
+        started.scheduler.kill()
+        code, said = run.end()
+    assert code == 3
+    assert f"{started.address}: the scheduler was lost" in said
+    assert "Traceback" not in said
+    assert 20 <= run.results().total() < 400
+    again = Run(folder, "--resume", "last", "--scheduler", "local:2")
+    assert again.end()[0] == 0
+    assert again.results() == passed_once(400)
+
+
+def test_an_interrupted_run_ends_soon_and_is_resumed(write_agent):
+    folder = agent_of(write_agent, 400)
+    run = Run(folder, "--record", "off", "--scheduler", "local:2")
+    run.wait_for_results(20)
+    workers = run.own_workers()
+    run.interrupt()
+    code, said = run.end()
+    assert code == 130
+    assert said == ""
+    wait_until(lambda: not any(one.is_running() for one in workers))
+    again = Run(folder, "--resume", "last", "--scheduler", "local:2")
+    assert again.end()[0] == 0
+    assert again.results() == passed_once(400)
+
+
+def test_tls_with_a_certificate_of_its_own(write_agent, tmp_path):
+    folder = agent_of(write_agent, 40)
+    config = Security.temporary().get_tls_config_for_role("client")
+    for name in ("key", "cert"):
+        (tmp_path / name).write_text(config[f"tls_client_{name}"])
+    (tmp_path / "ca").write_text(config["tls_ca_file"])
+    names = {"CA_FILE": "ca"} | {
+        f"{role}__{kind.upper()}": kind
+        for role in ("CLIENT", "SCHEDULER", "WORKER")
+        for kind in ("cert", "key")
+    }
+    environ = {f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(tmp_path / file) for name, file in names.items()}
+    with cluster(2, "tls", environ=environ) as started:
+        bare = Run(folder, "--record", "off", "--scheduler", started.address)
+        code, said = bare.end()
+        assert (code, "distributed.comm.tls" in said) == (3, True)
+        run = Run(folder, "--record", "off", "--scheduler", started.address, environ=environ)
+        assert run.end()[0] == 0
+    assert run.results() == passed_once(40)
+
+
+def test_ten_thousand_cases_come_to_what_they_come_to_here(write_agent, capsys):
+    folder = write_agent(
+        """
+        def root_agent(message, session):
+            return "wrong" if message.endswith("3") else "right"
+        """,
+        name="quick",
+    )
+    data = {"eval_set_id": "quick", "eval_cases": [one_case(number) for number in range(10_000)]}
+    (folder / "quick.evalset.json").write_text(json.dumps(data))
+    seconds = {}
+    results = {}
+    for scheduler in ("off", "local:4"):
+        began = time.monotonic()
+        run = Run(folder, "--record", "off", "--workers", "1", "--scheduler", scheduler)
+        assert run.end()[0] == 1
+        seconds[scheduler], results[scheduler] = time.monotonic() - began, run.results()
+    assert results["local:4"] == results["off"]
+    assert set(results["off"].values()) == {1}
+    with capsys.disabled():
+        print({scheduler: round(taken, 1) for scheduler, taken in seconds.items()})
