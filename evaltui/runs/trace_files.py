@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from evaltui.files.folders import case_path, file_of
+from evaltui.files.folders import agent_folder, case_path, file_of
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.resuming import ResumeError
 from evaltui.text.figures import some_of
@@ -31,7 +31,8 @@ def files_to_resume(agent_dir: Path, header: RunHeader) -> list[Path]:
         raise ResumeError(f"{some_of(once, _MOST_NAMES)} can be read only once", differs=True)
     files = [file_of(agent_dir, path) for path in before]
     if gone := [path for path, file in zip(before, files, strict=True) if not file.is_file()]:
-        raise ResumeError(f"{some_of(gone, _MOST_NAMES)} was deleted", differs=True)
+        where = f"not found in {agent_folder(agent_dir)}"
+        raise ResumeError(f"{some_of(gone, _MOST_NAMES)} {where}", differs=True)
     digests = map(_digest, files)
     if changed := [path for path, now in zip(before, digests, strict=True) if now != before[path]]:
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)

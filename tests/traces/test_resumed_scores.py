@@ -56,6 +56,9 @@ def conversation(session, question, answer, second):
         "gen_ai.conversation.id": {"stringValue": session},
         "gen_ai.input.messages": messages("user", question),
         "gen_ai.output.messages": messages("assistant", answer),
+        "gen_ai.request.model": {"stringValue": "gemini-2.5-flash"},
+        "gen_ai.usage.input_tokens": {"intValue": "5000"},
+        "gen_ai.usage.output_tokens": {"intValue": "50"},
     }
     name = session.encode().hex()
     return {
@@ -190,7 +193,9 @@ def test_errors_of_a_kind_are_scored_again(desk, capsys):
         .repeats
     }
     (kind,) = frozenset().union(*kinds)
-    assert call("score", f"--retry-errors={kind}", "--report", "json=report.json") == 0
+    retry = ("score", f"--retry-errors={kind}", "--report", "json=report.json", "--resume", "last")
+    # What the conversations cost when they were held is no part of a budget.
+    assert call(*retry, "--budget", "5ktok") == 0
     assert asked(desk) == [3]
     assert report(desk)[0] == ALL
 
@@ -209,7 +214,7 @@ def ambiguous(desk):
 
 REFUSALS = {
     changed: "cannot be resumed: traces/3.json changed. Run all cases instead",
-    deleted: "cannot be resumed: traces/3.json was deleted. Run all cases instead",
+    deleted: "cannot be resumed: traces/3.json not found in .. Run all cases instead",
     ambiguous: "case_1 of run {} had other conversations",
 }
 

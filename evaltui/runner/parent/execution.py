@@ -75,7 +75,9 @@ def _gate_of(plan: RunPlan) -> Gate | None:
     if gate.ledger is not None:
         for repeats in plan.known.values():
             for spent in (one.spent for one in repeats.values()):
-                gate.ledger.carry_over(spent or Spending())
+                # What a conversation cost that was held elsewhere is no part of it.
+                ours = spent if spent is None or plan.held is None else spent.of("judge")
+                gate.ledger.carry_over(ours or Spending())
     return gate
 
 
