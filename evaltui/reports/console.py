@@ -220,8 +220,8 @@ def _sum(report: RunReport, width: int) -> Iterator[Line]:
         line.append((f" ({named})", ""))
     if report.seconds is not None:
         line.append((f" in {show_duration(report.seconds)}", ""))
-    if waits := [case.throttled for case in report.result.cases if case.throttled]:
-        each = " per case" if len(report.result.cases) > 1 else ""
+    if waits := [case.throttled for case in report.summaries if case.throttled]:
+        each = " per case" if len(report.summaries) > 1 else ""
         line.append((f", throttled {show_duration(sum(waits) / len(waits))}{each}", ""))
     if report.uses_recordings:
         line.append((f" · {report.calls}", ""))

@@ -204,6 +204,8 @@ class CaseResult(BaseModel):
     """By metric, the mean over repeats."""
     seconds: float | None = None
     tokens: float | None = None
+    throttled: float = 0.0
+    """Seconds in which model calls waited for the limits of the run, of all runs of the case."""
     expects: str = ""
     """Fingerprint of the case."""
     judges: dict[str, str] = {}

@@ -31,8 +31,9 @@ class CaseSummary:
     each the mean over its runs, left out or None where nobody knows. `expects` is the case's fingerprint,
     `judges` the model and the prompt by which each metric was judged that was, `path` the case's file as in
     `CaseId`. `statuses` are those of its runs where they differ, and `times` their seconds where there were
-    several: each empty where nobody knows. `costs` are those of all its runs together, by who paid; empty
-    where nobody knows, else that of the agent is there.
+    several: each empty where nobody knows. `throttled` are the seconds in which model calls waited, of all
+    its runs. `costs` are those of all its runs together, by who paid; empty where nobody knows, else that of
+    the agent is there.
     """
 
     eval_set_id: str
@@ -45,6 +46,7 @@ class CaseSummary:
     scores: Mapping[str, float] = field(default_factory=dict)
     seconds: float | None = None
     tokens: float | None = None
+    throttled: float = 0.0
     expects: str = ""
     judges: Mapping[str, str] = field(default_factory=dict)
     path: str = ""
@@ -104,6 +106,7 @@ class CaseSummary:
             "scores": dict(self.scores),
             "seconds": self.seconds,
             "tokens": self.tokens,
+            "throttled": self.throttled or None,
             "expects": self.expects,
             "judges": dict(self.judges),
             "statuses": [status.value for status in self.statuses],
@@ -136,6 +139,7 @@ class CaseSummary:
             scores=_scores(data) if "scores" in data else _NONE,
             seconds=data.get("seconds"),
             tokens=data.get("tokens"),
+            throttled=data.get("throttled", 0.0),
             expects=data.get("expects", ""),
             judges=members_of(data, "judges", (str,)) if "judges" in data else _NONE,
             path=intern(data.get("path", "")),
@@ -150,6 +154,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("runs", "passed"), (int,)),
     **dict.fromkeys(("pass_if", "expects", "path"), (str,)),
     **dict.fromkeys(("seconds", "tokens"), (int, float, type(None))),
+    "throttled": (int, float),
     **dict.fromkeys(("scores", "judges", "costs"), (dict,)),
     "policy_met": (bool,),
 }
@@ -215,6 +220,7 @@ def summarize(case: CaseResult) -> CaseSummary:
         scores={name: round(sum(values) / len(values), 6) for name, values in scores.items()},
         seconds=None if seconds is None else round(seconds, 3),
         tokens=_mean(list(_tokens(case))),
+        throttled=round(case.throttled, 3),
         expects=case.repeats[0].expects if case.repeats else "",
         judges={
             metric.name: f"{metric.judge.model} ({metric.judge.prompt})"
