@@ -98,6 +98,11 @@ def read_run(path: Path) -> StoredRun:
     return StoredRun(path, header, tuple(results.values()), _footer(path))
 
 
+def read_ends(path: Path) -> StoredRun:
+    """As `read_run`, without the results."""
+    return StoredRun(path, read_header(path), (), _footer(path))
+
+
 def _gravity(case: LoggedCase) -> int:
     """0 for what is gravest."""
     status = case.summary.status
@@ -254,14 +259,18 @@ def _repeat_number(path: Path, data: Json) -> int:
     return repeat
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CaseLine:
-    """A line of a log that is about a run of a case: `case_started`, an event, or a `repeat_result`."""
+    """A line of a log that is about a run of a case: `case_started`, an event, or a `repeat_result`.
+
+    `text` is the line as it stands there.
+    """
 
     case: CaseId
     eval_set_id: str
     repeat: int
     data: Json
+    text: bytes
 
     @property
     def kind(self) -> str:
@@ -296,4 +305,4 @@ def _case_lines(path: Path, header: RunHeader, line: bytes) -> Iterator[CaseLine
             case = header.id_of(data.get("path"), eval_set_id, data["case"])
             if data.get("kind") == "repeat_result" and not isinstance(data.get("result"), dict):
                 raise ValueError("without a result")
-        yield CaseLine(case, eval_set_id, _repeat_number(path, data), data)
+        yield CaseLine(case, eval_set_id, _repeat_number(path, data), data, line)

@@ -26,7 +26,7 @@ from evaltui.runs.log_reader import (
     StoredRun,
     lines_of_cases,
     read_agent,
-    read_run,
+    read_ends,
     results_of_repeats,
 )
 from evaltui.runs.resuming import is_source, twins_in_words
@@ -58,6 +58,8 @@ def copy_repeats(earlier: Path, repeats: Collection[Repeat], into: RunLog) -> It
             case "repeat_result":
                 into.repeat(line.case, line.eval_set_id, line.repeat, line.data["result"])
                 yield line
+            case _ if line.data.get("path") == line.case.path:
+                into.event_text(line.text.decode("ascii").rstrip("\n"))
             case _:
                 into.event({**line.data, "path": line.case.path})
 
@@ -109,7 +111,7 @@ def _read(logs: Sequence[Path]) -> list[StoredRun]:
     for path in dict.fromkeys(one.resolve() for one in logs):
         if path.name.endswith(ADK_SUFFIX):
             raise MergeError(f"{path.name} is an ADK result file; only run logs can be merged")
-        run = read_run(path)
+        run = read_ends(path)
         if run.footer is None and is_being_written(path):
             raise MergeError(f"{path.name}: run in progress")
         if run.header.twins:
@@ -118,7 +120,7 @@ def _read(logs: Sequence[Path]) -> list[StoredRun]:
     return sorted(runs, key=lambda run: (run.header.started, run.id))
 
 
-@dataclass
+@dataclass(slots=True)
 class _Case:
     """A selected case while the logs are read."""
 

@@ -93,7 +93,7 @@ def deciding_repeat(result: CaseResult) -> int:
     return ranks.index(min(ranks)) if ranks else 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CaseOutcome:
     """What came of a case, and what it was scored by."""
 

@@ -24,8 +24,11 @@ from agents import (
     write_promptfoo,
     write_set,
 )
-from measuring import LargeSet, Row, first_paint, medians, seconds_of, table
+from measuring import LargeSet, Row, first_paint, medians, seconds_of, table, used_by
 from recorded_traces import write_traces
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from large_runs import write_run
 
 EVALTUI = [sys.executable, "-m", "evaltui"]
 ADK = [str(Path(sys.executable).with_name("adk"))]
@@ -182,6 +185,31 @@ def ten_thousand_cases(folder: Path) -> list[Row]:
     ]
 
 
+def hundred_thousand_cases(folder: Path) -> list[Row]:
+    """What commands take of a run of 100,000 cases of 1 KB, and that run; its log has 3 KB a case."""
+    agent = function_echo(folder)
+    write_set(agent, cases=100_000, padding=250)
+    store = agent / ".evaltui" / "runs"
+    store.mkdir(parents=True)
+    run = str(write_run(store / "20260102T030405.000Z-abcdef.jsonl", 100_000))
+    shards = [
+        str(write_run(folder / f"{number}.jsonl", 100_000, shard=(number, 8))) for number in range(1, 9)
+    ]
+    commands = {
+        "listed (evaltui runs)": (["runs", str(agent)], 5.0),
+        "reported (console)": (["report", str(agent), run], 30.0),
+        "compared with itself": (["compare", str(agent), run, run], 30.0),
+        "merged from 8 shards": (["merge", *shards, "-o", str(folder / "merged.jsonl")], 60.0),
+        "run, a function agent": (["run", str(agent), "--record", "off"], None),
+    }
+    rows = []
+    for what, (words, most) in commands.items():
+        seconds, megabytes = used_by([*EVALTUI, *words])
+        rows.append(Row(f"100,000 cases {what}: processor time", seconds, most=most))
+        rows.append(Row(f"100,000 cases {what}: memory at the peak", megabytes, most=400.0, unit="MB"))
+    return rows
+
+
 def large_edits(folder: Path) -> list[Row]:
     agent = function_echo(folder)
     write_set(agent, cases=10_000, padding=1000)
@@ -258,6 +286,7 @@ BENCHMARKS = {
     "first-frame": first_frame,
     "ten-thousand": ten_thousand_cases,
     "large-edits": large_edits,
+    "hundred-thousand": hundred_thousand_cases,
     "rescore": rescore,
     "accept": accept,
     "html-report": html_report,

@@ -12,6 +12,7 @@ import signal
 import statistics
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable, Sequence
@@ -62,6 +63,21 @@ def seconds_of(command: Sequence[str], *, own_clock: bool = False) -> float:
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} exited with {done.returncode}:\n{done.stdout}{done.stderr}")
     return float(done.stdout) if own_clock else took
+
+
+def used_by(command: Sequence[str]) -> tuple[float, float]:
+    """Processor seconds of a command with all of its processes, and megabytes of itself at its peak.
+
+    Its cases may have failed.
+    """
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert child.stderr is not None
+    said = child.stderr.read()
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(command)} exited with {child.returncode}:\n{said.decode()}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 class Terminal:

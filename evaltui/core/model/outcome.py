@@ -41,7 +41,7 @@ def worst_status(statuses: Iterable[Status]) -> Status:
     return next((status for status in WORST_FIRST if status in present), Status.NOT_EVALUATED)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class InvocationScore:
     """What one metric says of one turn."""
 
@@ -54,7 +54,7 @@ class InvocationScore:
     """What a judge found to say so."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True)
 class MetricResult:
     """What one metric says of a case."""
 
@@ -87,7 +87,7 @@ CallOp = Literal["same", "changed", "moved", "missing", "extra"]
 ArgOp = Literal["same", "changed", "missing", "extra"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ArgDiff:
     """One argument on both sides."""
 
@@ -103,7 +103,7 @@ class ArgDiff:
     """Which rule lets it pass, in words: `ignore (extra)`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Call:
     """A tool call; ids say nothing."""
 
@@ -113,7 +113,7 @@ class Call:
     """None is not `{}`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CallDiff:
     """One row of an aligned trajectory: an expected call, an actual call, or both."""
 
@@ -133,7 +133,7 @@ Expectation = Literal[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TurnResult:
     """One turn, expectation against reality."""
 
@@ -156,7 +156,7 @@ class TurnResult:
         return self.expectation in ("these calls", "no calls", "unspecified")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StateDiff:
     """A key of the final session state that is not what the case asks for."""
 
@@ -167,7 +167,7 @@ class StateDiff:
     """None where it is absent."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True)
 class RepeatResult:
     """One run of one case."""
 
@@ -217,7 +217,7 @@ class RepeatResult:
         return f"<{type(self).__name__} {'; '.join((self.status, *against(self.error, self.metrics)))}>"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, slots=True)
 class CaseResult:
     """A case over all its repeats."""
 

@@ -21,7 +21,7 @@ def _sum_of_known(values: Iterable[Number | None]) -> Number | None:
     return sum(known[1:], known[0]) if known else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tokens:
     """Tokens by kind; None is not known."""
 
@@ -45,7 +45,7 @@ class Tokens:
         return Tokens(*(_sum_of_known((getattr(self, name), getattr(other, name))) for name in names))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cost:
     """US dollars, as far as they are known."""
 
@@ -120,7 +120,7 @@ def total_cost(costs: Iterable[Cost | None]) -> Cost | None:
     return reduce(Cost.__add__, (Cost(unseen=1) if part is None else part for part in parts))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ModelSpending:
     """What one model cost one payer."""
 
@@ -163,7 +163,7 @@ class ModelSpending:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Spending:
     """What a repeat, a case or a run cost. Empty, it asked no model, which costs nothing."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from evaltui.core.model.eval_set import Invocation
-from evaltui.core.model.outcome import RepeatResult
+from evaltui.core.model.outcome import MetricResult, RepeatResult
 
 Json = dict[str, Any]
 
@@ -67,7 +67,25 @@ def repeat_from_json(data: Json, actual: Sequence[Invocation] = ()) -> RepeatRes
                     judgement.setdefault("rationale", _rationale_of_votes(judgement))
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not the result of a run: {error!r}") from error
-    return replace(_REPEAT.validate_python(data), actual=tuple(actual))
+    repeat = _REPEAT.validate_python(data)
+    return replace(repeat, actual=tuple(actual), metrics=tuple(map(_shared, repeat.metrics)))
+
+
+# Of thousands of cases, most metrics say the same: these are one object.
+_MOST_SHARED = 1000
+_shared_metrics: dict[tuple[Any, ...], MetricResult] = {}
+
+
+def _shared(metric: MetricResult) -> MetricResult:
+    """The metric, or one that is equal."""
+    if metric.error is not None or metric.judge is not None:
+        return metric
+    said = (metric.name, metric.status, metric.score, metric.threshold, metric.reason)
+    marks = (metric.lower_is_better, metric.is_optional)
+    key = (*said, *marks, metric.per_invocation, tuple(metric.details.items()))
+    if len(_shared_metrics) >= _MOST_SHARED:
+        _shared_metrics.clear()
+    return _shared_metrics.setdefault(key, metric)
 
 
 def _leave_out_rationale(judgement: Json) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ResponseDiff:
     """The texts that were compared."""
 
@@ -17,7 +17,7 @@ class ResponseDiff:
     """Of `response_match_score`, if it was asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class IntermediateDiff:
     """A text before the response that is expected, that came, or both."""
 
