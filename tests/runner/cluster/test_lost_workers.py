@@ -107,10 +107,10 @@ def test_an_interrupted_run_ends_soon_and_is_resumed(write_agent):
 
 def test_tls_with_a_certificate_of_its_own(write_agent, tmp_path):
     folder = agent_of(write_agent, 40)
-    config = Security.temporary().get_tls_config_for_role("client")
-    for name in ("key", "cert"):
-        (tmp_path / name).write_text(config[f"tls_client_{name}"])
-    (tmp_path / "ca").write_text(config["tls_ca_file"])
+    own = Security.temporary()
+    (tmp_path / "key").write_text(own.tls_client_key)
+    (tmp_path / "cert").write_text(own.tls_client_cert)
+    (tmp_path / "ca").write_text(own.tls_ca_file)
     names = {"CA_FILE": "ca"} | {
         f"{role}__{kind.upper()}": kind
         for role in ("CLIENT", "SCHEDULER", "WORKER")
