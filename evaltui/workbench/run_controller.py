@@ -108,6 +108,13 @@ class RunController:
         else:
             self._start(case.eval_id, {self._sets.file_of(case.path): (case.eval_id,)}, repeated)
 
+    def run_chosen(self) -> None:
+        """Runs the marked cases; where none is marked, the selected case or set."""
+        if marked := self._navigation.marking.marked:
+            self.run_cases(counted(len(marked), "marked case"), marked)
+        else:
+            self.run_case()
+
     def run_set(self, repeated: Repeated | None = None) -> None:
         """Runs every case of the selected set."""
         if eval_set := self._sets.by_case_path(self._navigation.selection.path):

@@ -1,6 +1,7 @@
 """The cases that failed in any variant of the newest matrix: marked in the workbench, run by `--failed`."""
 
 import pytest
+from fake_runs import FakeRuns
 from stored_matrix import BASE, PRO, write_matrix, write_variant
 
 from evaltui.core.model.variants import Change
@@ -10,6 +11,7 @@ from evaltui.runs.matrices import newest_runs
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
+from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.failing import mark_failing
 from evaltui.workbench.workbench import Workbench
 
@@ -49,6 +51,26 @@ async def test_what_failed_in_any_variant_is_marked(folder):
     assert cases == not_passed(BASE, PRO)
     assert said == f"{len(cases)} cases marked that failed in any of 2 variants"
     assert (await marked(folder, "set:lights"))[0] == {one for one in cases if one.startswith("lights:")}
+
+
+async def test_marked_cases_are_run(folder, until):
+    service = FakeRuns()
+    workbench = Workbench(folder, run_service=service)
+    await workbench.open()
+    run = BY_ID["run"]
+    assert run.footer_word(workbench) == "run"
+    await mark_failing(workbench)
+    wanted = not_passed(BASE, PRO)
+    assert run.footer_word(workbench) == "run marked"
+    assert run.refusal(workbench) is None
+    run.do(workbench)
+    await until(lambda: workbench.runs.current.over)
+    assert workbench.runs.current.title == f"{len(wanted)} marked cases"
+    [request] = service.requests
+    assert wanted == {
+        f"{path.name.partition('.')[0]}:{eval_id}" for path, ids in request.cases.items() for eval_id in ids
+    }
+    await workbench.close()
 
 
 async def test_without_a_matrix_it_is_what_fails_now(folder):

@@ -10,6 +10,11 @@ from evaltui.workbench.state import nothing_to_cancel
 from evaltui.workbench.workbench import Workbench
 
 
+def _nothing_chosen(workbench: Workbench) -> str | None:
+    marked = workbench.navigation.marking
+    return workbench.runs.refuses_to_run() if marked else _no_case_selected(workbench)
+
+
 def _no_case_selected(workbench: Workbench) -> str | None:
     if reason := workbench.runs.refuses_to_run():
         return reason
@@ -43,16 +48,13 @@ def _what_is_cleared(workbench: Workbench) -> str:
 
 
 def _never_ran(workbench: Workbench) -> str | None:
-    if workbench.runs.has_run:
-        return workbench.runs.refuses_to_run()
-    return "Nothing run yet"
+    return workbench.runs.refuses_to_run() if workbench.runs.has_run else "Nothing run yet"
 
 
 def _no_repeats(workbench: Workbench) -> str | None:
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
-    if scored is not None and len(scored.result.repeats) > 1:
-        return None
-    return "No repeats of this case"
+    has_repeats = scored is not None and len(scored.result.repeats) > 1
+    return None if has_repeats else "No repeats of this case"
 
 
 def _which_repeat(workbench: Workbench) -> str:
@@ -102,12 +104,13 @@ RUNNING = (
     action(
         "run",
         "Run case",
-        "Run the selected case, or the selected set",
+        "Run the marked cases, else the selected case or the selected set",
         "r",
-        do=lambda workbench: workbench.runs.run_case(),
-        refusal=_no_case_selected,
+        do=lambda workbench: workbench.runs.run_chosen(),
+        refusal=_nothing_chosen,
         rank=1,
         footer="run",
+        word=lambda workbench: "run marked" if workbench.navigation.marking else "run",
         acts=True,
     ),
     action(
