@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.rules import match_in_words
@@ -83,8 +83,8 @@ def _passes(runs: Sequence[float | None], limit: float, pass_if: PassIf, lower_i
 
 Interval = tuple[float, float]
 Setting = Literal["runs", "pass_if", "thoughts"]
-Subject = Literal["Calls", "Response", "Judge", "Simulated user", "Own", "Informational"]
-SUBJECTS: tuple[Subject, ...] = ("Calls", "Response", "Judge", "Simulated user", "Own", "Informational")
+Subject = Literal["Calls", "Response", "Cost and time", "Judge", "Simulated user", "Own", "Informational"]
+SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 """What metrics look at, in the order of the screen; informational ones are reported, not judged."""
 
 
@@ -206,6 +206,8 @@ def _subject(info: MetricInfo) -> Subject:
         return "Simulated user"
     if info.judged is not None:
         return "Judge"
+    if info.lower_is_better:
+        return "Cost and time"
     return "Calls" if "trajectory" in info.name else "Response"
 
 

@@ -386,3 +386,11 @@ async def test_a_config_whose_first_change_was_undone_is_not_unsaved(greetings):
     assert not greetings.config.exists()
     editing.redo()
     assert editing.unsaved() == [greetings.config]
+
+
+async def test_what_a_case_may_take_is_a_group_of_its_own(greetings):
+    sections = criteria_of(greetings).sections()
+    rows = [row for section in sections for row in section.rows if isinstance(row, MetricRow)]
+    found = [row.name for row in rows if row.subject == "Cost and time"]
+    assert found == ["cost_usd", "seconds", "tokens"]
+    assert not {row.name for row in rows if row.subject == "Response"} & {*found}

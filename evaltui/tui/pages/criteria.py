@@ -79,6 +79,7 @@ def row_title(row: Row | Group) -> str:
 _ABOUT = {
     "Calls": "Metrics of the calls that an agent makes.",
     "Response": "Metrics of the final response, computed without a model.",
+    "Cost and time": "Limits for a case: cost and tokens of the agent, and seconds.",
     "Judge": "Metrics that a judge model decides.",
     "Simulated user": "Metrics of the simulated user of a scenario.",
     "Own": "Your own metrics, as the config names them.",
