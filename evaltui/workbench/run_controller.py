@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
+from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.navigation import Navigation
