@@ -73,14 +73,31 @@ def table(width, rows=ROWS):
 
 
 def test_a_table_with_heads():
-    assert table(105) == [
-        "  run   when          name      what      ✓  ✗  !  ≈  pass rate            time      cost  changed",
-        "◐ 19    7 s ago                 in, out   3  1  0  0  4/16 ━━──────        0:07         —  agent.py",
-        "✗ 18    12 s ago                in, out   7  5  1  1   50% ━━━━────      14.5 s         —  agent.py",
-        "✓ 15    11 min ago    baseline  in, out  16  0  0  0  100% ━━━━━━━━      14.5 s  $0.0042+  agent.py",
-        "– 14    today 11:05             in, out   2  0  0  0  100% ━━━━━━━━    2/16 run         —  agent.py",
-        "✓ adk   11 min ago              in, out  16  0  0  0  100% ━━━━━━━━           —         —  agent.py",
+    shown = table(105)
+    assert [line[:22] for line in shown[:3]] == [
+        "  run   when          ",
+        "◐ 19    7 s ago       ",
+        "✗ 18    12 s ago      ",
     ]
+    assert [line[22:] for line in shown] == [
+        "name      what      ✓  ✗  !  ≈  pass rate             time      cost  changed",
+        "          in, out   3  1  0  0  4/16                  0:07         —  agent.py",
+        "          in, out   7  5  1  1   50% (27–73%)       14.5 s         —  agent.py",
+        "baseline  in, out  16  0  0  0  100% (81–100%)      14.5 s  $0.0042+  agent.py",
+        "          in, out   2  0  0  0  100% (34–100%)    2/16 run         —  agent.py",
+        "          in, out  16  0  0  0  100% (81–100%)           —         —  agent.py",
+    ]
+
+
+def test_a_pass_rate_has_its_interval_and_a_bar_where_there_is_room():
+    assert " 50%      14.5 s" in table(92)[2]
+    assert [line.partition("≈" if "≈" in line else " 1  ")[2] for line in table(114)[:3]] == [
+        "  pass rate                      time      cost  changed",
+        "0  0  4/16           ━━──────        0:07         —  agent.py",
+        "1   50% (27–73%)  ━━━━────      14.5 s         —  agent.py",
+    ]
+    assert table(77, [replace(LAST, cost=Cost(0.5))])[1].endswith("50% (27–73%)       14.5 s    $0.500")
+    assert "  —              0/16 run" in table(77, [replace(CUT, counts=Counter(), cost=Cost(0.5))])[1]
 
 
 @pytest.mark.parametrize("width", [60, 75, 92, 105, 150, 240])
@@ -88,7 +105,9 @@ def test_columns_that_do_not_fit_are_left_out(width):
     shown = table(width)
     assert shown[2].startswith("✗ 18    12 s ago")
     assert ("cost" in shown[0]) == (width >= 75)
-    assert ("what" in shown[0]) == (width >= 105)
+    # At 75, the name and the cost leave no room for it.
+    assert ("what" in shown[0]) == (width != 75)
+    assert ("pass rate" in shown[0]) == (width >= 105)
     assert ("changed since previous run" in shown[0]) == (width >= 150)
 
 

@@ -35,6 +35,7 @@ from evaltui.workbench.kept_runs import FailedCase
 # Cells of a column, without the two behind it.
 _RUN, _WHEN, _RATE, _TIME = 4, 12, 4, 10
 _BAR, _COST, _CHANGED = 8, 8, 10
+_INTERVAL = len("(99–100%)")
 # Least and most cells of the columns of names, and of what was run.
 _NAME, _WHAT, _LONGEST_WHAT, _LONGEST_CHANGED = (4, 20), (4, 12), 28, 26
 _CHANGED_HEAD = "changed since previous run"
@@ -49,6 +50,8 @@ class Columns(NamedTuple):
     """Cells of the number of cases with one outcome."""
     name: int = 0
     what: int = 0
+    interval: int = 0
+    """Of the pass rate, right behind it."""
     bar: int = 0
     cost: int = 0
     changed: int = 0
@@ -64,13 +67,14 @@ class Columns(NamedTuple):
         room = width - 2 - (_RUN + 2) - (_WHEN + 2) - len(_TABLED) * (digits + 1) - 1 - (_RATE + 2) - _TIME
         wanted = {"name": _within(names, *_NAME)}
         wanted |= {"cost": _COST} if any(row.cost and row.cost != _FREE for row in rows) else {}
-        wanted |= {"changed": _CHANGED, "bar": _BAR, "what": _within(whats, *_WHAT), "cost": _COST}
+        wanted |= {"changed": _CHANGED, "interval": _INTERVAL, "what": _within(whats, *_WHAT)}
+        wanted |= {"bar": _BAR, "cost": _COST}
         found = {}
         for column, size in wanted.items():
-            if room < size + 2:
-                break
-            found[column] = size
-            room -= size + 2
+            gap = 1 if column in ("interval", "bar") else 2
+            if room >= size + gap:
+                found[column] = size
+                room -= size + gap
         for column, most in (("what", min(whats, _LONGEST_WHAT)), ("changed", _LONGEST_CHANGED)):
             if column in found:
                 more = max(0, min(room, most - found[column]))
@@ -92,7 +96,8 @@ def runs_head(columns: Columns) -> Line:
     line: Line = [("  ", ""), (f"{'run':<{_RUN}}  {'when':<{_WHEN}}  ", "muted")]
     line += [(pad(head, width) + "  ", "muted") for head, width in _texts(columns, "name", "what") if width]
     line += [(f"{glyph(status)[0]:>{columns.digits}} ", ROLES[status]) for status in _TABLED]
-    line.append((f" {pad('pass rate', _RATE + 1 + columns.bar) if columns.bar else 'rate'}  ", "muted"))
+    figures = _RATE + sum(size + 1 for size in (columns.interval, columns.bar) if size)
+    line.append((f" {pad('pass rate', figures) if figures > _RATE else 'rate'}  ", "muted"))
     line.append((f"{'time':>{_TIME}}", "muted"))
     line += [(f"  {'cost':>{columns.cost}}", "muted")] if columns.cost else []
     changed = _CHANGED_HEAD if len(_CHANGED_HEAD) <= columns.changed else "changed"
@@ -123,7 +128,7 @@ def run_line(row: RunRow, columns: Columns, now: datetime, changed: Sequence[str
         *head,
         *_counts(row, columns.digits),
         (" ", ""),
-        *_rate(row, columns.bar),
+        *_rate(row, columns.bar, columns.interval),
         (f"  {_lasted(row, now):>{_TIME}}", "warning" if row.ending == "interrupted" else "muted"),
         *([_cost(row, columns.cost)] if columns.cost else []),
         *([_changed(changed, columns.changed)] if columns.changed else []),
@@ -153,24 +158,32 @@ def _counts(row: RunRow, width: int) -> Line:
     return [(f"{number:>{width}} ", role if number else "faint") for number, role in figures]
 
 
-def _rate(row: RunRow, width: int) -> Line:
-    """` 44% ━━━━─────`; of a run that goes on how far it is."""
+def _rate(row: RunRow, width: int, interval: int = 0) -> Line:
+    """` 44% (23–67%) ━━━━─────`; of a run that goes on how far it is."""
     done, passed = sum(row.counts.values()), row.counts.get("PASSED", 0)
+    gap: Line = [(" " * (interval + 1 if interval else 0), "")]
     if row.ending == "going on":
         far = done / max(1, row.selected)
         figures = f"{done}/{row.selected}"
         shown = figures if len(figures) <= _RATE else show_rate(far)
         return [
             (f"{shown:>{_RATE}}", "muted"),
+            *gap,
             *([(" ", ""), *bar(far, width, "accent")] if width else []),
         ]
     if not done:
-        return [(f"{UNKNOWN:>{_RATE}}", "faint"), (" " * (width + 1 if width else 0), "")]
+        return [(f"{UNKNOWN:>{_RATE}}", "faint"), *gap, (" " * (width + 1 if width else 0), "")]
     role = "success" if passed == done else "warning" if passed else "error"
     return [
         (f"{show_rate(passed / done):>{_RATE}}", "bold"),
+        *([(f" {pad(_interval(passed, done), interval)}", "muted")] if interval else []),
         *([(" ", ""), *bar(passed / done, width, role)] if width else []),
     ]
+
+
+def _interval(passed: int, done: int) -> str:
+    """`(74–90%)`"""
+    return f"({show_interval(*wilson(passed, done))})"
 
 
 def _mark(row: RunRow) -> Span:
