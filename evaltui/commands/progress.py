@@ -8,7 +8,7 @@ from typing import TextIO
 
 from evaltui.core.model.outcome import Status
 from evaltui.runner.plan import CaseDone, CaseStarted, Happened, Scaled, Update
-from evaltui.text.figures import counted, show_elapsed
+from evaltui.text.figures import show_elapsed
 
 _EVERY = 0.1
 
@@ -54,7 +54,7 @@ class Progress:
         )
         current = self._current.encode("ascii", "replace").decode()
         if self._scale is not None:
-            current = _where(self._scale)
+            current = self._scale.in_words
         self._write(f"\r\x1b[2K{line} · {current}"[:100])
 
     def end(self) -> None:
@@ -69,8 +69,3 @@ class Progress:
         except OSError:
             # The terminal is gone.
             self._shown = False
-
-
-def _where(scale: Scaled) -> str:
-    machines, hosts = counted(scale.machines, "machine"), counted(scale.hosts, "host")
-    return f"{machines}, {hosts}, {scale.in_flight} in flight"

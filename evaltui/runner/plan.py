@@ -26,6 +26,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
+from evaltui.text.figures import counted
 
 
 @dataclass(frozen=True)
@@ -266,6 +267,12 @@ class Scaled:
     hosts: int
     in_flight: int
     """Runs of cases."""
+
+    @property
+    def in_words(self) -> str:
+        """`2 machines, 8 hosts, 31 in flight`"""
+        machines, hosts = counted(self.machines, "machine"), counted(self.hosts, "host")
+        return f"{machines}, {hosts}, {self.in_flight} in flight"
 
 
 Update = (

@@ -31,6 +31,7 @@ from evaltui.runner.plan import (
     Noted,
     RepeatDone,
     RunStopped,
+    Scaled,
 )
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
 from evaltui.runs.log_reader import read_run
@@ -114,6 +115,8 @@ class RunFollower:
                     run.stage = Stage.RUNNING
             case AtWork(kill, hosts):
                 run.kill, run.hosts = kill, hosts
+            case Scaled() as scale:
+                run.scale = scale
             case Judging(case):
                 run.judging.add(case)
             case Noted(text):

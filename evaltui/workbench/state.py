@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalCase
     from evaltui.core.model.outcome import CaseResult
     from evaltui.core.model.stored_cases import StoredCase
+    from evaltui.runner.plan import Scaled
     from evaltui.runs.resuming import Resumption
 
 
@@ -238,6 +239,8 @@ class Run:
     """How many cases run at once; 0 until that is known."""
     hosts: int = 0
     """On how many processes; 0 until that is known."""
+    scale: Scaled | None = None
+    """Where it is at work on a cluster; None for a run on this machine."""
     kill: Callable[[], Awaitable[None]] | None = None
     """Ends all of its processes by force; None until it is at work."""
 

@@ -10,6 +10,7 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
+from evaltui.runner.plan import Scaled
 from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
 from evaltui.tui.pages.start import write_broken
@@ -48,6 +49,17 @@ def run(stage, done, running=0, **more):
 def test_a_run_that_goes_on(width, bar):
     going = run(Stage.RUNNING, 7, 4, counts=Counter(PASSED=5, FAILED=2), working_since=time.monotonic() - 7)
     assert shown(going, width) == f"◐ Run 19 all sets  {bar}  7/16   4 in flight   0:07, about 9 s left"
+
+
+def test_a_run_on_a_cluster():
+    going = run(Stage.RUNNING, 7, 4, scale=Scaled(2, 8, 31))
+    assert shown(going, 160).endswith("7/16   0:07   2 machines, 8 hosts, 31 in flight")
+    assert shown(going, 80).endswith("7/16   0:07   2 machines, 8 hosts, 31 in flight")
+
+
+def test_what_is_left_is_never_nothing():
+    going = run(Stage.RUNNING, 15, 1, working_since=time.monotonic() - 0.1)
+    assert shown(going, 160).endswith("0:07, about 1 s left")
 
 
 def test_two_finished_cases_say_nothing_of_the_time_left():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
+import os
+import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, redirect_stderr, suppress
 from typing import Any
 
 from evaltui.files.schedulers import local_workers
@@ -88,8 +90,14 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
             asynchronous=True,
             security=Security(require_encryption=False),
         )
+        _start_tracker()
         try:
-            yield await cluster
+            try:
+                await cluster
+            except (OSError, RuntimeError) as error:
+                reason = error.__cause__ or error
+                raise ExecutorError(f"{scheduler}: its workers do not start: {reason}") from error
+            yield cluster
         finally:
             try:
                 closing: Any = cluster.close()
@@ -98,3 +106,15 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
                 # Only workers are such children of this process.
                 for child in multiprocessing.active_children():
                     child.kill()
+
+
+def _start_tracker() -> None:
+    """Starts the process with which multiprocessing clears up after workers.
+
+    It is given standard error, which has no file where the workbench is shown.
+    """
+    if os.name == "posix":
+        from multiprocessing import resource_tracker
+
+        with redirect_stderr(sys.__stderr__):
+            resource_tracker.ensure_running()

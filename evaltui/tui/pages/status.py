@@ -188,8 +188,11 @@ def _progress(run: Run, width: int) -> Line:
     parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
     bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _LEAST_BAR)
     left = run.seconds_left
-    clock += f", about {show_duration(round(left))} left" if left is not None else ""
-    facts = [f"{len(run.running)} in flight" if run.running else "", clock]
+    clock += f", about {show_duration(max(1, round(left)))} left" if left is not None else ""
+    if run.scale is not None:
+        facts = [clock, run.scale.in_words]
+    else:
+        facts = [f"{len(run.running)} in flight" if run.running else "", clock]
     calls = (
         f"{run.calls.replayed} replayed" if run.calls.replayed else "",
         f"{run.calls.live} live" if run.calls.live else "",
