@@ -57,6 +57,7 @@ COLUMNS = (
     "cached_tokens",
     "thought_tokens",
     "output_tokens",
+    "decision",
 )
 
 _Row = dict[str, str | float | None]
@@ -72,8 +73,8 @@ def csv_report(report: RunReport) -> str:
     such as one that raised, one row without a metric, so that no case is missing. `score` and `eval_status`
     are those of the row's turn, those of the metric over all turns are at the end. `judged` has a line for
     everything that a judge found in the turn. What a repeat cost is in its first row, so that a column adds
-    up. Text that a spreadsheet would run as a formula gets a leading
-    apostrophe; control characters are spelled out.
+    up. `decision` is that of `--confidence`, empty where the number of runs was fixed. Text that a
+    spreadsheet would run as a formula gets a leading apostrophe; control characters are spelled out.
     """
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -107,6 +108,7 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "case_pass_rate": round(rate.share, 6),
             "case_pass_rate_low": round(rate.interval.low, 6),
             "case_pass_rate_high": round(rate.interval.high, 6),
+            "decision": case.decision.answer if case.decision else None,
         }
         cost = _cost(repeat.spent)
         for row in _repeat_rows(repeat, expected):

@@ -48,7 +48,7 @@ def json_report(report: RunReport) -> Json:
             "seconds": None if report.seconds is None else round(report.seconds, 3),
             "totals": _totals(report.summaries),
             "rates": _rates(report.rates),
-            "tags": {one.tag: _totals(one.cases) for one in tag_totals(report)},
+            "tags": {one.tag: {**_totals(one.cases), "rate": _rate(one.rate)} for one in tag_totals(report)},
             "record": report.record,
             "model_calls": {"live": report.calls.live, "replayed": report.calls.replayed},
             "judge_calls": {"live": report.calls.judge_live, "replayed": report.calls.judge_replayed},

@@ -273,6 +273,11 @@ class Totals(BaseModel):
     flaky: int
 
 
+class TagTotals(Totals):
+    rate: Rate | None = None
+    """Flaky cases by their policy."""
+
+
 class Calls(BaseModel):
     live: int
     replayed: int
@@ -324,7 +329,7 @@ class Report(BaseModel):
     seconds: float | None
     """Wall time; null for a stored run that was interrupted."""
     totals: Totals
-    tags: dict[str, Totals] = {}
+    tags: dict[str, TagTotals] = {}
     """The cases with each tag."""
     rates: Rates | None = None
     """null without a case."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -114,6 +115,18 @@ def test_ci_is_told_in_its_own_words(agent):
     assert failure.get("message").startswith("0/3 repeats passed, pass rate below 0.9 (95% confidence)")
     assert cases[ALWAYS].find("system-out").text.startswith("12/12 repeats passed, pass rate above 0.7")
     assert [len(cases[name]) for name in (ALWAYS, FLAKY)] == [1, 1]
+
+
+def test_a_spreadsheet_has_the_decision(agent):
+    run(agent, f"--report=csv={agent / 'report.csv'}")
+    rows = list(csv.DictReader((agent / "report.csv").read_text().splitlines()))
+    assert {row["eval_id"]: row["decision"] for row in rows} == {
+        ALWAYS: "passes",
+        NEVER: "does not pass",
+        FLAKY: "passes",
+        OPEN: "undecided",
+        FLAKY_FAILED: "does not pass",
+    }
 
 
 def test_the_log_has_the_decision(agent):

@@ -12,8 +12,10 @@ from command_line import call
 from fake_runs import run_without_processes
 from numbered_cases import act, logs_of, write_set
 
+from evaltui.reports.report_shape import report_schema
 from evaltui.runs.log_reader import read_header
 from evaltui.runs.store import RunStore
+from tests.closed_schemas import closed
 
 
 @pytest.fixture
@@ -133,6 +135,14 @@ def assert_reports(folder, console):
         ["even", "third"],
     ]
     assert (document["tags"]["third"]["cases"], document["tags"]["third"]["passed"]) == (2, 1)
+    assert document["tags"]["third"]["rate"] == {
+        "passed": 1,
+        "of": 2,
+        "rate": 0.5,
+        "low": pytest.approx(0.0945, abs=1e-4),
+        "high": pytest.approx(0.9055, abs=1e-4),
+    }
+    assert [error.message for error in closed(report_schema()).iter_errors(document)] == []
     rows = list(csv.DictReader((folder / "csv").read_text().splitlines()))
     assert {(row["eval_id"], row["tags"]) for row in rows} >= {("case_6", "even third"), ("case_1", "")}
     junit = ET.parse(folder / "junit")

@@ -85,6 +85,7 @@ async def test_a_row_per_turn_and_metric_with_both_sides():
         "cached_tokens": "",
         "thought_tokens": "",
         "output_tokens": "",
+        "decision": "",
     }
     assert second["reason"]
 
