@@ -11,7 +11,7 @@ from evaltui.core.compare.repeat_rules import FixedRuns, RepeatRule, repeat_rule
 from evaltui.core.cost.prices import Prices
 from evaltui.core.metrics.config_validation import outside_of_range
 from evaltui.core.metrics.preflight import MetricCheck
-from evaltui.core.model.budget import Budget
+from evaltui.core.model.budget import Amount, Budget
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
@@ -99,6 +99,8 @@ class RunPlan:
     """What models may be asked in a minute, and at once."""
     budget: Budget | None = None
     """What model calls may spend; None for any amount."""
+    spent: Amount = field(default_factory=Amount)
+    """What earlier parts of the run have spent besides the results in `known`."""
     allow_unmetered: bool = False
     """Whether calls that the budget cannot count are made all the same."""
     held: HeldConversations | None = None
@@ -236,6 +238,14 @@ class RunStopped:
 
 
 @dataclass(frozen=True)
+class SpentWithoutResult:
+    """Calls of a run with a budget that no result counts: of cases that were cut off or begun anew, and calls
+    that did not tell their tokens. Told at its end, however it ends."""
+
+    amount: Amount
+
+
+@dataclass(frozen=True)
 class Noted:
     """A remark on the run, a sentence."""
 
@@ -288,6 +298,7 @@ Update = (
     | Noted
     | RunStopped
     | Scaled
+    | SpentWithoutResult
 )
 OnUpdate = Callable[[Update], None]
 

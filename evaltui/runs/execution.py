@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
@@ -34,6 +35,7 @@ from evaltui.runner.plan import (
     RunPlan,
     RunStopped,
     SetPlan,
+    SpentWithoutResult,
     Update,
 )
 from evaltui.runs.adk_document import AdkResult
@@ -105,13 +107,15 @@ class LoggedRun:
         """Bytes written so far."""
         return self._log.size
 
-    def carry_over(self, earlier: Path, repeats: Collection[Repeat]) -> None:
-        """Copy what happened in runs of cases, and their results, from another log.
+    def carry_over(self, earlier: Path, repeats: Collection[Repeat], spent: Amount) -> None:
+        """Copy runs of cases and their results from another log, and what was `spent` besides.
 
         Raises OSError, and ValueError where that log is damaged.
         """
         for _ in copy_repeats(earlier, repeats, self._log):
             pass
+        if spent != Amount():
+            self._log.spent(spent)
 
     def write(self, update: Update) -> None:
         match update:
@@ -130,6 +134,8 @@ class LoggedRun:
                 self._log.repeat(case, eval_set_id, repeat, repeat_to_json(result))
             case CaseDone(result):
                 self._log.result(summarize(result))
+            case SpentWithoutResult(amount):
+                self._log.spent(amount)
 
     def close(self, status: Status | None = None) -> None:
         """End the log; without a status it stays that of a run that was interrupted."""
@@ -292,7 +298,7 @@ class _Execution:
         try:
             self._log = LoggedRun.start(request.store, self._selected.plan, started, self._selected.header)
             if resumes:
-                self._log.carry_over(resumes.path, set(resumes.carried()))
+                self._log.carry_over(resumes.path, set(resumes.carried()), resumes.spent)
         except OSError as error:
             self._on_update(Noted(f"Run not stored: {error}"))
 

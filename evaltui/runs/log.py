@@ -23,6 +23,7 @@ from io import FileIO
 from pathlib import Path
 
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.core.secrets import Secrets
@@ -135,6 +136,11 @@ class RunLog:
         self._index.add(case, members)
         if self._index.is_due(self.size):
             self._write({"kind": "checkpoint", **self._write_index()})
+        self._flush()
+
+    def spent(self, amount: Amount) -> None:
+        """Add what model calls have spent that no result counts; it reaches the disk at once."""
+        self._write({"kind": "spent", **amount.to_json()})
         self._flush()
 
     def close(self, footer: Json | None = None) -> None:

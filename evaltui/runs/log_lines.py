@@ -16,6 +16,7 @@ AGENT = b'{"kind":"agent"'
 REPEAT = b'{"kind":"repeat_result"'
 RESULT = b'{"kind":"case_result"'
 INDEX = b'{"kind":"index"'
+SPENT = b'{"kind":"spent"'
 CHECKPOINT = b'{"kind":"checkpoint"'
 FOOTER = b'{"kind":"footer"'
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
@@ -24,6 +25,7 @@ from evaltui.runs.log_lines import (
     INDEX,
     REPEAT,
     RESULT,
+    SPENT,
     are_places,
     damage,
     lines_of,
@@ -36,7 +38,7 @@ Json = dict[str, Any]
 
 # Those that are read; the first one told cases by set id only.
 _VERSIONS = (2, 3, VERSION)
-_NOT_OF_REPEATS = (HEADER, RESULT, INDEX, CHECKPOINT, FOOTER)
+_NOT_OF_REPEATS = (HEADER, RESULT, INDEX, SPENT, CHECKPOINT, FOOTER)
 _OUR_LINE = (REPEAT, *_NOT_OF_REPEATS)
 
 
@@ -159,6 +161,19 @@ def read_agent(path: Path) -> Json:
     """What the run found out of its agent; {} where it did not get to import it. Raises OSError."""
     line = next(lines_of(path, AGENT), b"")
     return _without_kind(next(parsed(path, line), {}))
+
+
+def spent_without_result(path: Path) -> Amount:
+    """What model calls of a run with a budget have spent that none of its results counts.
+
+    Raises OSError, and ValueError for a log that is damaged.
+    """
+    amount = Amount()
+    for line in lines_of(path, SPENT):
+        for data in parsed(path, line):
+            with damage(path, "the line of spending"):
+                amount += Amount.from_json(data)
+    return amount
 
 
 def _footer(path: Path) -> Footer | None:

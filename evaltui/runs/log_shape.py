@@ -166,6 +166,16 @@ class RepeatResult(BaseModel):
     """Status, metrics, the turns as they ran, error, seconds."""
 
 
+class Spent(BaseModel):
+    """What model calls of a run with a budget have spent that no result counts: those of cases that were cut
+    off or run again, and calls that did not tell their tokens. Several lines add up."""
+
+    kind: Literal["spent"]
+    usd: float = 0.0
+    """Of the calls with a known price."""
+    tokens: float = 0.0
+
+
 class Cost(BaseModel):
     usd: float | None = None
     """Of the calls with a known price; absent where no price is known."""
@@ -247,7 +257,7 @@ class Footer(BaseModel):
 
 
 Line = Annotated[
-    Header | Agent | CaseStarted | Event | RepeatResult | CaseResult | Checkpoint | Footer,
+    Header | Agent | CaseStarted | Event | RepeatResult | CaseResult | Spent | Checkpoint | Footer,
     Field(discriminator="kind"),
 ]
 

@@ -12,6 +12,7 @@ from typing import Any
 from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_summary import CaseSummary, summarize
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
@@ -28,6 +29,7 @@ from evaltui.runs.log_reader import (
     read_agent,
     read_ends,
     results_of_repeats,
+    spent_without_result,
 )
 from evaltui.runs.resuming import is_source, twins_in_words
 from evaltui.runs.same_plan import differences
@@ -200,6 +202,9 @@ class _Merge:
                     finished[line.case] = _summary(line.case, case, self._confidence)
                     into.result(finished[line.case])
                     case.repeats.clear()
+        for run in self._runs:
+            if (spent := spent_without_result(run.path)) != Amount():
+                into.spent(spent)
         return self._ended(into, finished, tuple(case for case in cases if case not in finished), duplicates)
 
     def _ended(

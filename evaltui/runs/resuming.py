@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evaltui.core.compare.repeat_rules import FixedRuns
 from evaltui.core.compare.run_comparison import config_changes
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event
@@ -21,7 +22,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id, stored_repeat
 from evaltui.runs.log_header import LoggedSet, RunHeader
-from evaltui.runs.log_reader import event_of, lines_of_cases, read_header, read_run
+from evaltui.runs.log_reader import event_of, lines_of_cases, read_header, read_run, spent_without_result
 from evaltui.runs.sets import SetSource, SetToRun
 from evaltui.runs.store import is_being_written
 from evaltui.text.figures import some_of
@@ -60,6 +61,8 @@ class Resumption:
     known: Known
     more: Mapping[CaseId, int] = field(default_factory=dict)
     """How often cases are run that are run more often than the others."""
+    spent: Amount = field(default_factory=Amount)
+    """What its model calls have spent besides these."""
     of_other_variant: bool = False
     """Whether the run was of another variant, and only says which cases are run, and how."""
 
@@ -112,7 +115,7 @@ def read_resumption(
         raise CompleteError("Nothing to resume: the shard has no case")
     if not opened:
         raise ResumeError("the run log does not name the selected cases", differs=True)
-    finished = finished_repeats(path, kinds)
+    finished, spent = finished_repeats(path, kinds, of_traces=of_traces)
     known: dict[CaseId, Mapping[int, RepeatResult]] = {}
     changed_cases: list[str] = []
     more_of: dict[CaseId, int] = {}
@@ -144,7 +147,7 @@ def read_resumption(
         of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise CompleteError(f"Nothing to resume: {what}")
-    return Resumption(path, header, _selected(header, opened), known, more_of)
+    return Resumption(path, header, _selected(header, opened), known, more_of, spent)
 
 
 def _refuse_another(
@@ -200,15 +203,16 @@ def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
 
 
 def finished_repeats(
-    log: Path, kinds: AbstractSet[ErrorKind] | None = None
-) -> dict[CaseId, dict[int, RepeatResult]]:
+    log: Path, kinds: AbstractSet[ErrorKind] | None = None, *, of_traces: bool = False
+) -> tuple[dict[CaseId, dict[int, RepeatResult]], Amount]:
     """The runs of cases that a log has a result of, with what the agent did; without those that had an error,
-    of these kinds if there are any.
+    of these kinds if there are any. And what was spent besides.
 
     Raises OSError, and ValueError for a log that is damaged.
     """
     finished: dict[CaseId, dict[int, RepeatResult]] = {}
     happened: dict[tuple[CaseId, int], list[Event]] = {}
+    besides = spent_without_result(log)
     for line in lines_of_cases(log):
         run = line.case, line.repeat
         match line.kind:
@@ -218,9 +222,11 @@ def finished_repeats(
                 result = stored_repeat(log, line.data["result"], happened.pop(run, []))
                 if result.status is not Status.ERROR or (kinds is not None and _is_none_of(result, kinds)):
                     finished.setdefault(line.case, {})[line.repeat] = result
+                elif (spent := result.spent) is not None:
+                    besides += Amount.of(spent.of("judge") if of_traces else spent)
             case _:
                 happened.setdefault(run, []).append(event_of(log, line.data))
-    return finished
+    return finished, besides
 
 
 def _is_none_of(result: RepeatResult, kinds: AbstractSet[ErrorKind]) -> bool:

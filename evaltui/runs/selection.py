@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.compare.repeat_rules import repeat_rule
-from evaltui.core.model.budget import parse_budget
+from evaltui.core.model.budget import Amount, parse_budget
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf
@@ -311,6 +311,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         prices=request.settings.prices,
         limits=request.settings.limits,
         budget=parse_budget(request.settings.budget) if request.settings.budget else None,
+        spent=request.resumes.spent if request.resumes else Amount(),
         allow_unmetered=request.settings.allow_unmetered,
         scheduler=scheduler,
         variables=_variables(request),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from command_line import call
-from gemini_server import GeminiServer, calls, says
+from gemini_server import GeminiServer, Hold, calls, fails, says
 
-from evaltui.core.model.budget import Budget, parse_budget
-from evaltui.runs.log_reader import read_header
+from evaltui.core.model.budget import Amount, Budget, parse_budget
+from evaltui.runner.parent.execution import follow_plan
+from evaltui.runner.plan import SpentWithoutResult, Update
+from evaltui.runs.evaluation import plan_for
+from evaltui.runs.log_reader import read_header, spent_without_result
 from evaltui.runs.store import RunStore
 
 AGENT = "from evaltui import Agent\nroot_agent = Agent('parrot', 'gemini-test')\n"
@@ -118,6 +122,64 @@ def test_a_case_that_needs_one_more_call_has_no_result_and_no_error(write_agent,
     assert 2 <= len(gemini.requests) <= 4
     assert call("run", agent, "--resume", "last", "--budget", "1ktok") == 0
     assert "3 passed" in printed(capsys)
+
+
+def test_what_cases_without_a_result_have_spent_counts_when_a_run_goes_on(write_agent, gemini, capsys):
+    agent = write_agent(WITH_TOOL)
+    write_cases(agent, 3)
+    gemini.respond = lambda request: says("well") if request.results else calls("look", {})
+    # The first case takes 26 tokens, and the second one is cut off behind its first call.
+    assert run(agent, "--budget", "30tok") == 3
+    assert len(gemini.requests) == 3
+    assert spent_without_result(RunStore(agent).logs()[-1]) == Amount(tokens=13)
+    # Once more, and both are kept when it goes on without a budget.
+    assert run(agent, "--resume", "last", "--budget", "40tok") == 3
+    assert len(gemini.requests) == 4
+    assert "52 tokens spent" in printed(capsys)
+    assert run(agent, "--resume", "last", "--budget", "52tok") == 3
+    assert len(gemini.requests) == 4
+    gemini.script(fails(400))
+    assert run(agent, "--resume", "last") == 3
+    # The second case had an error, the third one has a result.
+    log = RunStore(agent).logs()[-1]
+    assert spent_without_result(log) == Amount(tokens=26)
+    assert run(agent, "--resume", "last", "--budget", "79tok") == 3
+    assert len(gemini.requests) == 8
+    assert spent_without_result(RunStore(agent).logs()[-1]) == Amount(tokens=39)
+
+
+def test_what_a_result_with_an_error_has_spent_counts_when_the_case_is_run_again(write_agent, gemini, capsys):
+    agent = write_agent(WITH_TOOL)
+    write_cases(agent, 1)
+    gemini.script(calls("look", {}), fails(400))
+    assert run(agent, "--budget", "1ktok") == 3
+    gemini.script(calls("look", {}), says("well"))
+    assert run(agent, "--resume", "last", "--budget", "13tok") == 3
+    assert len(gemini.requests) == 2
+    assert "1 case not run: budget of 13 tokens reached" in printed(capsys)
+    assert run(agent, "--resume", "last", "--budget", "1ktok") == 0
+
+
+def test_an_interrupted_run_tells_what_cases_without_a_result_have_spent(agent, gemini):
+    held = Hold()
+    gemini.respond = lambda request: says("well").after(held) if len(gemini.requests) == 2 else says("well")
+
+    async def interrupted() -> None:
+        options = {"budget": Budget(1000, "tok"), "parallel": 1, "timeout": 60.0}
+        plan = plan_for(agent, None, None, **options)
+        told: list[Update] = []
+        running = asyncio.create_task(follow_plan(plan, told.append))
+        await asyncio.to_thread(held.reached.wait)
+        running.cancel()
+        await asyncio.wait({running})
+        (amount,) = (one.amount for one in told if isinstance(one, SpentWithoutResult))
+        # The call under way counts with its estimate: a few tokens of the request, and an answer of 4.
+        assert 4 < amount.tokens < 1000
+
+    try:
+        asyncio.run(interrupted())
+    finally:
+        held.release()
 
 
 def test_a_case_whose_judge_is_not_asked_has_no_result(agent, gemini, capsys):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from evaltui.core.model.json_values import member
+from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
 
 WANTED_BUDGET = "an amount such as 5USD or 2Mtok"
@@ -27,6 +30,41 @@ class Budget:
         if self.unit == "tok":
             return counted(round(self.amount), "token")
         return f"{int(self.amount) if self.amount.is_integer() else self.amount} USD"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What model calls have spent, as budgets count it."""
+
+    usd: float = 0.0
+    """Of the calls with a known price."""
+    tokens: float = 0.0
+
+    @classmethod
+    def of(cls, spending: Spending | None) -> Amount:
+        """The part of it that is known."""
+        if spending is None:
+            return cls()
+        return cls(spending.cost.usd or 0.0, sum(one.tokens.total or 0 for one in spending.models))
+
+    def in_unit(self, unit: Literal["USD", "tok"]) -> float:
+        return self.usd if unit == "USD" else self.tokens
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.usd + other.usd, self.tokens + other.tokens)
+
+    def beyond(self, other: Amount) -> Amount:
+        """What is more than another amount."""
+        return Amount(max(self.usd - other.usd, 0.0), max(self.tokens - other.tokens, 0.0))
+
+    def to_json(self) -> dict[str, float]:
+        """Without the noise of floats in the last digits."""
+        return {"usd": round(self.usd, 9), "tokens": round(self.tokens, 3)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Amount:
+        """Raises ValueError for what is none."""
+        return cls(member(data, "usd", (int, float), 0.0), member(data, "tokens", (int, float), 0.0))
 
 
 def parse_budget(text: str) -> Budget:

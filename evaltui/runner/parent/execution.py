@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from evaltui.core.cost.prices import load_table
 from evaltui.core.metrics.scoring import Expected
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, RunResult, Status
-from evaltui.core.model.spending import Spending
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.executors import executor_of
@@ -37,6 +37,7 @@ from evaltui.runner.plan import (
     RepeatDone,
     RunPlan,
     RunStopped,
+    SpentWithoutResult,
     WorkItem,
     work_items,
 )
@@ -73,12 +74,17 @@ def _gate_of(plan: RunPlan) -> Gate | None:
         allows_unmetered=plan.allow_unmetered,
     )
     if gate.ledger is not None:
+        gate.ledger.carry_over(plan.spent)
         for repeats in plan.known.values():
-            for spent in (one.spent for one in repeats.values()):
-                # What a conversation cost that was held elsewhere is no part of it.
-                ours = spent if spent is None or plan.held is None else spent.of("judge")
-                gate.ledger.carry_over(ours or Spending())
+            for one in repeats.values():
+                gate.ledger.carry_over(_spent_by(plan, one))
     return gate
+
+
+def _spent_by(plan: RunPlan, result: RepeatResult) -> Amount:
+    """What a conversation cost that was held elsewhere is no part of it."""
+    spent = result.spent
+    return Amount.of(spent if spent is None or plan.held is None else spent.of("judge"))
 
 
 class _Run:
@@ -98,6 +104,8 @@ class _Run:
         began = first.settings.started if first else time.monotonic()
         self._events = RunEvents(on_update, began)
         self._gate = _gate_of(plan)
+        # What is spent before the first call, and in results then.
+        self._counted = ledger.total if self._gate and (ledger := self._gate.ledger) else Amount()
         # The cases without a result because the run was stopped, by their place in the plan.
         self._left: set[int] = set()
         self._executor = executor_of(plan, self, began, first, self._gate, on_update)
@@ -139,6 +147,15 @@ class _Run:
             for recordings in self._recordings.values():
                 recordings.abandon()
             await asyncio.gather(self._executor.close(), self._verdicts.close(), self._saving.save())
+            self._tell_spent()
+
+    def _tell_spent(self) -> None:
+        """Once nothing is under way any more."""
+        if self._gate is None or self._gate.ledger is None:
+            return
+        without_result = self._gate.ledger.total.beyond(self._counted)
+        if any(without_result.to_json().values()):
+            self._on_update(SpentWithoutResult(without_result))
 
     async def _run(self) -> None:
         """Raises ExecutorError; what has run by then is judged first."""
@@ -259,6 +276,7 @@ class _Run:
         if judge is not None and judge.is_left:
             self._leave(item)
             return
+        self._counted += _spent_by(self._plan, verdict)
         self._on_update(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
 

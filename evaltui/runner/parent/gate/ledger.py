@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from evaltui.core.cost.metering import tokens_of
 from evaltui.core.cost.prices import Prices
-from evaltui.core.model.budget import Budget
+from evaltui.core.model.budget import Amount, Budget
 from evaltui.core.model.events import Json
-from evaltui.core.model.spending import Spending, Tokens
+from evaltui.core.model.spending import Tokens
 from evaltui.runner.parent.gate.limiter import Call
 from evaltui.text.figures import counted, show_money
 
@@ -27,12 +27,17 @@ class Ledger:
         """`estimate` makes the tokens of a call of its model and the characters of its request. Where it
         `counts_all`, a model without a price is an error."""
         self.budget = budget
-        self.spent = 0.0
-        """Of calls that are over, in the unit of the budget."""
+        self.total = Amount()
+        """Of calls that are over."""
         self._prices = prices
         self._estimate = estimate
         self._counts_all = counts_all
-        self._under_way: dict[Call, float] = {}
+        self._under_way: dict[Call, Amount] = {}
+
+    @property
+    def spent(self) -> float:
+        """The total in the unit of the budget."""
+        return self.total.in_unit(self.budget.unit)
 
     @property
     def is_used_up(self) -> bool:
@@ -45,24 +50,22 @@ class Ledger:
             return show_money(self.spent)
         return counted(round(self.spent), "token")
 
-    def carry_over(self, spending: Spending) -> None:
+    def carry_over(self, amount: Amount) -> None:
         """Count what an earlier part of the run has spent."""
-        if self.budget.unit == "USD":
-            self.spent += spending.cost.usd or 0.0
-        else:
-            self.spent += sum(one.tokens.total or 0 for one in spending.models)
+        self.total += amount
 
     def admits(self, call: Call) -> bool:
         """Whether a call may begin, which it does then: not while those under way may use up the rest.
 
         Raises UnpricedModelError.
         """
-        if self.spent + sum(self._under_way.values()) >= self.budget.amount:
+        under_way = sum(one.in_unit(self.budget.unit) for one in self._under_way.values())
+        if self.spent + under_way >= self.budget.amount:
             return False
-        amount = self._amount(call.model, self._estimate(call.model, call.size))
-        if amount is None and self._counts_all:
+        tokens = self._estimate(call.model, call.size)
+        if self._counts_all and self.budget.unit == "USD" and self._price(call.model, tokens) is None:
             raise UnpricedModelError(call.model)
-        self._under_way[call] = amount or 0.0
+        self._under_way[call] = self._amount(call.model, tokens, 0.0)
         return True
 
     def settle(self, call: Call, usage: Json | None) -> None:
@@ -71,14 +74,16 @@ class Ledger:
         if estimated is None:
             return
         tokens = tokens_of(usage)
-        amount = None if tokens is None else self._amount(call.model, tokens)
-        self.spent += estimated if amount is None else amount
+        self.total += estimated if tokens is None else self._amount(call.model, tokens, estimated.usd)
 
     def drop(self, call: Call) -> None:
         """A call was refused by its model, or never made: it costs nothing."""
         self._under_way.pop(call, None)
 
-    def _amount(self, model: str, tokens: Tokens) -> float | None:
-        if self.budget.unit == "tok":
-            return float(tokens.total or 0)
+    def _amount(self, model: str, tokens: Tokens, unpriced: float) -> Amount:
+        """Without a price, it costs `unpriced`."""
+        price = self._price(model, tokens)
+        return Amount(unpriced if price is None else price, float(tokens.total or 0))
+
+    def _price(self, model: str, tokens: Tokens) -> float | None:
         return self._prices.price_of(model, tokens, datetime.now(UTC))
