@@ -154,6 +154,8 @@ class FinishedVariant:
     changes: tuple[Mapping[str, str], ...]
     """What its host has changed: `what`, `old` and `new`."""
     comparison: Comparison | None
+    stopped: str = ""
+    """Why some of its cases have no result, a sentence; "" where it was not stopped."""
 
 
 class Job:
@@ -213,6 +215,7 @@ class Job:
                 report.log,
                 tuple(self._agent.get("changes", ())),
                 report.comparison,
+                executed.stopped.reason if executed.stopped else "",
             )
         all_written = write_reports(report, self._ending.targets, self._command) & self._store_durations(
             report

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.files.settings import secrets_of
 from evaltui.files.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport
+from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.matrices import usual_base
@@ -43,7 +44,8 @@ _CHECKED_AT_ONCE = 2
 
 
 RunVariant = Callable[[Variant], Awaitable[tuple[FinishedVariant | None, int]]]
-"""Runs a variant; what the report says of it, and its exit code. Raises UsageError."""
+"""Runs a variant; what the report says of it, and its exit code. The report says nothing of one that is not
+begun because the budget is spent. Raises UsageError."""
 
 
 @dataclass
@@ -51,6 +53,8 @@ class _Runs:
     """The variants that were run so far."""
 
     left: list[Variant]
+    not_begun: list[Variant] = field(default_factory=list)
+    """Because the budget is spent."""
     finished: list[FinishedVariant] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
 
@@ -73,15 +77,27 @@ async def run_matrix(
     await _check(options, agent, settings, variants)
     started = datetime.now(UTC)
     matrix = f"{started.strftime('%Y%m%dT%H%M%S')}Z-{uuid.uuid4().hex[:6]}"
+    shared = SharedByGates()
     asked = RunRequest(
-        agent, settings=settings, matrix=matrix, variants=tuple(map(without_secrets, variants))
+        agent,
+        settings=settings,
+        matrix=matrix,
+        variants=tuple(map(without_secrets, variants)),
+        shared=shared,
     )
 
     async def run_one(variant: Variant) -> tuple[FinishedVariant | None, int]:
+        if shared.is_used_up:
+            return not_begun(options)
         with with_variant(options, agent, variant) as changed:
             return await _run_one(options, replace(asked, agent=changed))
 
-    return await run_variants(variants, run_one, targets, agent, matrix)
+    return await run_variants(variants, run_one, targets, agent, matrix, shared)
+
+
+def not_begun(options: argparse.Namespace) -> tuple[None, int]:
+    """What comes of a variant for which nothing of the budget is left."""
+    return None, 0 if options.exit_zero else HAD_ERRORS
 
 
 def targets_of_matrix(options: argparse.Namespace, targets: Sequence[ReportTarget]) -> Sequence[ReportTarget]:
@@ -97,6 +113,7 @@ async def run_variants(
     targets: Sequence[ReportTarget],
     agent: AgentAddress,
     matrix: str,
+    shared: SharedByGates,
 ) -> int:
     """Run variants one after the other and report them together; the worst of their exit codes. Raises
     UsageError."""
@@ -108,7 +125,7 @@ async def run_variants(
         runs.codes.append(INTERRUPTED)
     if not runs.finished:
         return runs.code
-    report = _report(matrix, runs, started, time.monotonic() - began)
+    report = _report(matrix, runs, started, time.monotonic() - began, shared)
     all_written = write_matrix(secrets_of(agent.folder).masked(report), targets, "run")
     return runs.code if all_written else runs.code or HAD_ERRORS
 
@@ -141,8 +158,11 @@ async def _check(
 async def _run_all(run_one: RunVariant, runs: _Runs) -> None:
     while runs.left:
         finished, code = await run_one(runs.left[0])
-        del runs.left[0]
-        runs.finished += [finished] if finished else []
+        variant = runs.left.pop(0)
+        if finished:
+            runs.finished.append(finished)
+        else:
+            runs.not_begun.append(variant)
         runs.codes.append(code)
         if code == INTERRUPTED:
             return
@@ -163,12 +183,25 @@ def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
     return start_host(HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic()))
 
 
-def _report(matrix: str, runs: _Runs, started: datetime, seconds: float) -> MatrixReport:
-    done = runs.finished
-    left = some_of([variant.name for variant in runs.left])
-    notes = (f"interrupted: not run: {left}",) if runs.left else ()
+def _notes(matrix: str, runs: _Runs, shared: SharedByGates) -> Iterator[str]:
+    for one in runs.finished:
+        if one.stopped:
+            yield f"{one.summary.variant.name if one.summary.variant else ''}: {one.stopped}"
+    if runs.not_begun and shared.ledger is not None:
+        names = some_of([variant.name for variant in runs.not_begun])
+        yield f"not run: {names}: budget of {shared.ledger.budget} reached, {shared.ledger} spent"
+    if runs.left:
+        yield f"interrupted: not run: {some_of([variant.name for variant in runs.left])}"
     if INTERRUPTED in runs.codes:
-        notes = (*notes, f"`--resume {matrix}` runs the rest")
+        yield f"`--resume {matrix}` runs the rest"
+    elif shared.is_used_up and (runs.not_begun or any(one.stopped for one in runs.finished)):
+        yield f"`--resume {matrix}` with a higher --budget runs the rest"
+
+
+def _report(
+    matrix: str, runs: _Runs, started: datetime, seconds: float, shared: SharedByGates
+) -> MatrixReport:
+    done = runs.finished
     summaries = [one.summary for one in done]
     comparisons = tuple(one.comparison for one in done)
     return MatrixReport(
@@ -180,5 +213,5 @@ def _report(matrix: str, runs: _Runs, started: datetime, seconds: float) -> Matr
         tuple(one.log for one in done),
         tuple(one.changes for one in done),
         comparisons if any(comparisons) else (),
-        notes,
+        tuple(_notes(matrix, runs, shared)),
     )

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING
 from evaltui.commands.baselines import alpha_of, baseline_of, settled_baseline
 from evaltui.commands.exit_codes import SOME_FAILED, exit_code
 from evaltui.commands.job import FinishedVariant, job_of, resumed
-from evaltui.commands.matrix import run_variants, targets_of_matrix
+from evaltui.commands.matrix import not_begun, run_variants, targets_of_matrix
 from evaltui.commands.output import UsageError
 from evaltui.commands.resumed import NothingLeftError, require_own_options
 from evaltui.commands.variants import with_variant
 from evaltui.core.compare.run_comparison import compare
+from evaltui.core.model.budget import Amount
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.variants import hidden_in
+from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.history import open_run
 from evaltui.runs.matrices import StoredMatrix
+from evaltui.runs.resuming import spent_in
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
@@ -56,7 +59,8 @@ async def resume_matrix(
     left = [await asyncio.to_thread(rest.is_left, variant) for variant in variants]
     if not any(left):
         raise UsageError(f"--resume: matrix {stored.id}: Nothing to resume: all of its runs are complete")
-    return await run_variants(variants, rest.run, targets, agent, stored.id)
+    await asyncio.to_thread(rest.count_spent)
+    return await run_variants(variants, rest.run, targets, agent, stored.id, rest.shared)
 
 
 class _Rest:
@@ -71,6 +75,8 @@ class _Rest:
         self._stored = stored
         self._logs = {log.name: log for log in stored.logs}
         self.store = RunStore.of(agent.folder, settings)
+        self.shared = SharedByGates()
+        """What the runs share that go on."""
 
     @property
     def variants(self) -> list[Variant]:
@@ -92,7 +98,19 @@ class _Rest:
                 return False
         return True
 
+    def count_spent(self) -> None:
+        """What all of its runs have spent is spent of the budget. Raises UsageError."""
+        if self._settings.budget is None:
+            return
+        try:
+            spent = map(spent_in, self._stored.paths)
+            self.shared.spent = sum(spent, Amount())
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--resume: {error}") from error
+
     async def run(self, variant: Variant) -> tuple[FinishedVariant | None, int]:
+        if variant.name not in self._logs and self.shared.is_used_up:
+            return not_begun(self._options)
         with with_variant(self._options, self._agent, variant) as changed:
             try:
                 request, sets = await asyncio.to_thread(self._request, changed, variant)
@@ -104,7 +122,7 @@ class _Rest:
 
     def _request(self, changed: AgentAddress, variant: Variant) -> tuple[RunRequest, FileSets]:
         log = self._logs.get(variant.name)
-        asked = RunRequest(changed, settings=self._settings)
+        asked = RunRequest(changed, settings=self._settings, shared=self.shared)
         path = log.path if log else self._stored.paths[0]
         return resumed(self._options, asked, path, of_other_variant=log is None)
 

@@ -25,6 +25,7 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import case_path
 from evaltui.files.recordings import recordings_path
+from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
 from evaltui.text.figures import counted
 
@@ -101,6 +102,8 @@ class RunPlan:
     """What model calls may spend; None for any amount."""
     spent: Amount = field(default_factory=Amount)
     """What earlier parts of the run have spent besides the results in `known`."""
+    shared: SharedByGates | None = None
+    """Limits and budget of a matrix, with what its earlier runs have spent; None: of this run alone."""
     allow_unmetered: bool = False
     """Whether calls that the budget cannot count are made all the same."""
     held: HeldConversations | None = None

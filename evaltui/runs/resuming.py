@@ -22,7 +22,14 @@ from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id, stored_repeat
 from evaltui.runs.log_header import LoggedSet, RunHeader
-from evaltui.runs.log_reader import event_of, lines_of_cases, read_header, read_run, spent_without_result
+from evaltui.runs.log_reader import (
+    event_of,
+    lines_of_cases,
+    read_header,
+    read_run,
+    results_of_repeats,
+    spent_without_result,
+)
 from evaltui.runs.sets import SetSource, SetToRun
 from evaltui.runs.store import is_being_written
 from evaltui.text.figures import some_of
@@ -227,6 +234,17 @@ def finished_repeats(
             case _:
                 happened.setdefault(run, []).append(event_of(log, line.data))
     return finished, besides
+
+
+def spent_in(log: Path) -> Amount:
+    """What the model calls of a run have spent, as far as its log says.
+
+    Raises OSError, and ValueError for a log that is damaged.
+    """
+    amount = spent_without_result(log)
+    for line in results_of_repeats(log, read_header(log)):
+        amount += Amount.of(stored_repeat(log, line.data["result"]).spent)
+    return amount
 
 
 def _is_none_of(result: RepeatResult, kinds: AbstractSet[ErrorKind]) -> bool:

@@ -24,6 +24,7 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.files.schedulers import OFF
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace
+from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.metric_host import checked, environment_of
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log_reader import StoredRun, read_run
@@ -76,6 +77,8 @@ class RunRequest:
     """The id that all runs of a matrix have; "" where this one is of none. Its variant is in `agent`."""
     variants: tuple[Variant, ...] = ()
     """All of the matrix, without secrets."""
+    shared: SharedByGates | None = None
+    """The limits and the budget of the matrix."""
     session: str = ""
     """The only one of them, by its id, that a listener received; it is stored apart from runs."""
     resumes: Resumption | None = None
@@ -312,6 +315,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         limits=request.settings.limits,
         budget=parse_budget(request.settings.budget) if request.settings.budget else None,
         spent=request.resumes.spent if request.resumes else Amount(),
+        shared=request.shared,
         allow_unmetered=request.settings.allow_unmetered,
         scheduler=scheduler,
         variables=_variables(request),

@@ -182,6 +182,36 @@ def test_an_interrupted_run_tells_what_cases_without_a_result_have_spent(agent, 
         held.release()
 
 
+def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
+    write_cases(agent, 2)
+    names = ("base", "one", "two")
+    variants = [word for name in names for word in ("--variant", f"{name}:env.NAME={name}")]
+    asked = ("--parallel", 1, "--report", "json")
+
+    # Two cases of the first variant, and one of the second.
+    assert call("run", agent, *variants, "--budget", "30tok", *asked) == 3
+    assert len(gemini.requests) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert document["notes"] == [
+        "one: 1 case not run: budget of 30 tokens reached, 39 tokens spent",
+        "not run: two: budget of 30 tokens reached, 39 tokens spent",
+        f"`--resume {document['matrix']}` with a higher --budget runs the rest",
+    ]
+    assert len(RunStore(agent).logs()) == 2
+
+    # All of its runs have spent it already, the complete ones as well.
+    assert call("run", agent, "--resume", "last", "--budget", "52tok", *asked) == 3
+    assert len(gemini.requests) == 4
+    document = json.loads(capsys.readouterr().out)
+    assert "not run: two: budget of 52 tokens reached, 52 tokens spent" in document["notes"]
+    assert [one["name"] for one in document["variants"]] == ["base", "one"]
+    assert call("run", agent, "--resume", "last", "--budget", "79tok", *asked) == 0
+    assert len(gemini.requests) == 6
+    document = json.loads(capsys.readouterr().out)
+    assert document["notes"] == []
+    assert [one["name"] for one in document["variants"]] == ["base", "one", "two"]
+
+
 def test_a_case_whose_judge_is_not_asked_has_no_result(agent, gemini, capsys):
     judge = {"judge_model": "gemini-judge", "num_samples": 3}
     criterion = {"threshold": 0.5, "judge_model_options": judge}

@@ -17,6 +17,7 @@ from evaltui.core.model.limits import Limit
 from evaltui.runner.parent import execution
 from evaltui.runner.parent.gate.gate import Gate, GatedCall
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
+from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.pool import HostSettings
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.evaluation import plan_for
@@ -95,6 +96,25 @@ async def test_waiting_after_refusals_comes_to_an_end():
     told.ask(2, again={"retry_after": 15.0})
 
     assert told.goes[2] is False
+    gate.close()
+
+
+async def test_the_window_of_a_limit_goes_on_in_the_next_run_of_a_matrix():
+    clock, shared, limits = Clock(), SharedByGates(), [Limit("*", rpm=1)]
+    gate = Gate(limits, clock, shared=shared)
+    first = Told(gate)
+    first.ask(0)
+    first.over(0, usage={"total_token_count": 30})
+    first.request.close()
+    gate.close()
+    clock.now += 30.0
+    gate = Gate(limits, clock, shared=shared)
+    second = Told(gate)
+    second.ask(0)
+    assert second.goes == {}
+    clock.now += 31.0
+    second.ask(1)
+    assert second.goes == {0: True}
     gate.close()
 
 

@@ -72,8 +72,9 @@ def _gate_of(plan: RunPlan) -> Gate | None:
         budget=plan.budget,
         prices=plan.prices_of_run(),
         allows_unmetered=plan.allow_unmetered,
+        shared=plan.shared,
     )
-    if gate.ledger is not None:
+    if gate.ledger is not None and plan.shared is None:
         gate.ledger.carry_over(plan.spent)
         for repeats in plan.known.values():
             for one in repeats.values():

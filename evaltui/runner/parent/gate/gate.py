@@ -11,9 +11,10 @@ from evaltui.core.cost.prices import Prices
 from evaltui.core.model.budget import Budget
 from evaltui.core.model.events import Json
 from evaltui.core.model.limits import Limit
-from evaltui.runner.parent.gate.estimates import Estimates, tokens_of
+from evaltui.runner.parent.gate.estimates import tokens_of
 from evaltui.runner.parent.gate.ledger import Ledger, UnpricedModelError
 from evaltui.runner.parent.gate.limiter import Call, Limiter
+from evaltui.runner.parent.gate.shared import SharedByGates
 
 # Seconds. A model that wants to be left alone for longer is out of order for this run.
 _LONGEST_WAIT = 600.0
@@ -50,8 +51,10 @@ class Gate:
         prices: Prices | None = None,
         *,
         allows_unmetered: bool = False,
+        shared: SharedByGates | None = None,
     ) -> None:
-        """With a `budget`, every call is to ask. `allows_unmetered` counts models without a price as free."""
+        """With a `budget`, every call is to ask. `allows_unmetered` counts models without a price as free.
+        `shared` is what the gates of earlier runs have left."""
         self.clock = clock
         self.patterns = ("*",) if budget else tuple(limit.model for limit in limits)
         """Of the models whose calls are to ask."""
@@ -59,13 +62,14 @@ class Gate:
         """Set as soon as no further call is made."""
         self.throttled = 0.0
         """Seconds that calls have waited, all of them together."""
-        self._limiter = Limiter(limits, clock)
-        self._estimates = Estimates()
-        self.ledger = (
-            Ledger(budget, prices or Prices(), self._estimates.tokens, counts_all=not allows_unmetered)
-            if budget
-            else None
-        )
+        shared = shared or SharedByGates()
+        self._limiter = shared.limiter = shared.limiter or Limiter(limits, clock)
+        self._estimates = shared.estimates
+        if budget and shared.ledger is None:
+            estimate = self._estimates.tokens
+            shared.ledger = Ledger(budget, prices or Prices(), estimate, counts_all=not allows_unmetered)
+            shared.ledger.carry_over(shared.spent)
+        self.ledger = shared.ledger
         """What is spent of the budget; None without one."""
         self._waiting: dict[Call, GatedCall] = {}
         self._timer: asyncio.TimerHandle | None = None
