@@ -17,6 +17,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
+from evaltui.core.model.spending import Spending
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.core.model.variants import Change, Variant
 from evaltui.files.agent_files import files_of
@@ -59,9 +60,15 @@ _REPEATS = {letter: asyncio.run(_repeat(letter)) for letter in "pfe"}
 
 
 def write_variant(
-    folder: Path, name: str, sets: Mapping[str, Mapping[str, str]], *changes: Change, seconds: float = 1.0
+    folder: Path,
+    name: str,
+    sets: Mapping[str, Mapping[str, str]],
+    *changes: Change,
+    seconds: float = 1.0,
+    spent: Spending | None = None,
 ) -> Path:
-    """The log of a variant: by set and case how each run of it came out, "" for a case without a result."""
+    """The log of a variant: by set and case how each run of it came out, "" for a case without a result, and
+    what each run cost."""
     for set_id, cases in sets.items():
         data = [{"eval_id": eval_id, "conversation": [_GOOD]} for eval_id in cases]
         file = folder / f"{set_id}.evalset.json"
@@ -82,13 +89,15 @@ def write_variant(
     for set_id, cases in sets.items():
         for eval_id, letters in cases.items():
             if letters:
-                statuses.append(_write_case(log, set_id, eval_id, letters, seconds))
+                statuses.append(_write_case(log, set_id, eval_id, letters, seconds, spent))
     is_complete = all(letters for cases in sets.values() for letters in cases.values())
     log.close({"status": worst_status(statuses), "seconds": 2.0} if is_complete else None)
     return log.path
 
 
-def _write_case(log: RunLog, set_id: str, eval_id: str, letters: str, seconds: float) -> Status:
+def _write_case(
+    log: RunLog, set_id: str, eval_id: str, letters: str, seconds: float, spent: Spending | None
+) -> Status:
     case = _CASE.model_copy(update={"eval_id": eval_id})
     named = CaseId(f"{set_id}.evalset.json", eval_id)
     repeats = []
@@ -99,7 +108,7 @@ def _write_case(log: RunLog, set_id: str, eval_id: str, letters: str, seconds: f
         for event in _events(actual):
             log.event(event.to_json() | place)
         took = seconds + number / 10
-        repeats.append(replace(result, seconds=took, expects=case_fingerprint(case)))
+        repeats.append(replace(result, seconds=took, expects=case_fingerprint(case), spent=spent))
         log.repeat(named, set_id, number, repeat_to_json(repeats[-1]))
     done = case_over_repeats(set_id, eval_id, repeats, "all", named.path)
     log.result(summarize(done))

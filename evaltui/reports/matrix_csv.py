@@ -26,6 +26,7 @@ COLUMNS = (
     "usd",
     "direction",
     "path",
+    "unpriced_calls",
 )
 
 
@@ -58,6 +59,7 @@ def _values(cell: Cell) -> dict[str, str | float | None]:
     case = cell.case
     if case is None:
         return {}
+    cost = case.costs.get("agent")
     return {
         "status": case.status.value,
         "runs": case.runs,
@@ -65,6 +67,7 @@ def _values(cell: Cell) -> dict[str, str | float | None]:
         "score": cell.score,
         "seconds": case.seconds,
         "tokens": case.tokens,
-        "usd": cost.usd if (cost := case.costs.get("agent")) else None,
+        "usd": cost.usd if cost else None,
+        "unpriced_calls": cost.unpriced if cost else None,
         "direction": cell.direction,
     }

@@ -29,14 +29,14 @@ def paired_text(matrix: Matrix, place: int) -> str:
 
 
 def cost_text(cell: Cell) -> str:
-    """What the agent cost in a run of a case; "" where nobody knows."""
+    """What the agent cost in a run of a case, `$0.0021 + 3 unpriced calls`; "" where nobody knows of any."""
     cost = cell.cost
-    return cost.short if cost is not None and cost.usd is not None else ""
+    return cost.in_words if cost is not None and (cost.usd is not None or cost.unpriced) else ""
 
 
 def cost_per_passed_text(matrix: Matrix, place: int) -> str:
     cost = matrix.totals[place].cost_per_passed
-    return UNKNOWN if cost is None else cost.short
+    return UNKNOWN if cost is None else cost.in_words
 
 
 def total_cost_text(matrix: Matrix, place: int) -> str:

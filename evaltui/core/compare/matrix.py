@@ -89,6 +89,11 @@ class Totals:
     """What the agent cost in all of them, judges left out; None where nobody knows of any."""
 
     @property
+    def known_usd(self) -> float | None:
+        """US dollars of all of them; None where a part of it is not known."""
+        return self.cost.usd if self.cost is not None and self.cost.is_exact else None
+
+    @property
     def cost_per_passed(self) -> Cost | None:
         """The cost of all cases divided by those that passed; None where none did, or nobody knows."""
         known = self.cost is not None and self.cost.usd is not None and self.passed_cases

@@ -69,12 +69,17 @@ class Cost:
         is_part = self.usd is not None and not self.is_exact
         return f"{show_money(self.usd)}+" if is_part else show_money(self.usd)
 
-    def __str__(self) -> str:
-        """`$0.011 + 3 unpriced calls, saved $0.31`"""
+    @property
+    def in_words(self) -> str:
+        """`$0.011 + 3 unpriced calls`, without what was saved."""
         unknown = [counted(self.unpriced, "unpriced call")] if self.unpriced else []
         unknown += ["unseen calls of the agent"] if self.unseen else []
         known = [show_money(self.usd)] if self.usd is not None else []
-        text = " + ".join([*known, *unknown]) or UNKNOWN
+        return " + ".join([*known, *unknown]) or UNKNOWN
+
+    def __str__(self) -> str:
+        """`$0.011 + 3 unpriced calls, saved $0.31`"""
+        text = self.in_words
         return text if self.saved_usd is None else f"{text}, saved {show_money(self.saved_usd)}"
 
     def __add__(self, other: Cost) -> Cost:

@@ -186,8 +186,10 @@ def _result(run: KeptRun | None, case: CaseId) -> CaseResult | None:
 
 
 def _plot(matrix: Matrix) -> dict[str, Any]:
-    """Pass rates against costs, or against times where no cost is known; {} without a point."""
-    costs = [totals.cost.usd if totals.cost else None for totals in matrix.totals]
+    """Pass rates against costs, or against times where no cost is known; {} without a point.
+
+    A cost that is known in part is no point."""
+    costs = [totals.known_usd for totals in matrix.totals]
     has_costs = any(costs)
     against = costs if has_costs else [totals.p50 for totals in matrix.totals]
     known = [

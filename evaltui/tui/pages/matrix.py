@@ -15,6 +15,7 @@ from evaltui.text.figures import (
     show_duration,
     show_growth,
     show_interval,
+    show_money,
     show_number,
     show_p,
     show_points,
@@ -185,14 +186,19 @@ def _rate(totals: Totals, size: int) -> Line:
 
 
 def _cost(totals: Totals, dearest: float, size: int) -> Line:
-    """`$0.021 ━━━━────  $0.0026 per pass`, of all executions; what is not priced is named instead."""
+    """`$0.021 ━━━━────  $0.0026 per pass`, of all executions; `$0.021 + 3 unpriced calls` where a part is
+    not known."""
     cost, per_passed = totals.cost, totals.cost_per_passed
     if cost is None or cost.usd is None:
         return [(str(cost) if cost else UNKNOWN, "muted")]
-    left: Line = [(pad(cost.short, 9), "bold")]
     right: Line = [(f"{per_passed.short} per pass", "muted")] if per_passed else []
-    if not cost.is_exact or cost.saved_usd:
-        right = [(str(cost).partition(" ")[2] or cost.short, "muted")]
+    if cost.saved_usd:
+        right = [(f"saved {show_money(cost.saved_usd)}", "muted")]
+    if not cost.is_exact:
+        known, gap, unknown = cost.in_words.partition(" ")
+        named: Line = [(known, "bold"), (gap + unknown, "muted")]
+        return both_ends(named, right if cost.saved_usd else [], size, least=cells(named))
+    left: Line = [(pad(cost.short, 9), "bold")]
     if dearest and cells(left) + _BAR + 2 + cells(right) <= size:
         left += bar(cost.usd / dearest, _BAR, "number")
     return both_ends(left, right, size, least=9)
@@ -250,20 +256,26 @@ def _cell(cell: Cell, size: int) -> Line:
         left.append((f" {WORDS[case.status]}", ROLES[case.status]))
     left.append((" " * max(1, _OUTCOME - cells(left)), ""))
     # None of them is cut, and in all rows there is as much room for them.
-    for figure in filter(None, _figures(cell)):
+    figures, room = _figures(cell), size - _SIGN - cells(left)
+    if sum(1 + cell_len(long) for long, _ in figures) > room:
+        figures = [(short, short) for _, short in figures]
+    for figure, _ in figures:
         if cells(left) + 1 + cell_len(figure) <= size - _SIGN:
             left.append((f" {figure}", "faint"))
     return both_ends(left, _direction(cell), size)
 
 
-def _figures(cell: Cell) -> tuple[str, ...]:
-    """The score, the cost and the time, "" for what is not known."""
+def _figures(cell: Cell) -> list[tuple[str, str]]:
+    """What is known of score, cost and time, each as it is written with more and with less room."""
     cost, case = cell.cost, cell.case
-    return (
-        show_score(cell.score) if cell.score is not None else "",
-        cost.short if cost and cost.usd is not None else UNKNOWN if cost and cost.unpriced else "",
-        show_duration(case.seconds) if case and case.seconds is not None else "",
-    )
+    figures = []
+    if cell.score is not None:
+        figures.append((show_score(cell.score),) * 2)
+    if cost is not None and (cost.usd is not None or cost.unpriced):
+        figures.append((cost.in_words, cost.short))
+    if case is not None and case.seconds is not None:
+        figures.append((show_duration(case.seconds),) * 2)
+    return figures
 
 
 def _direction(cell: Cell) -> Line:
@@ -323,17 +335,13 @@ def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
     right = [
         f"{what} {show_growth(before, after)}"
         for what, before, after in (
-            ("cost", _usd(theirs), _usd(mine)),
+            ("cost", theirs.known_usd, mine.known_usd),
             ("p95", theirs.p95, mine.p95),
             ("tokens", theirs.tokens, mine.tokens),
         )
         if before and after is not None and abs(after - before) > _LITTLE * before
     ]
     return left, [(", ".join(right), "muted")] if right else []
-
-
-def _usd(totals: Totals) -> float | None:
-    return totals.cost.usd if totals.cost else None
 
 
 def longest_name(matrix: Matrix) -> int:

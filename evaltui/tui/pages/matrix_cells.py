@@ -5,6 +5,7 @@ from __future__ import annotations
 from evaltui.core.compare.explain import call_args, call_name, describe_call, first_reasons
 from evaltui.core.compare.matrix import Matrix
 from evaltui.core.compare.repeats import trajectory_groups
+from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
 from evaltui.text.figures import counted, show_duration, show_money, show_scores
 from evaltui.text.lines import Line, cells, cut, wrap_behind
@@ -97,7 +98,10 @@ def _did(repeat: RepeatResult, width: int) -> list[Line]:
         sign = ("= ", "muted") if scored.status is Status.PASSED else ("≠ ", "error")
         shown.append(([sign], [(f"response {show_scores(scored.score, scored.threshold)}", "muted")]))
     lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
-    return [*lines, [(f"  {show_duration(repeat.seconds)}", "faint")]]
+    spent = repeat.spent.of("agent") if repeat.spent else None
+    cost = f"   {spent.cost.in_words}" if spent is not None and is_worth_telling(spent) else ""
+    took: Line = [(f"{show_duration(repeat.seconds)}{cost}", "faint")]
+    return [*lines, *wrap_behind([("  ", "")], took, width)]
 
 
 def _call(diff: CallDiff) -> tuple[Line, Line]:
@@ -108,8 +112,10 @@ def _call(diff: CallDiff) -> tuple[Line, Line]:
 
 
 def plot_lines(matrix: Matrix, current: int, width: int, height: int) -> list[Line]:
-    """The pass rate of every variant against its cost; against its time where no cost is known."""
-    costs = [totals.cost.usd if totals.cost else None for totals in matrix.totals]
+    """The pass rate of every variant against its cost; against its time where no cost is known.
+
+    A cost that is known in part is no point."""
+    costs = [totals.known_usd for totals in matrix.totals]
     has_costs = any(costs)
     against = costs if has_costs else [totals.p50 for totals in matrix.totals]
     points = [
