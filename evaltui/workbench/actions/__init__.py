@@ -10,8 +10,10 @@ from evaltui.workbench.actions.chat import CHAT
 from evaltui.workbench.actions.editing import ACCEPTING, CASE
 from evaltui.workbench.actions.files import FILES
 from evaltui.workbench.actions.matrix import MATRIX
-from evaltui.workbench.actions.running import RUNNING, RUNS, SESSIONS, WATCHING
+from evaltui.workbench.actions.running import RUNNING, WATCHING
+from evaltui.workbench.actions.runs import RUNS
 from evaltui.workbench.actions.screen import GO, LISTED, LOOK
+from evaltui.workbench.actions.sessions import SESSIONS
 from evaltui.workbench.actions.start import START
 from evaltui.workbench.workbench import Workbench
 
