@@ -94,7 +94,10 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
         try:
             try:
                 await cluster
-            except (OSError, RuntimeError) as error:
+            except Exception as error:
+                if (task := asyncio.current_task()) and task.cancelling():
+                    # Workers whose start is cancelled are said to have failed.
+                    raise asyncio.CancelledError from error
                 reason = error.__cause__ or error
                 raise ExecutorError(f"{scheduler}: its workers do not start: {reason}") from error
             yield cluster
@@ -102,10 +105,15 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
             try:
                 closing: Any = cluster.close()
                 await asyncio.wait_for(closing, _CLOSE_TIMEOUT)
-            except (TimeoutError, OSError):
-                # Only workers are such children of this process.
-                for child in multiprocessing.active_children():
-                    child.kill()
+            except Exception:
+                # Workers that were still starting are closed with any error.
+                kill_workers()
+
+
+def kill_workers() -> None:
+    """Ends the workers of `local:N` by force: only they are such children of this process."""
+    for child in multiprocessing.active_children():
+        child.kill()
 
 
 def _start_tracker() -> None:

@@ -15,7 +15,7 @@ from evaltui.files.bundles import LARGE, bundle_of
 from evaltui.files.schedulers import local_workers, warning_of
 from evaltui.files.versions import versions_of
 from evaltui.runner.cluster.chunks import Chunk, ChunkQueue
-from evaltui.runner.cluster.connecting import connected
+from evaltui.runner.cluster.connecting import connected, kill_workers
 from evaltui.runner.cluster.messages import (
     AskCall,
     Broken,
@@ -109,7 +109,7 @@ class DaskExecutor:
         self._scale = Scaled(0, 0, 0)
         self._said: set[tuple[str, tuple[str, ...]]] = set()
         self._broken: ErrorInfo | None = None
-        self._gone: list[asyncio.Task[None]] = []
+        self._is_over = False
 
     def host_count(self, items: int) -> int:
         """How many hosts so many items are run on, as far as that is known before it begins."""
@@ -145,12 +145,15 @@ class DaskExecutor:
             try:
                 async with asyncio.TaskGroup() as self._group:
                     feeding = self._group.create_task(self._feed(work))
-                    await self._begin()
-                    while self._left or not feeding.done():
-                        self._look()
-                        await self._wait()
-                    for worker in self._workers.values():
-                        worker.close()
+                    try:
+                        await self._begin()
+                        while self._left or not feeding.done():
+                            self._look()
+                            await self._wait()
+                    finally:
+                        self._is_over = True
+                        for worker in self._workers.values():
+                            worker.close()
             except* ExecutorError as errors:
                 raise errors.exceptions[0] from None
             finally:
@@ -206,6 +209,7 @@ class DaskExecutor:
 
     async def kill(self) -> None:
         """Hosts end with the workers of our own; others end them when the run is gone."""
+        kill_workers()
 
     async def _begin(self) -> None:
         client, topic = self._client, self._run.topic
@@ -272,8 +276,9 @@ class DaskExecutor:
     # What workers tell
 
     def _on_batch(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        batch = event[1]
-        address = batch["worker"]
+        if self._is_over:
+            return
+        address = event[1]["worker"]
         self._silent.discard(address)
         worker = self._workers.get(address)
         if worker is None:
@@ -281,7 +286,7 @@ class DaskExecutor:
             self._workers[address] = worker
             assert self._group is not None
             worker.begin(self._group, self._on_message)
-        worker.on_batch(batch["number"], batch["batch"])
+        worker.on_batch(event[1]["number"], event[1]["batch"])
 
     def _on_scheduler(self, event: tuple[float, Any]) -> None:
         match event[1]:

@@ -130,7 +130,9 @@ class RemoteWorker:
             told = {"op": self._topic, "read": self._read, "given": pickle.dumps(messages)}
             try:
                 sending = self._client.scheduler.proxy(msg=told, worker=self.address)
-                answer = await asyncio.wait_for(sending, _SEND_TIMEOUT)
+                # `asyncio.wait_for` of Python 3.11 loses a cancellation that comes along with the answer.
+                async with asyncio.timeout(_SEND_TIMEOUT):
+                    answer = await sending
             except (OSError, TimeoutError, KeyError, ValueError):
                 answer = None
             if answer != "OK":
