@@ -17,7 +17,7 @@ from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
-from evaltui.commands.progress import Progress
+from evaltui.commands.progress import Progress, recorded_seconds
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.commands.variants import changes_in_words
@@ -293,7 +293,8 @@ class Job:
             self._notes.append(f"resumes run {resumes.id}: {counted(done, 'result')} kept")
         variant = self.agent.variant
         title = variant.variant.name if variant and selected.plan.matrix else ""
-        self._progress = Progress(sys.stderr, selected.plan.case_count, title)
+        seconds = recorded_seconds(selected.plan)
+        self._progress = Progress(sys.stderr, selected.plan.case_count, title, seconds)
 
     def _report(self, selected: SelectedRun, executed: ExecutedRun, seconds: float) -> RunReport:
         plan = selected.plan

@@ -2,60 +2,87 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
-from evaltui.core.model.outcome import Status
-from evaltui.runner.plan import CaseDone, CaseStarted, Happened, Scaled, Update
-from evaltui.text.figures import show_elapsed
+from evaltui.commands.progress_line import RunProgress, progress_line
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.limits import CallRate
+from evaltui.core.model.spending import RunningTotal
+from evaltui.core.model.stored_cases import ids_and_turns
+from evaltui.runner.plan import AtWork, CaseDone, CaseStarted, Happened, RepeatDone, RunPlan, Scaled, Update
 
 _EVERY = 0.1
+# Where the terminal does not say how wide it is.
+_COLUMNS = 80
 
 
 class Progress:
-    """Rewrites its line at most ten times a second; silent where stderr is no terminal."""
+    """Rewrites its line at most ten times a second; silent where stderr is no terminal.
 
-    def __init__(self, stream: TextIO, cases: int, title: str = "") -> None:
+    `seconds` is how long the cases of the run took before, as far as known.
+    """
+
+    def __init__(
+        self, stream: TextIO, cases: int, title: str = "", seconds: Mapping[CaseId, float] | None = None
+    ) -> None:
         self._stream = stream
-        self._title = f"{title} · " if title else ""
-        self._cases = cases
         self._shown = stream.isatty()
-        self._done: Counter[Status] = Counter()
-        self._current = ""
-        self._scale: Scaled | None = None
+        self._run = RunProgress(cases, title)
+        self._seconds = dict(seconds or {})
+        self._spent = RunningTotal()
+        self._rate: Callable[[], CallRate | None] = lambda: None
+        for known in self._seconds.values():
+            self._run.recorded_left.add(known)
         self._began = time.monotonic()
+        self._working_since: float | None = None
         self._painted = 0.0
 
     def on_update(self, update: Update) -> None:
+        run = self._run
         match update:
-            case CaseDone(result):
-                self._done[result.status] += 1
+            case AtWork(rate=rate):
+                self._rate = rate
             case CaseStarted(case=case):
-                self._current = case.eval_id
+                run.current = case.eval_id
+                self._working_since = self._working_since or time.monotonic()
+            case RepeatDone(result=result):
+                self._spent.add(result.spent)
+            case CaseDone(result):
+                run.done[result.status] += 1
+                self._finished(result.id)
             case Scaled() as scale:
-                self._scale = scale
+                run.scale = scale
             case Happened():
                 return
         if self._shown and time.monotonic() - self._painted > _EVERY:
             self._paint()
 
+    def _finished(self, case: CaseId) -> None:
+        if (known := self._seconds.pop(case, None)) is not None:
+            self._run.recorded_left.remove(known)
+        if self._working_since is None:
+            self._run.carried += 1
+        elif known is not None:
+            self._run.recorded_done.add(known)
+
     def _paint(self) -> None:
-        self._painted = time.monotonic()
-        done = self._done.total()
-        bad = ", ".join(
-            f"{self._done[status]} {status.lower()}"
-            for status in (Status.FAILED, Status.ERROR)
-            if self._done[status]
-        )
-        line = (
-            f"{self._title}{done}/{self._cases}{', ' + bad if bad else ''} · "
-            f"{show_elapsed(self._painted - self._began)}"
-        )
-        current = self._current.encode("ascii", "replace").decode()
-        if self._scale is not None:
-            current = self._scale.in_words
-        self._write(f"\r\x1b[2K{line} · {current}"[:100])
+        run = self._run
+        now = self._painted = time.monotonic()
+        run.seconds = now - self._began
+        run.working = now - (self._working_since or now)
+        run.cost = None if (spent := self._spent.value) is None else spent.cost
+        run.rate = self._rate()
+        line = progress_line(run, self._columns() - 1)
+        self._write(f"\r\x1b[2K{line}")
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or _COLUMNS
+        except (OSError, ValueError):
+            return _COLUMNS
 
     def end(self) -> None:
         """Take the line away."""
@@ -69,3 +96,13 @@ class Progress:
         except OSError:
             # The terminal is gone.
             self._shown = False
+
+
+def recorded_seconds(plan: RunPlan) -> dict[CaseId, float]:
+    """How long the cases of a plan took before, as far as known."""
+    if not plan.seconds:
+        return {}
+    cases = (
+        CaseId(plan.path_of(one), eval_id) for one in plan.sets for eval_id, _ in ids_and_turns(one.cases)
+    )
+    return {case: plan.seconds[case] for case in cases if case in plan.seconds}

@@ -17,7 +17,7 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import EvalConfig, OwnPrice, PassIf
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.limits import Limit
+from evaltui.core.model.limits import CallRate, Limit
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult
 from evaltui.core.model.problems import format_path
@@ -270,6 +270,8 @@ class AtWork:
     """Ends all of its processes by force."""
     hosts: int = 1
     """How many processes run agents at once."""
+    rate: Callable[[], CallRate | None] = lambda: None
+    """Calls per minute against the limit that is nearest; None where they are not limited."""
 
 
 @dataclass(frozen=True)

@@ -319,7 +319,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         allow_unmetered=request.settings.allow_unmetered,
         scheduler=scheduler,
         variables=_variables(request),
-        seconds=(request.seconds or recorded_seconds(request.store)) if scheduler else {},
+        seconds=request.seconds or (recorded_seconds(request.store) if scheduler else {}),
     )
     _check_confidence(plan)
     return plan

@@ -55,6 +55,10 @@ def test_a_run_on_a_cluster():
     going = run(Stage.RUNNING, 7, 4, scale=Scaled(2, 8, 31))
     assert shown(going, 160).endswith("7/16   0:07   2 machines, 8 hosts, 31 in flight")
     assert shown(going, 80).endswith("7/16   0:07   2 machines, 8 hosts, 31 in flight")
+    going.working_since = time.monotonic() - 7
+    assert shown(going, 80).endswith("7/16   0:07, about 9 s left   31 in flight")
+    going.stage = Stage.CANCELLING
+    assert "left" not in shown(going, 160)
 
 
 def test_what_is_left_is_never_nothing():

@@ -52,6 +52,15 @@ class Limit:
         return f"{self.model}:{','.join(f'{key}={_shown(value)}' for key, value in self.to_json().items())}"
 
 
+@dataclass(frozen=True)
+class CallRate:
+    """How many calls were made in the last minute, against a limit."""
+
+    made: float
+    limit: float
+    """Calls per minute."""
+
+
 def is_named(model: str, pattern: str) -> bool:
     """Whether a pattern is of a model, by its whole name or by what follows the provider's."""
     names = (model, model.rpartition("/")[2])

@@ -124,7 +124,8 @@ class _Run:
         for item in self.results.asked:
             self._ask(item)
         self._close_queue()
-        self._on_update(AtWork(self._kill, self._executor.host_count(len(self._queue))))
+        hosts = self._executor.host_count(len(self._queue))
+        self._on_update(AtWork(self._kill, hosts, self._gate.rate if self._gate else lambda: None))
         try:
             await self._open_recordings()
             self.results.tell_known()

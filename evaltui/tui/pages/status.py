@@ -187,10 +187,13 @@ def _progress(run: Run, width: int) -> Line:
     total = len(run.selected)
     parts = [(run.counts[status], ROLES[status]) for status in COUNTED]
     bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _LEAST_BAR)
-    left = run.seconds_left
+    left = None if run.stage is Stage.CANCELLING else run.seconds_left
     clock += f", about {show_duration(max(1, round(left)))} left" if left is not None else ""
+    line: Line = [*name, ("  ", ""), *bar, ("  ", ""), (f"{len(run.done)}/{total}", "bold")]
     if run.scale is not None:
-        facts = [clock, run.scale.in_words]
+        where = run.scale.in_words
+        fits = cells([*line, _GAP, (clock, ""), _GAP, (where, "")]) <= width - 2
+        facts = [clock, where if fits else f"{run.scale.in_flight} in flight"]
     else:
         facts = [f"{len(run.running)} in flight" if run.running else "", clock]
     calls = (
@@ -200,7 +203,6 @@ def _progress(run: Run, width: int) -> Line:
     facts.append(", ".join(call for call in calls if call))
     if run.traffic.throttled:
         facts.append(f"throttled {show_duration(run.traffic.throttled)}")
-    line: Line = [*name, ("  ", ""), *bar, ("  ", ""), (f"{len(run.done)}/{total}", "bold")]
     return [*line, *(span for fact in facts if fact for span in (_GAP, (fact, "muted")))]
 
 

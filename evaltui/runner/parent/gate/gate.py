@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from evaltui.core.cost.prices import Prices
 from evaltui.core.model.budget import Budget
 from evaltui.core.model.events import Json
-from evaltui.core.model.limits import Limit
+from evaltui.core.model.limits import CallRate, Limit
 from evaltui.runner.parent.gate.estimates import tokens_of
 from evaltui.runner.parent.gate.ledger import Ledger, UnpricedModelError
 from evaltui.runner.parent.gate.limiter import Call, Limiter
@@ -93,6 +93,10 @@ class Gate:
             self._limiter.withdraw(gated.call)
         for gated in waiting:
             gated.on_stop()
+
+    def rate(self) -> CallRate | None:
+        """Calls per minute against the limit that is nearest; None where they are not limited."""
+        return self._limiter.rate()
 
     def refused_until(self, model: str) -> float:
         """The moment before which a model does not want to be asked."""

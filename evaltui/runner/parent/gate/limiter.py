@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from evaltui.core.model.limits import Limit
+from evaltui.core.model.limits import CallRate, Limit
 from evaltui.runner.parent.gate.pace import Pace
 from evaltui.runner.parent.gate.windows import Share, SlidingWindow
 
@@ -50,6 +50,10 @@ class _Limited:
         if self._tokens is not None:
             at = max(at, self._tokens.free_at(now, tokens))
         return at
+
+    def rate(self, now: float) -> CallRate | None:
+        """None without a limit on requests."""
+        return None if self._requests is None else self._requests.rate(now)
 
     def begin(self, now: float, call: Call) -> None:
         self._under_way += 1
@@ -145,6 +149,12 @@ class Limiter:
         under_way = self._of(call.model).under_way
         # A refused call has made no tokens.
         self._left(call, 0).pace.refused(call.began, self._clock(), under_way, retry_after)
+
+    def rate(self) -> CallRate | None:
+        """Of the limit on requests that is nearest; None without one."""
+        now = self._clock()
+        rates = [rate for _, limited in self._limits if (rate := limited.rate(now)) is not None]
+        return max(rates, key=lambda rate: rate.made / rate.limit, default=None)
 
     def refused_until(self, model: str) -> float:
         """The moment before which a model does not want to be asked."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
+from evaltui.core.model.limits import CallRate
+
 MINUTE = 60.0
 # Seconds. Calls that are let go one after the other reach their service not all equally late.
 MARGIN = 0.5
@@ -39,6 +41,12 @@ class SlidingWindow:
             if over <= 0:
                 return share.began + self.length
         return self._shares[-1].began + self.length
+
+    def rate(self, now: float) -> CallRate:
+        """What began in the last minute, against the limit."""
+        self._forget(now)
+        per_minute = (MINUTE + MARGIN) / self.length
+        return CallRate(self._sum * per_minute, self._most * per_minute)
 
     def begin(self, now: float, amount: float) -> Share:
         share = Share(now, amount)

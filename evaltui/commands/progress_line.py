@@ -1,0 +1,107 @@
+"""The line that says how far a run is, by what has been told of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from evaltui.core.model.limits import CallRate
+from evaltui.core.model.outcome import Status
+from evaltui.core.model.spending import Cost
+from evaltui.runner.plan import Scaled
+from evaltui.text.figures import show_duration, show_elapsed, show_number
+from evaltui.text.lines import cells
+
+# Finished cases from which on their pace says how long the rest takes.
+_ENOUGH = 3
+
+
+@dataclass
+class Recorded:
+    """Cases whose seconds are known from an earlier run."""
+
+    cases: int = 0
+    seconds: float = 0.0
+    """Of all of them."""
+
+    def add(self, seconds: float) -> None:
+        self.cases += 1
+        self.seconds += seconds
+
+    def remove(self, seconds: float) -> None:
+        self.cases -= 1
+        self.seconds -= seconds
+
+
+@dataclass
+class RunProgress:
+    """How far a run is."""
+
+    cases: int
+    """How many there are."""
+    title: str = ""
+    """The variant of a matrix; "" for other runs."""
+    done: Counter[Status] = field(default_factory=Counter)
+    carried: int = 0
+    """Of the done cases those that an earlier run had finished."""
+    recorded_done: Recorded = field(default_factory=Recorded)
+    """Of the cases that this run has finished."""
+    recorded_left: Recorded = field(default_factory=Recorded)
+    """Of the cases that are not done."""
+    current: str = ""
+    """The id of the case that was started last."""
+    cost: Cost | None = None
+    """So far; None where nothing of it is known."""
+    rate: CallRate | None = None
+    """Of the limit that is nearest; None without a limit on calls per minute."""
+    scale: Scaled | None = None
+    """Where it is at work; None for a run on this machine."""
+    seconds: float = 0.0
+    """Since it was started."""
+    working: float = 0.0
+    """Seconds since its first case was started."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate from the pace of the finished cases; None before there are three of them, and at the
+        end. By recorded seconds, as far as they are known, long cases count more than short ones."""
+        finished = self.done.total() - self.carried
+        left = self.cases - self.done.total()
+        if finished < _ENOUGH or left < 1:
+            return None
+        past, ahead = self.recorded_done, self.recorded_left
+        mean = past.seconds / past.cases if past.cases else 0.0
+        if mean <= 0:
+            return self.working / finished * left
+        behind = past.seconds + (finished - past.cases) * mean
+        return self.working / behind * (ahead.seconds + (left - ahead.cases) * mean)
+
+
+def progress_line(run: RunProgress, columns: int) -> str:
+    """`12/120, 2 failed · 0:07, about 9 s left · $0.011 · calls/min 48 of 60 · case_13`: as much as fits."""
+    line, *facts = (fact for fact in _facts(run) if fact)
+    for fact in facts:
+        if cells([(longer := f"{line} · {fact}", "")]) > columns:
+            break
+        line = longer
+    return line[:columns]
+
+
+def _facts(run: RunProgress) -> Iterator[str]:
+    counts = [
+        f"{run.done[status]} {status.lower()}" for status in (Status.FAILED, Status.ERROR) if run.done[status]
+    ]
+    yield run.title
+    yield ", ".join([f"{run.done.total()}/{run.cases}", *counts])
+    left = run.seconds_left
+    rest = "" if left is None else f", about {show_duration(max(1, round(left)))} left"
+    yield show_elapsed(run.seconds) + rest
+    # Where nothing of it is known, it is not 0.
+    yield run.cost.short if run.cost is not None and run.cost.usd is not None else ""
+    if run.rate is not None:
+        yield f"calls/min {show_number(run.rate.made)} of {show_number(run.rate.limit)}"
+    if run.scale is not None:
+        yield run.scale.in_words
+    else:
+        yield run.current.encode("ascii", "replace").decode()
