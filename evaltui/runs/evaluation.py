@@ -25,6 +25,7 @@ from evaltui.runner.plan import OnUpdate, RunPlan, Update
 from evaltui.runs.execution import LoggedRun
 from evaltui.runs.given import (
     address_of,
+    budget_given,
     check_settings,
     confidence_given,
     config_given,
@@ -61,6 +62,8 @@ async def evaluate(
     record: RecordMode = DEFAULT_MODE,
     tools: ToolMode | None = None,
     limits: Mapping[str, Mapping[str, float]] | None = None,
+    budget: str | None = None,
+    allow_unmetered: bool = False,
     tags: Sequence[str] = (),
     not_tags: Sequence[str] = (),
     variant: str = "",
@@ -70,16 +73,13 @@ async def evaluate(
     """Run an agent against eval sets, and score what it does.
 
     The agent is a folder, a file, a module name or a URL, run in processes of this Python or of `python`; or
-    an object (an agent of a framework, a callable), run in this event loop, with `home` for its eval sets.
-
-    Sets are files, folders, ids, models of evaltui or google-adk, or JSON data; None for all of the agent. A
-    config is a model, a file or JSON data, by default what a run finds, else ADK's. `limits` are of models:
-    `{"gemini-*": {"rpm": 600}}`. `gs://BUCKET` keeps runs by google-adk. Others are as on the command line.
+    an object, run in this event loop, with `home` for its eval sets. Sets are files, folders, ids, models or
+    JSON data; None for all of the agent. A config is a model, a file or data, by default what a run finds.
+    `limits` are of models: `{"gemini-*": {"rpm": 600}}`. Others are as on the command line.
 
     Raises EvalSetError for a set, config or recordings that cannot be read, ValueError where nothing is to
     run, for wrong settings, and for an agent or its Python that is not found, TypeError for wrong types.
     """
-    check_settings({"results_dir": results_dir, "variant": variant})
     plan = plan_for(
         agent,
         eval_sets,
@@ -98,21 +98,29 @@ async def evaluate(
         record=record,
         tools=tools,
         limits=limits,
+        budget=budget,
+        allow_unmetered=allow_unmetered,
     )
-    with changed(tagged(plan, tags, not_tags), variant, python) as plan:
-        return await _run_and_keep(agent, plan, on_update, results_dir)
+    return await _run_and_keep(agent, tagged(plan, tags, not_tags), variant, python, on_update, results_dir)
 
 
 async def _run_and_keep(
-    agent: Any, plan: RunPlan, on_update: OnUpdate | None, results_dir: str | Path | None
+    agent: Any,
+    plan: RunPlan,
+    variant: str,
+    python: str | None,
+    on_update: OnUpdate | None,
+    results_dir: str | Path | None,
 ) -> RunResult:
-    # Before anything is run, to find out whether it can be reached.
-    manager = gcs_manager(str(results_dir)) if is_gcs(results_dir) else None
-    keep_in = None if results_dir is None or manager else Path(results_dir)
-    result = await run_planned(agent, plan, on_update, keep_in)
-    if manager is not None:
-        await asyncio.to_thread(save_results, manager, plan, result)
-    return result
+    check_settings({"results_dir": results_dir, "variant": variant})
+    with changed(plan, variant, python) as plan:
+        # Before anything is run, to find out whether it can be reached.
+        manager = gcs_manager(str(results_dir)) if is_gcs(results_dir) else None
+        keep_in = None if results_dir is None or manager else Path(results_dir)
+        result = await run_planned(agent, plan, on_update, keep_in)
+        if manager is not None:
+            await asyncio.to_thread(save_results, manager, plan, result)
+        return result
 
 
 def plan_for(
@@ -125,17 +133,19 @@ def plan_for(
     home: str | Path | None = None,
     initial_session: InitialSession = None,
     limits: Mapping[str, Mapping[str, float]] | None = None,
+    budget: str | None = None,
     **settings: Any,
 ) -> RunPlan:
     """The plan of a run: the arguments are those of `evaluate`, `settings` the fields of the plan. Raises
     what `evaluate` raises."""
-    check_settings(settings | {"agent_name": agent_name, "python": python, "home": home, "limits": limits})
+    given = {"agent_name": agent_name, "python": python, "home": home, "limits": limits, "budget": budget}
+    check_settings(settings | given)
     address = address_of(agent, agent_name, python, home)
     if address.in_process and settings.get("workers") not in (None, 1):
         raise ValueError("workers: an agent object runs in this process alone")
     plans = set_plans(address, eval_sets, config_given(config), initial_session)
     settings |= {"workers": 1} if address.in_process else {}
-    return RunPlan(address, plans, limits=limits_of(limits or {}), **settings)
+    return RunPlan(address, plans, limits=limits_of(limits or {}), budget=budget_given(budget), **settings)
 
 
 def evaluate_sync(
@@ -176,12 +186,15 @@ async def generate_responses(
     """Run an agent on eval sets, each case `repeat_num` times, without scoring: what it did, by case.
 
     `config` says who plays simulated users; its criteria are not looked at. `options` are those of `evaluate`
-    that are not about scores. Raises what `evaluate` raises.
+    that are not about scores. Raises what `evaluate` raises, and RuntimeError where a budget leaves cases
+    without a response.
     """
     on_update = options.pop("on_update", None)
     plan = plan_for(agent, eval_sets, config, runs=repeat_num, **options)
     unscored = tuple(replace(one, config=_without_criteria(one.config)) for one in plan.sets)
     result = await run_planned(agent, replace(plan, sets=unscored), on_update)
+    if result.stopped:
+        raise RuntimeError(result.stopped)
     cases = [case for one in plan.sets for case in one.cases]
     return [
         CaseResponses(
@@ -262,7 +275,10 @@ async def run_planned(
         if log is not None:
             log.close(None)
         raise
-    return result if log is None else replace(result, log=log.close(result.status))
+    if log is None:
+        return result
+    # One that was stopped can be resumed as one that was interrupted.
+    return replace(result, log=log.close(None if result.stopped else result.status))
 
 
 async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:

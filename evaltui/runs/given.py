@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
 
 from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.budget import Budget, parse_budget
 from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase, EvalSet
@@ -107,6 +108,8 @@ class _Settings(BaseModel):
     home: str | Path | None = None
     results_dir: str | Path | None = None
     limits: Mapping[str, Any] | None = None
+    budget: str | None = None
+    allow_unmetered: bool = False
     variant: str = ""
 
 
@@ -118,6 +121,14 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         wrong = {str(one["loc"][0]): one["msg"] for one in error.errors()}
         said = (f"{name}: {settings[name]!r} is wrong: {why}" for name, why in wrong.items())
         raise ValueError("; ".join(said)) from None
+
+
+def budget_given(text: str | None) -> Budget | None:
+    """Raises ValueError for what is none."""
+    try:
+        return None if text is None else parse_budget(text)
+    except ValueError as error:
+        raise ValueError(f"budget: {text!r} is wrong: {error}") from None
 
 
 def confidence_given(level: float | None, max_runs: int | None) -> Confidence | None:

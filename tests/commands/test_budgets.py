@@ -10,11 +10,12 @@ import pytest
 from command_line import call
 from gemini_server import GeminiServer, Hold, calls, fails, says
 
+from evaltui import CasesFailedError, evaluate, generate_responses
 from evaltui.core.model.budget import Amount, Budget, parse_budget
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.plan import SpentWithoutResult, Update
 from evaltui.runs.evaluation import plan_for
-from evaltui.runs.log_reader import read_header, spent_without_result
+from evaltui.runs.log_reader import read_header, read_run, spent_without_result
 from evaltui.runs.store import RunStore
 
 AGENT = "from evaltui import Agent\nroot_agent = Agent('parrot', 'gemini-test')\n"
@@ -165,7 +166,7 @@ def test_an_interrupted_run_tells_what_cases_without_a_result_have_spent(agent, 
     gemini.respond = lambda request: says("well").after(held) if len(gemini.requests) == 2 else says("well")
 
     async def interrupted() -> None:
-        options = {"budget": Budget(1000, "tok"), "parallel": 1, "timeout": 60.0}
+        options = {"budget": "1ktok", "parallel": 1, "timeout": 60.0}
         plan = plan_for(agent, None, None, **options)
         told: list[Update] = []
         running = asyncio.create_task(follow_plan(plan, told.append))
@@ -210,6 +211,36 @@ def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["notes"] == []
     assert [one["name"] for one in document["variants"]] == ["base", "one", "two"]
+
+
+async def test_a_budget_in_python(agent, gemini, tmp_path):
+    result = await evaluate(agent, budget="30tok", parallel=1, results_dir=tmp_path / "runs")
+    assert len(gemini.requests) == len(result.cases) == 3
+    assert result.stopped == "2 cases not run: budget of 30 tokens reached, 39 tokens spent"
+    # Cases without a result have not passed.
+    assert all(case.passed for case in result.cases)
+    assert not result.passed
+    assert result.stopped in repr(result)
+    with pytest.raises(CasesFailedError, match="2 cases not run"):
+        result.raise_if_failed()
+    assert not read_run(result.log).complete
+    with pytest.raises(RuntimeError, match="4 cases not run"):
+        await generate_responses(agent, repeat_num=1, budget="1tok", parallel=1)
+    with pytest.raises(
+        ValueError, match=r"budget: '5EUR' is wrong: wanted is an amount such as 5USD or 2Mtok"
+    ):
+        await evaluate(agent, budget="5EUR")
+
+
+async def test_a_budget_in_python_that_cannot_count_the_calls(gemini, agent):
+    refused = await evaluate(agent, budget="5USD", parallel=1)
+    assert "the price of gemini-test is unknown" in refused.stopped
+    assert not refused.cases
+    assert not refused.passed
+    assert not gemini.requests
+    result = await evaluate(agent, budget="5USD", allow_unmetered=True)
+    assert result.passed
+    assert not result.stopped
 
 
 def test_a_case_whose_judge_is_not_asked_has_no_result(agent, gemini, capsys):

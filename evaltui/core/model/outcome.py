@@ -302,6 +302,8 @@ class RunResult:
     """Whether the agent was an object, run in the process that evaluated it."""
     log: Path | None = None
     """The file that the run is stored in; None where it is not."""
+    stopped: str = ""
+    """Why cases have no result, as with a budget that is spent, a sentence; "" where all have one."""
 
     @property
     def spent(self) -> Spending | None:
@@ -310,8 +312,9 @@ class RunResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every case passed, flaky ones by their policy; False where there is none."""
-        return bool(self.cases) and all(case.passed for case in self.cases)
+        """Whether every case passed, flaky ones by their policy; False where there is none, or one has no
+        result."""
+        return bool(self.cases) and not self.stopped and all(case.passed for case in self.cases)
 
     def case(self, eval_id: str, eval_set_id: str | None = None) -> CaseResult:
         """The result of a case; `eval_set_id` tells cases of one id in several sets apart.
@@ -357,6 +360,7 @@ class RunResult:
         bad = [case for case in self.cases if not case.passed]
         count = f"{len(self.cases) - len(bad)} of {len(self.cases)} passed"
         shown, more = [case._in_words() for case in bad[:3]], [f"{len(bad) - 3} more"] * (len(bad) > 3)
+        more += [self.stopped] if self.stopped else []
         status = f"{self.status}, run in this process" if self.in_process else self.status
         return f"<{type(self).__name__} {status}: {' | '.join((count, *shown, *more))}>"
 
@@ -365,6 +369,7 @@ class CasesFailedError(AssertionError):
     """Cases of a run did not pass; the message has a line for each."""
 
     def __init__(self, result: RunResult) -> None:
-        lines = [case._in_words() for case in result.cases if not case.passed] or ["no case was run"]
+        lines = [case._in_words() for case in result.cases if not case.passed]
+        lines = [*lines, *filter(None, [result.stopped])] or ["no case was run"]
         super().__init__("\n".join(lines))
         self.result = result

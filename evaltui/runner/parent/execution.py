@@ -53,7 +53,7 @@ async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost | N
     """
     run = _Run(plan, work_items(plan), on_update, first, keeps=True)
     await run.work()
-    return run.results.result()
+    return replace(run.results.result(), stopped=run.stopped)
 
 
 async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost | None = None) -> Status:
@@ -109,6 +109,8 @@ class _Run:
         self._counted = ledger.total if self._gate and (ledger := self._gate.ledger) else Amount()
         # The cases without a result because the run was stopped, by their place in the plan.
         self._left: set[int] = set()
+        self.stopped = ""
+        """Why, a sentence; "" where all cases have a result."""
         self._executor = executor_of(plan, self, began, first, self._gate, on_update)
         self._requests = CaseRequests(plan)
         self.results = CaseResults(plan, items, on_update, keeps=keeps)
@@ -142,7 +144,8 @@ class _Run:
                 left = counted(len(self._left), "case")
                 # With what cases without a result have spent, which no report counts.
                 spent = f", {ledger} spent" if (ledger := self._gate.ledger) and ledger.is_used_up else ""
-                self._on_update(RunStopped(f"{left} not run: {stop.reason}{spent}", stop.is_refusal))
+                self.stopped = f"{left} not run: {stop.reason}{spent}"
+                self._on_update(RunStopped(self.stopped, stop.is_refusal))
         finally:
             if self._gate is not None:
                 self._gate.close()
