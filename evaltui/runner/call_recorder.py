@@ -36,8 +36,7 @@ from ..core.recordings.entry import (
 from ..core.recordings.playback import Playback
 from ..core.secrets import Secrets
 from ..text.values import show_value
-from .errors import error_from_json, error_to_json, message_of
-from .model_gate import CallNotMadeError
+from .errors import CallNotMadeError, error_from_json, error_to_json, message_of
 
 # Of who asks, not of the model: a key that is missing, a request that cannot be made, or was not.
 _MISTAKES = (ValueError, TypeError, ImportError, AttributeError, NameError, CallNotMadeError)

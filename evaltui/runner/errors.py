@@ -247,6 +247,10 @@ def _with_init(kind: type[Exception], data: Json) -> Exception:
     return kind(*data.get("args", (data["message"],)))
 
 
+class CallNotMadeError(RuntimeError):
+    """The run makes no more model calls."""
+
+
 class _HostError(Exception):
     def __init__(self, error: ErrorInfo) -> None:
         super().__init__(str(error))

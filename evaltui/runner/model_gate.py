@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from ..core.model.events import Json
 from ..core.model.limits import is_named
+from .errors import CallNotMadeError
 from .refusals import Refusal, refusal_of
 
 Response = TypeVar("Response")
@@ -26,10 +27,6 @@ Response = TypeVar("Response")
 SHORTEST_WAIT = 0.05
 # Characters that a picture or a sound counts as.
 _DATA = 1_000
-
-
-class CallNotMadeError(RuntimeError):
-    """The run makes no more model calls."""
 
 
 class Waits:
