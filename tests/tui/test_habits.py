@@ -207,7 +207,7 @@ async def test_the_palette_shows_what_can_be_done_by_place_and_the_rest_once_it_
             pilot, lambda: "Unavailable" in screen_text(app) and "Nothing to undo" in screen_text(app)
         )
         await pilot.press(*["backspace"] * 4, *"run", "space", *"case")
-        await until(pilot, lambda: "Run the selected case, or the selected set" in screen_text(app))
+        await until(pilot, lambda: "Run the marked cases, else the selected case" in screen_text(app))
         await pilot.press("enter")
         await ran(app, pilot, 1)
         await palette(pilot, app, ["o", "p", "e", "n", "space", "r", "u", "n"])

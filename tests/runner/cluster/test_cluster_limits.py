@@ -57,6 +57,7 @@ def test_calls_of_all_workers_wait_for_each_other(parrot, scheduler, gemini: Gem
     assert len(gemini.requests) == 8
 
 
+@pytest.mark.thorough
 def test_a_budget_that_is_used_up_stops_every_worker(parrot, scheduler, gemini: GeminiServer, capsys):
     gemini.respond = lambda request: says("well", usage={"promptTokenCount": 400, "totalTokenCount": 500})
     write_cases(parrot, 40)

@@ -153,6 +153,7 @@ def test_a_variable_that_is_not_set_cannot_be_sent(shop, capsys):
     assert "NOWHERE_SET is not set" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_a_worker_that_was_not_heard_for_a_while_comes_back(shop, scheduler, monkeypatch):
     """Each of them loses what it said once: a chunk, or that a host waits for one."""
     lost: dict[str, int] = {}
