@@ -46,9 +46,9 @@ def in_truth(turn):
 
 
 def parts(turn, name):
-    return [
-        part[name] for event in turn.events for part in (event.content or {}).get("parts", ()) if name in part
-    ]
+    """Those of the events themselves: what a model answered has its calls once more."""
+    events = (event for event in turn.events if event.kind != "model_response")
+    return [part[name] for event in events for part in (event.content or {}).get("parts", ()) if name in part]
 
 
 def in_events(turn):
