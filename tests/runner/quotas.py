@@ -1,4 +1,4 @@
-"""A quota as a model service has it: so many requests in a sliding window, 429 and how long to wait above."""
+"""Model services that see how many requests come: in a sliding window, and at once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from gemini_server import Answer, Request, fails
+from gemini_server import Answer, Request, fails, says
 
 
 class Quota:
-    """Answers for a `GeminiServer`: at most `most` requests in any `seconds` reach `respond`."""
+    """Answers for a `GeminiServer`: at most `most` requests in any `seconds` reach `respond`, others 429."""
 
     def __init__(self, most: int, seconds: float, respond: Callable[[Request], Answer]) -> None:
         self.refused = 0
@@ -32,3 +32,22 @@ class Quota:
                 return fails(429, "Resource has been exhausted.", retry_delay=f"{left:.3f}s")
             self._accepted.append(now)
         return self._respond(request)
+
+
+class Pairs:
+    """Answers for a `GeminiServer` that wait until two requests are there; `most` is how many ever were."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._under_way = 0
+        self._lock = threading.Lock()
+        self._pair = threading.Barrier(2, timeout=30)
+
+    def __call__(self, request: Request) -> Answer:
+        with self._lock:
+            self._under_way += 1
+            self.most = max(self.most, self._under_way)
+        self._pair.wait()
+        with self._lock:
+            self._under_way -= 1
+        return says("well")

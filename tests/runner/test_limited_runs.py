@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
-from gemini_server import Answer, GeminiServer, Request, fails, says
+from gemini_server import Answer, GeminiServer, fails, says
+from quotas import Pairs
 
 from evaltui import Agent, EvalConfig, EvalSet, RunResult, Status, evaluate
 from evaltui.core.model.errors import ErrorKind
@@ -47,27 +46,14 @@ def in_process() -> Agent:
 
 
 async def test_calls_wait_for_each_other(write_agent, gemini: GeminiServer):
-    lock, pair = threading.Lock(), threading.Barrier(2, timeout=20)
-    under_way, most = 0, 0
-
-    def respond(request: Request) -> Answer:
-        nonlocal under_way, most
-        with lock:
-            under_way += 1
-            most = max(most, under_way)
-        # Two are there at once, and never a third.
-        pair.wait()
-        with lock:
-            under_way -= 1
-        return says("well")
-
-    gemini.respond = respond
+    # Two are there at once, and never a third.
+    gemini.respond = pairs = Pairs()
     limits = {"gemini-*": {"concurrent": 2, "rpm": 1000}}
 
     result, _ = await run(write_agent(AGENT), 4, limits, parallel=4, workers=1)
 
     assert result.status is Status.PASSED
-    assert most == 2
+    assert pairs.most == 2
     assert len(gemini.requests) == 4
 
 

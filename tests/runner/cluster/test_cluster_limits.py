@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 
 import pytest
 from commands.command_line import call
-from gemini_server import Answer, GeminiServer, Request, says
+from gemini_server import GeminiServer, says
+from quotas import Pairs
 
 AGENT = """
     from evaltui import Agent
@@ -34,26 +34,13 @@ def write_cases(folder: Path, count: int) -> None:
 
 
 def test_calls_of_all_workers_wait_for_each_other(parrot, scheduler, gemini: GeminiServer):
-    lock, pair = threading.Lock(), threading.Barrier(2, timeout=30)
-    under_way, most = 0, 0
-
-    def respond(request: Request) -> Answer:
-        nonlocal under_way, most
-        with lock:
-            under_way += 1
-            most = max(most, under_way)
-        # Two are there at once, and never a third, though four cases run on two workers.
-        pair.wait()
-        with lock:
-            under_way -= 1
-        return says("well")
-
-    gemini.respond = respond
+    # Two are there at once, and never a third.
+    gemini.respond = pairs = Pairs()
     write_cases(parrot, 8)
     limit = ("--limit", "gemini-*:concurrent=2,rpm=1000")
     options = ("--record", "off", "--parallel", "2", "--scheduler", scheduler)
     assert call("run", parrot, *options, *limit) == 0
-    assert most == 2
+    assert pairs.most == 2
     assert len(gemini.requests) == 8
 
 
