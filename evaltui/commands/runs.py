@@ -114,7 +114,7 @@ def _ended(row: RunRow) -> str:
 
 def _counts(row: RunRow) -> Line:
     line = counts([Status(status) for status in Counter(row.counts).elements()])
-    left = row.selected - sum(row.counts.values())
+    left = row.selected - row.done
     if left:
         line += [(", ", "")] if line else []
         line.append((f"{left} not finished", "warning"))

@@ -41,6 +41,8 @@ class RunRow:
     """None where it did not come to its end."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """How the cases that are done came out, by status."""
+    flaky_passed: int = 0
+    """How many of the flaky ones pass by their policy."""
     selected: int = 0
     """How many cases it was begun with."""
     sets: tuple[LoggedSet, ...] = ()
@@ -69,6 +71,16 @@ class RunRow:
     @property
     def id(self) -> str:
         return run_id(self.path)
+
+    @property
+    def done(self) -> int:
+        """How many cases have a result."""
+        return sum(self.counts.values())
+
+    @property
+    def passed(self) -> int:
+        """How many cases passed, flaky ones by their policy."""
+        return self.counts.get(Status.PASSED, 0) + self.flaky_passed
 
     @property
     def name(self) -> str:
@@ -177,6 +189,7 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
         ending,
         run.footer.status if run.footer else None,
         Counter(one.summary.status.value for one in run.results),
+        sum(one.summary.status is Status.FLAKY and one.summary.policy_met for one in run.results),
         sum(len(one.eval_ids) for one in header.sets),
         header.sets,
         run.footer.seconds if run.footer else None,

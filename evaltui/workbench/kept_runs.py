@@ -137,7 +137,7 @@ class KeptRuns:
 
     def failed_in(self, row: RunRow) -> Sequence[FailedCase] | None:
         """The first cases that did not pass in a run, read when they are first asked for; None until then."""
-        key = row.path, sum(row.counts.values())
+        key = row.path, row.done
         if key not in self._failed:
             self._failed[key] = None
             task = asyncio.create_task(self._read_failed(key))
@@ -174,7 +174,7 @@ class KeptRuns:
 def _read_failed(path: Path) -> tuple[FailedCase, ...]:
     """In a thread. Raises OSError, ValueError."""
     run = open_run(path)
-    failed = [case for case, one in run.summary.cases.items() if one.status is not Status.PASSED]
+    failed = [case for case, one in run.summary.cases.items() if one.verdict is not Status.PASSED]
     return tuple(
         FailedCase(case.eval_id, run.summary.cases[case].status, summary(run.case(case)))
         for case in failed[:_MOST_FAILURES]

@@ -13,8 +13,15 @@ from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
 from evaltui.runs.log_header import LoggedSet
 from evaltui.text.lines import cells, draw
-from evaltui.tui.pages.runs import Columns, FailedCase, run_line, runs_head, write_side
-from evaltui.tui.pages.runs_plot import RunPlot, write_figures, write_plot
+from evaltui.tui.pages.runs import (
+    Columns,
+    FailedCase,
+    run_line,
+    runs_head,
+    write_run_preview,
+    write_side,
+)
+from evaltui.tui.pages.runs_plot import RunPlot, pass_rate, write_figures, write_plot
 from evaltui.tui.pages.writer import Page
 
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
@@ -218,3 +225,13 @@ def test_a_run_that_was_ended_after_its_last_case_has_a_verdict(counts, mark):
     ended = replace(CUT, counts=Counter(counts))
     line = draw(run_line(ended, Columns.fitting(120, [ended]), NOW), color=False)
     assert line.startswith(mark)
+
+
+def test_a_run_has_the_pass_rate_of_its_reports_where_a_flaky_case_passes_by_its_policy():
+    met = run(19, timedelta(seconds=12), 8, flaky=2, flaky_passed=2)
+    page = Page(100)
+    write_run_preview(page, met, [], NOW, 20)
+    shown = "\n".join(draw(line, color=False) for line in page.lines)
+    assert "100%" in shown
+    assert "All cases passed" in shown
+    assert (pass_rate(met), pass_rate(replace(met, flaky_passed=1))) == (1.0, 0.9)

@@ -48,7 +48,7 @@ def _plot(rows: Sequence[RunRow], width: int, height: int) -> list[Line]:
     done = [row for row in rows if row.counts and row.ending != "going on"]
     if not done:
         return []
-    rates = [_passed(row) / sum(row.counts.values()) for row in reversed(done)]
+    rates = [row.passed / row.done for row in reversed(done)]
     # The newest one is the one that is spoken of.
     roles = [*["line"] * (len(rates) - 1), "accent"]
     rate: Line = [(show_rate(rates[-1]), "bold accent")]
@@ -96,9 +96,5 @@ def _short(at: datetime, now: datetime) -> str:
 def _figures(row: RunRow) -> str:
     """`7/16`: passed of all, or done of all while it goes on."""
     if row.ending == "going on":
-        return f"{sum(row.counts.values())}/{row.selected}"
-    return f"{_passed(row)}/{sum(row.counts.values())}"
-
-
-def _passed(row: RunRow) -> int:
-    return row.counts.get("PASSED", 0)
+        return f"{row.done}/{row.selected}"
+    return f"{row.passed}/{row.done}"

@@ -160,7 +160,7 @@ def _counts(row: RunRow, width: int) -> Line:
 
 def _rate(row: RunRow, width: int, interval: int = 0) -> Line:
     """` 44% (23–67%) ━━━━─────`; of a run that goes on how far it is."""
-    done, passed = sum(row.counts.values()), row.counts.get("PASSED", 0)
+    done, passed = row.done, row.passed
     gap: Line = [(" " * (interval + 1 if interval else 0), "")]
     if row.ending == "going on":
         far = done / max(1, row.selected)
@@ -192,7 +192,7 @@ def _mark(row: RunRow) -> Span:
     if row.ending == "going on":
         return glyph(RUNNING)
     status = row.status
-    if status is None and sum(row.counts.values()) == row.selected:
+    if status is None and row.done == row.selected:
         # It was ended before it could say so, and yet every case has its result.
         status = worst_status(Status(one) for one, number in row.counts.items() if number)
     return ("–", "warning") if status is None else glyph(status)
@@ -202,7 +202,7 @@ def _lasted(row: RunRow, now: datetime) -> str:
     if row.ending == "going on":
         return show_elapsed(max(0.0, (now - row.started).total_seconds()))
     if row.ending == "interrupted":
-        return f"{sum(row.counts.values())}/{row.selected} run"
+        return f"{row.done}/{row.selected} run"
     return show_duration(row.seconds)
 
 
@@ -235,8 +235,8 @@ def write_run_preview(
         page.text([(visible(row.problem), "error")])
         return
     interval: Line = []
-    if row.ending != "going on" and (done := sum(row.counts.values())):
-        low, high = wilson(row.counts.get("PASSED", 0), done)
+    if row.ending != "going on" and row.done:
+        low, high = wilson(row.passed, row.done)
         interval = [(f"  {show_interval(low, high)}", "muted")]
     selected: Span = (f"   {selected_in(row)}", "muted")
     page.row(*counts(row.counts), ("   ", ""), *_rate(row, _BAR), *interval, selected)
@@ -253,12 +253,10 @@ def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None
     if failed is None:
         page.row(("Reading the run…", "muted"))
         return
-    count = sum(number for status, number in row.counts.items() if status != "PASSED")
+    count = row.done - row.passed
     if not count:
-        done = sum(row.counts.values())
-        page.row(
-            *([glyph(Status.PASSED), (" All cases passed", "")] if done else [("No result yet", "muted")])
-        )
+        passed = [glyph(Status.PASSED), (" All cases passed", "")]
+        page.row(*(passed if row.done else [("No result yet", "muted")]))
         return
     page.row((f"{counted(count, 'case')} did not pass", "bold"))
     shown = 0
@@ -280,7 +278,7 @@ def write_run(page: Page, row: RunRow) -> None:
     if row.problem:
         page.labelled("problem", [(visible(row.problem), "error")])
         return
-    done = sum(row.counts.values())
+    done = row.done
     all_of_them = counted(row.selected, "case")
     how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
     rest: Line = [(f"   {key_of('resume_run')}", "bold accent"), (" resume", "muted")]

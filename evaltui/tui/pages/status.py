@@ -167,7 +167,7 @@ def _kept(row: RunRow) -> Line:
     title = f"R{row.title[1:]} of {show_clock(row.started, datetime.now(UTC))}"
     if row.problem:
         return [("! ", "error"), (f"{title} is unreadable", "")]
-    done = f"{sum(row.counts.values())} of {row.selected}"
+    done = f"{row.done} of {row.selected}"
     if row.ending == "going on":
         # Only this much of it stays true while it is shown.
         return [("◐ ", "accent"), (f"{title}: started in another process", "")]
