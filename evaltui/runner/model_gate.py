@@ -43,8 +43,9 @@ class Waits:
 
 class ModelGate:
     """Of one request. `patterns` are those of the models that are limited, `send` tells the parent of a call:
-    `{"number", "model", "size", "again"?}` when it is to be made, with its size in characters and how it was
-    refused before, and `{"number", "over", "usage"?, "refused"?}` when it was.
+    `{"number", "model", "size", "first"?, "again"?}` when it is to be made, with its size in characters,
+    whether this process has had no answer of the model yet, and how it was refused before; and
+    `{"number", "over", "usage"?, "refused"?}` when it was.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class ModelGate:
         self._thread = threading.get_ident() if shares_loop else None
         self._numbers = itertools.count()
         self._waiting: dict[int, concurrent.futures.Future[bool]] = {}
+        # Of the calls that were let go.
+        self._models: dict[int, str] = {}
 
     def limits(self, model: str) -> bool:
         """Whether calls of a model are to go through it."""
@@ -77,7 +80,8 @@ class ModelGate:
         answer = self._waiting[number] = concurrent.futures.Future[bool]()
         began = time.perf_counter()
         again = {"again": {"retry_after": refusal.retry_after}} if refusal else {}
-        self._send({"number": number, "model": model, "size": size, **again})
+        first = {} if model in _asked else {"first": True}
+        self._send({"number": number, "model": model, "size": size, **first, **again})
         try:
             goes = await self._goes(answer)
         except BaseException:
@@ -86,7 +90,10 @@ class ModelGate:
         finally:
             self._waiting.pop(number, None)
             waits.seconds += time.perf_counter() - began
-        return number if goes else None
+        if not goes:
+            return None
+        self._models[number] = model
+        return number
 
     async def _goes(self, answer: concurrent.futures.Future[bool]) -> bool:
         if not _blocks.get():
@@ -106,10 +113,14 @@ class ModelGate:
 
     def leave(self, number: int, usage: Json | None = None, refusal: Refusal | None = None) -> None:
         """A call is over. `usage` is genai's usage metadata, None where nobody knows."""
+        if (model := self._models.pop(number, None)) is not None:
+            _asked.add(model)
         refused = {"refused": {"retry_after": refusal.retry_after}} if refusal else {}
         self._send({"number": number, "over": True, **({"usage": usage} if usage else {}), **refused})
 
 
+# The models that this process has had an answer of. What a first call brings with it may take seconds.
+_asked: set[str] = set()
 # The gate of the request that the current task works for, if there is one.
 current_model_gate: ContextVar[ModelGate | None] = ContextVar("evaltui_model_gate", default=None)
 # Whether the current code cannot await: a synchronous call of a model.

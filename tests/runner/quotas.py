@@ -51,3 +51,33 @@ class Pairs:
         with self._lock:
             self._under_way -= 1
         return says("well")
+
+
+class Counted:
+    """Answers for a `GeminiServer`, each after `seconds`, that are counted."""
+
+    def __init__(self, seconds: float) -> None:
+        self.most_at_once = 0
+        self._seconds = seconds
+        self._under_way = 0
+        self._began: list[float] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, request: Request) -> Answer:
+        with self._lock:
+            self._began.append(time.monotonic())
+            self._under_way += 1
+            self.most_at_once = max(self.most_at_once, self._under_way)
+        time.sleep(self._seconds)
+        with self._lock:
+            self._under_way -= 1
+        return says("well")
+
+    def most_within(self, seconds: float) -> int:
+        """How many requests came in the fullest window of that length."""
+        most, first = 0, 0
+        for last, moment in enumerate(self._began):
+            while self._began[first] <= moment - seconds:
+                first += 1
+            most = max(most, last - first + 1)
+        return most

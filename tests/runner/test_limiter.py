@@ -16,13 +16,19 @@ from evaltui.runner.parent.gate.limiter import Limiter
 _MANY = 5_000
 
 
-def _calls(count: int, seed: int, models: Sequence[str] = ("gemini-test",)) -> list[Asked]:
+def _calls(
+    count: int, seed: int, models: Sequence[str] = ("gemini-test",), firsts: float = 0.0
+) -> list[Asked]:
     chance = random.Random(seed)
     calls = []
     for _ in range(count):
         asked, answered = float(chance.randrange(50, 3_000)), chance.randrange(10, 300)
         seconds = chance.uniform(0.2, 8.0)
-        calls.append(Asked(chance.choice(models), seconds, asked + answered, asked + 300.0))
+        # What comes first in a process may take long, everything else reaches its service soon.
+        is_first = chance.random() < firsts
+        on_the_way = chance.uniform(0.0, seconds if is_first else min(seconds, 1.0))
+        tokens, estimate = asked + answered, asked + 300.0
+        calls.append(Asked(chance.choice(models), seconds, tokens, estimate, on_the_way, is_first))
     return calls
 
 
@@ -63,7 +69,7 @@ def test_5000_calls_keep_to_a_limit_and_use_it(limit: Limit) -> None:
 
     assert len(course.begun) == _MANY
     assert _is_within(course, limit)
-    assert course.ended <= 1.05 * _fastest(calls, limit)
+    assert course.ended <= 1.06 * _fastest(calls, limit)
 
 
 _LIMITS = st.builds(
@@ -75,9 +81,13 @@ _LIMITS = st.builds(
 )
 
 
-@given(_LIMITS, st.integers(1, 60), st.integers(0, 1_000), st.integers(1, 30))
-def test_any_limit_is_kept_in_every_window(limit: Limit, count: int, seed: int, slots: int) -> None:
-    assert _is_within(run_calls(_calls(count, seed), [limit], slots=slots), limit)
+@given(
+    _LIMITS, st.integers(1, 60), st.integers(0, 1_000), st.integers(1, 30), st.sampled_from([0.0, 0.2, 1.0])
+)
+def test_any_limit_is_kept_in_every_window(
+    limit: Limit, count: int, seed: int, slots: int, firsts: float
+) -> None:
+    assert _is_within(run_calls(_calls(count, seed, firsts=firsts), [limit], slots=slots), limit)
 
 
 @given(_LIMITS, _LIMITS, st.integers(1, 40), st.integers(0, 1_000))
@@ -171,7 +181,7 @@ def test_what_nobody_wants_any_more_takes_no_place() -> None:
 def test_one_call_above_the_limit_of_tokens_begins_alone() -> None:
     course = run_calls([Asked(tokens=9.0, estimate=9.0)] * 2, [Limit("*", tpm=5)])
 
-    assert [one.at for one in course.begun] == [0.0, 60.5]
+    assert [one.at for one in course.begun] == [0.0, 61.0]
 
 
 def test_tokens_that_were_not_used_are_free_at_once() -> None:

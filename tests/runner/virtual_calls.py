@@ -20,6 +20,9 @@ class Asked:
     seconds: float = 1.0
     tokens: float = 100.0
     estimate: float = 100.0
+    on_the_way: float = 0.0
+    """Seconds until it reaches its service."""
+    is_first: bool = False
 
 
 @dataclass
@@ -73,7 +76,9 @@ class Course:
     @property
     def most_at_once(self) -> int:
         changes = sorted(
-            change for one in self.begun for change in ((one.at, 1), (one.at + one.asked.seconds, -1))
+            change
+            for one in self.begun
+            for change in ((one.at, 1), (one.at - one.asked.on_the_way + one.asked.seconds, -1))
         )
         return max(itertools.accumulate(step for _, step in changes))
 
@@ -91,14 +96,14 @@ def run_calls(
     done = 0
 
     def ask(one: Asked) -> None:
-        asked[limiter.ask(one.model, one.estimate)] = one
+        asked[limiter.ask(one.model, one.estimate, is_first=one.is_first)] = one
 
     for _ in range(min(slots or len(left), len(left))):
         ask(left.popleft())
     while done < len(calls):
         for call in limiter.let_go():
             one, refusal = asked[call], service.refuses(now)
-            begun.append(Begun(one, now, refusal[0]))
+            begun.append(Begun(one, now + one.on_the_way, refusal[0]))
             heapq.heappush(ends, (now + (0.05 if refusal[0] else one.seconds), call.number, call, refusal))
         look = limiter.next_look
         assert ends or look is not None, "nothing is under way, and nothing would ever begin"
@@ -114,4 +119,4 @@ def run_calls(
             done += 1
             if left:
                 ask(left.popleft())
-    return Course(begun, now)
+    return Course(sorted(begun, key=lambda one: one.at), now)

@@ -98,11 +98,12 @@ class VersionsDiffer:
 
 @dataclass(frozen=True)
 class AskCall:
-    """A model call waits for the run's gate; `number` tells those of a worker apart."""
+    """A model call waits for the run's gate; `number` tells those of a worker apart; see `Gate.ask`."""
 
     number: int
     model: str
     size: int
+    is_first: bool
 
 
 @dataclass(frozen=True)

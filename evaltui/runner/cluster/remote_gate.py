@@ -39,11 +39,17 @@ class RemoteGate:
         self._refused_until: dict[str, float] = {}
 
     def ask(
-        self, model: str, size: int, on_go: Callable[[], None], on_stop: Callable[[], None] = lambda: None
+        self,
+        model: str,
+        size: int,
+        on_go: Callable[[], None],
+        on_stop: Callable[[], None] = lambda: None,
+        *,
+        is_first: bool = False,
     ) -> RemoteCall:
         number = next(self._numbers)
         self._waiting[number] = on_go, on_stop
-        self._put(AskCall(number, model, size), now=True)
+        self._put(AskCall(number, model, size, is_first), now=True)
         return RemoteCall(number)
 
     def on_go(self, number: int) -> None:

@@ -34,7 +34,9 @@ class WorkerCalls:
         if isinstance(message, AskCall):
             on_go = partial(self._send, Go(message.number))
             on_stop = partial(self._send, StopCalls())
-            self._calls[message.number] = gate.ask(message.model, message.size, on_go, on_stop)
+            self._calls[message.number] = gate.ask(
+                message.model, message.size, on_go, on_stop, is_first=message.is_first
+            )
             return
         if (gated := self._calls.pop(message.number, None)) is None:
             return

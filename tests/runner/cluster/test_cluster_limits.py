@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from commands.command_line import call
 from gemini_server import GeminiServer, says
-from quotas import Pairs
+from quotas import Counted, Pairs
+from runner.cluster.clusters import Run
 
 AGENT = """
     from evaltui import Agent
@@ -23,12 +26,12 @@ def parrot(write_agent) -> Path:
     return write_agent(AGENT, name="parrot")
 
 
-def write_cases(folder: Path, count: int) -> None:
+def write_cases(folder: Path, count: int, turns: int = 1) -> None:
     turn = {
         "user_content": {"role": "user", "parts": [{"text": "say it"}]},
         "final_response": {"role": "model", "parts": [{"text": "well"}]},
     }
-    cases = [{"eval_id": f"case_{number}", "conversation": [turn]} for number in range(count)]
+    cases = [{"eval_id": f"case_{number}", "conversation": [turn] * turns} for number in range(count)]
     (folder / "many.evalset.json").write_text(json.dumps({"eval_set_id": "many", "eval_cases": cases}))
     (folder / "test_config.json").write_text(json.dumps(CONFIG))
 
@@ -54,3 +57,58 @@ def test_a_budget_that_is_used_up_stops_every_worker(parrot, scheduler, gemini: 
     assert 8 <= len(gemini.requests) < 40
     assert call("run", parrot, "--resume", "last", "--scheduler", scheduler, "--budget", "1Mtok") == 0
     assert len(gemini.requests) == 40
+
+
+def throttled(run: Run) -> Iterator[float]:
+    """Of each result in the log of a run, the seconds that its calls waited."""
+    with run.log.open() as lines:
+        for line in lines:
+            if line.startswith('{"kind":"repeat_result"'):
+                yield json.loads(line)["result"].get("throttled", 0.0)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("fresh_hosts")
+def test_five_thousand_calls_of_four_workers_stay_within_the_limits(parrot, gemini: GeminiServer, capsys):
+    gemini.respond = counted = Counted(0.05)
+    write_cases(parrot, 500, turns=10)
+    limits = ("--limit", "gemini-*:rpm=2500,concurrent=20")
+    run = Run(parrot, "--record", "off", "--scheduler", "local:4", "--parallel", "8", *limits)
+
+    code, said = run.end()
+
+    assert code == 0, said
+    assert run.results() == {(f"case_{number}", "PASSED"): 1 for number in range(500)}
+    assert len(gemini.requests) == 5000
+    assert counted.most_within(60.0) <= 2500
+    assert counted.most_at_once <= 20
+    waits = list(throttled(run))
+    assert sum(waits) > 0.0
+    with capsys.disabled():
+        print(
+            f"{counted.most_within(60.0)} calls in a minute at most, {counted.most_at_once} at once, "
+            f"throttled {sum(waits):.0f} s in {sum(map(bool, waits))} cases"
+        )
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("fresh_hosts")
+def test_calls_of_a_killed_worker_are_given_back_to_the_gate(parrot, gemini: GeminiServer):
+    """Of four calls at once, the killed worker has at least one each time: all of them would be gone."""
+    gemini.respond = counted = Counted(0.05)
+    write_cases(parrot, 120, turns=5)
+    limits = ("--limit", "gemini-*:rpm=500,concurrent=4")
+    run = Run(parrot, "--record", "off", "--scheduler", "local:4", "--parallel", "4", *limits)
+    for count in (5, 20, 40, 60):
+        run.wait_for_results(count)
+        run.own_workers()[0].send_signal(signal.SIGKILL)
+
+    code, said = run.end()
+
+    assert code == 0, said
+    assert run.results() == {(f"case_{number}", "PASSED"): 1 for number in range(120)}
+    assert len(gemini.requests) >= 600
+    assert counted.most_within(60.0) <= 500
+    assert counted.most_at_once <= 4

@@ -75,11 +75,17 @@ class Gate:
         self._timer: asyncio.TimerHandle | None = None
 
     def ask(
-        self, model: str, size: int, on_go: Callable[[], None], on_stop: Callable[[], None] = lambda: None
+        self,
+        model: str,
+        size: int,
+        on_go: Callable[[], None],
+        on_stop: Callable[[], None] = lambda: None,
+        *,
+        is_first: bool = False,
     ) -> GatedCall:
         """A call that waits until `on_go` or `on_stop`, which may come at once; its request has `size`
-        characters."""
-        call = self._limiter.ask(model, self._estimates.of(model, size), size)
+        characters. `is_first` is whether its process has had no answer of the model yet."""
+        call = self._limiter.ask(model, self._estimates.of(model, size), size, is_first=is_first)
         gated = self._waiting[call] = GatedCall(call, on_go, on_stop, self.clock())
         self._look()
         return gated

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from evaltui.core.model.limits import CallRate, Limit
 from evaltui.runner.parent.gate.pace import Pace
-from evaltui.runner.parent.gate.windows import Share, SlidingWindow
+from evaltui.runner.parent.gate.windows import MINUTE, Share, SlidingWindow
 
 
 @dataclass(eq=False, slots=True)
@@ -25,9 +25,13 @@ class Call:
     asked: float
     size: int = 0
     """Characters of the request."""
+    is_first: bool = False
+    """Whether its process has had no answer of the model yet: what it does before the call may take long."""
     began: float | None = None
     """None while it waits."""
-    shares: list[tuple[SlidingWindow, Share]] = field(default_factory=list)
+    requests: list[tuple[SlidingWindow, Share]] = field(default_factory=list)
+    """What it has of windows of requests."""
+    token_shares: list[tuple[SlidingWindow, Share]] = field(default_factory=list)
     """What it has of windows of tokens."""
 
 
@@ -58,9 +62,11 @@ class _Limited:
     def begin(self, now: float, call: Call) -> None:
         self._under_way += 1
         if self._requests is not None:
-            self._requests.begin(now, 1)
+            share = self._requests.begin(now, 1, is_first=call.is_first)
+            call.requests.append((self._requests, share))
         if self._tokens is not None:
-            call.shares.append((self._tokens, self._tokens.begin(now, call.tokens)))
+            share = self._tokens.begin(now, call.tokens, is_first=call.is_first)
+            call.token_shares.append((self._tokens, share))
 
     def end(self) -> None:
         self._under_way -= 1
@@ -68,7 +74,7 @@ class _Limited:
 
 def _requests(rpm: float) -> SlidingWindow:
     # Less than one a minute, as a part of a shared limit may be, is one in a longer time.
-    return SlidingWindow(rpm) if rpm >= 1 else SlidingWindow(1, SlidingWindow(1).length / rpm)
+    return SlidingWindow(rpm) if rpm >= 1 else SlidingWindow(1, MINUTE / rpm)
 
 
 @dataclass(eq=False)
@@ -95,9 +101,9 @@ class Limiter:
         self.next_look: float | None = None
         """When a call may begin though none ends before; None where none may. Known after `let_go`."""
 
-    def ask(self, model: str, tokens: float, size: int = 0) -> Call:
+    def ask(self, model: str, tokens: float, size: int = 0, *, is_first: bool = False) -> Call:
         """A call that waits from now on; `tokens` is an estimate, `size` the characters of its request."""
-        call = Call(next(self._numbers), model, tokens, self._clock(), size)
+        call = Call(next(self._numbers), model, tokens, self._clock(), size, is_first)
         self._of(model).waiting.append(call)
         return call
 
@@ -172,8 +178,11 @@ class Limiter:
         model.under_way -= 1
         for limit in model.limits:
             limit.end()
+        now = self._clock()
+        for window, share in (*call.requests, *call.token_shares):
+            window.end(now, share)
         if tokens is not None:
-            for window, share in call.shares:
+            for window, share in call.token_shares:
                 window.settle(share, tokens)
         return model
 

@@ -28,7 +28,15 @@ class CallGate(Protocol[Gated]):
     @property
     def stopped(self) -> object | None: ...
 
-    def ask(self, model: str, size: int, on_go: Callable[[], None], on_stop: Callable[[], None]) -> Gated: ...
+    def ask(
+        self,
+        model: str,
+        size: int,
+        on_go: Callable[[], None],
+        on_stop: Callable[[], None],
+        *,
+        is_first: bool,
+    ) -> Gated: ...
 
     def refused_until(self, model: str) -> float: ...
 
@@ -101,7 +109,8 @@ class GatedRequest:
             if not self.stop.done():
                 self.stop.set_result(None)
 
-        gated = self._gate.ask(message["model"], message["size"], on_go, on_stop)
+        is_first = message.get("first", False)
+        gated = self._gate.ask(message["model"], message["size"], on_go, on_stop, is_first=is_first)
         self._calls[number] = gated
 
     def _waited(self, number: int) -> None:
