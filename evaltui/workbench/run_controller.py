@@ -253,7 +253,7 @@ class RunController:
             run.stage = Stage.CANCELLED
         except Exception as error:  # whatever it is, the workbench goes on and says so
             run.stage = Stage.FAILED
-            run.remarks.append(f"{type(error).__name__}: {error}")
+            self._tell_failure(run, error)
         finally:
             run.ended = time.monotonic()
             run.running.clear()
@@ -269,6 +269,17 @@ class RunController:
                 from evaltui.files.validating_apart import give_back
 
                 await asyncio.to_thread(give_back)
+
+    def _tell_failure(self, run: Run, error: Exception) -> None:
+        import traceback
+
+        from evaltui.runner.exception_kinds import nearest_first
+
+        # Of what ran side by side, what failed by itself.
+        own = next(one for one in nearest_first(error) if not isinstance(one, BaseExceptionGroup))
+        run.remarks.append(f"{type(own).__name__}: {own}")
+        for line in "".join(traceback.format_exception(own)).splitlines():
+            self._console.add(run.number, "stderr", line, None)
 
     async def _execute(self, run: Run, chosen: Chosen, first: StartedHost | None) -> Stage:
         """How it ended."""

@@ -1,5 +1,7 @@
 """The run service without processes, which screens are tested with, tells what the real one tells."""
 
+import asyncio
+
 import pytest
 from fake_runs import FakeRuns, says
 
@@ -148,3 +150,20 @@ async def test_a_case_that_passed_and_fails_now_is_newly_failing(begin):
     workbench.runs.run_all()
     await workbench.runs.finished()
     assert not workbench.outcomes.newly_failing
+
+
+async def test_a_run_that_fails_says_what_failed_and_prints_where(begin):
+    async def service(*args):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(divide())
+
+    async def divide():
+        return 1 / 0
+
+    workbench = await begin(service)
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    run = workbench.runs.current
+    assert run.stage is Stage.FAILED
+    assert run.remarks == ["ZeroDivisionError: division by zero"]
+    assert [line for line in workbench.console if "1 / 0" in line.text]

@@ -55,8 +55,9 @@ class ChunkQueue(Generic[Item]):
 
     def chunks_left(self, hosts: int, at_once: int) -> int:
         """About how many chunks what waits will be, with so many hosts."""
-        size = max(len(self._next(hosts, at_once)), 1)
-        return ceil(len(self._waiting) / size) + len(self._suspects)
+        if not self._waiting:
+            return len(self._suspects)
+        return ceil(len(self._waiting) / len(self._next(hosts, at_once))) + len(self._suspects)
 
     def take(self, hosts: int, at_once: int, *, alone: bool) -> Chunk[Item] | None:
         """The next chunk for a host that runs `at_once` items side by side, one of so many hosts; None where

@@ -27,6 +27,14 @@ def test_every_item_is_handed_out_once_in_order():
     assert max(len(chunk.items) for chunk in chunks) == 50
 
 
+def test_what_is_left_is_as_many_chunks_as_are_handed_out_about():
+    for count in (0, 1, 40, 1000):
+        made = queue(count)
+        left = made.chunks_left(4, 4)
+        assert left <= len(all_chunks(made)) <= count
+    assert queue(0).chunks_left(0, 4) == 0
+
+
 def test_chunks_become_smaller_towards_the_end():
     sizes = [len(chunk.items) for chunk in all_chunks(queue(1000))]
     assert sizes == sorted(sizes, reverse=True)
