@@ -310,6 +310,11 @@ class RunController:
         if not run.selected:
             run.remarks = run.remarks or ["The selected cases are no longer in their files"]
             return Stage.FAILED
+        if executed.problem:
+            # In full: the status line may have no room for it.
+            self._console.add(run.number, "stderr", executed.problem, None)
+            run.is_stopped = bool(run.done)
+            return Stage.CANCELLED if run.done else Stage.FAILED
         if executed.status is None:
             return Stage.CANCELLED
         if run.resumes and run.log:

@@ -1,6 +1,7 @@
 """The run service without processes, which screens are tested with, tells what the real one tells."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from fake_runs import FakeRuns, says
@@ -167,3 +168,18 @@ async def test_a_run_that_fails_says_what_failed_and_prints_where(begin):
     assert run.stage is Stage.FAILED
     assert run.remarks == ["ZeroDivisionError: division by zero"]
     assert [line for line in workbench.console if "1 / 0" in line.text]
+
+
+async def test_a_run_that_loses_its_machines_was_not_cancelled(begin):
+    fake = FakeRuns(says("hello"))
+
+    async def service(*args):
+        return replace(await fake(*args), status=None, problem="the scheduler was lost")
+
+    workbench = await begin(service)
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    run = workbench.runs.current
+    assert (run.stage, run.is_stopped) == (Stage.CANCELLED, True)
+    assert [line.text for line in workbench.console] == ["the scheduler was lost"]
+    assert statuses(workbench) == {"good": "PASSED", "other": "FAILED"}

@@ -210,13 +210,13 @@ def _ended(run: Run, width: int) -> Line:
     """`✗ Run 18 finished: 7 passed, 5 failed in 14.5 s`"""
     if run.stage is Stage.FAILED:
         return [("! ", "error"), (f"Run {run.number} failed to start", "")]
-    if run.stage is Stage.CANCELLED:
-        done = f"after {len(run.done)} of {len(run.selected)}; finished results are kept"
-        return [("– ", "warning"), (f"Run {run.number} cancelled {done}", "")]
+    done = f"after {len(run.done)} of {len(run.selected)}"
     if run.is_stopped:
         # A remark says why.
-        done = f"after {len(run.done)} of {len(run.selected)}; finished results are kept"
-        return [("– ", "warning"), (f"Run {run.number} stopped {done}", "")]
+        kept = "; finished results are kept" if width >= 120 else ""
+        return [("– ", "warning"), (f"Run {run.number} stopped {done}{kept}", "")]
+    if run.stage is Stage.CANCELLED:
+        return [("– ", "warning"), (f"Run {run.number} cancelled {done}; finished results are kept", "")]
     return _tally(run.counts, f"Run {run.number}{' finished' if width >= 120 else ''}", run.seconds)
 
 
