@@ -22,6 +22,7 @@ from evaltui.core.model.outcome import (
 )
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.secrets import Secrets
+from evaltui.reports.json_report import json_report
 from evaltui.reports.model import RunReport
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.sets import SetInfo
@@ -154,3 +155,17 @@ def adk_document(info, cases, created):
     document = json.loads(text)
     assert document["eval_set_result_id"] == result_id
     return document
+
+
+def json_of(run):
+    """The JSON report of a run, read back."""
+    return strictly_read(json_report(run))
+
+
+def strictly_read(pieces):
+    """JSON text in pieces, as a reader takes it that knows no NaN and no lone surrogate."""
+
+    def refuse(word):
+        raise ValueError(word)
+
+    return json.loads("".join(pieces).encode(), parse_constant=refuse)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from example_runs import json_of
+
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.secrets import Secrets
-from evaltui.reports.json_report import case_result_json, json_report
+from evaltui.reports.json_report import case_result_json
 from evaltui.reports.stored import stored_report
 from evaltui.runs.history import KeptRun, open_run
 from evaltui.runs.log_reader import lines_of_cases
@@ -110,5 +112,5 @@ def _report(run: KeptRun, case: CaseId) -> dict[str, Any]:
 
 def _whole_report(log: Path) -> Any:
     """The JSON report of a run, but for its log and its start."""
-    document = without_times(json_report(stored_report(log, Secrets())))
+    document = without_times(json_of(stored_report(log, Secrets())))
     return {name: value for name, value in document.items() if name not in ("log", "started")}

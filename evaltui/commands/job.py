@@ -33,6 +33,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.settings import secrets_of
 from evaltui.reports.model import RunReport, no_events
+from evaltui.reports.set_totals import RunningTotals
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.pool import StartedHost
 from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone, RunStopped
@@ -171,6 +172,7 @@ class Job:
         self._selected: SelectedRun | None = None
         self._results = ResultsOfRun()
         self._spent = RunningTotal()
+        self._totals = RunningTotals()
         self._agent: Mapping[str, Any] = {}
         self._notes: list[str] = []
         self._calls = CallCounts()
@@ -263,6 +265,7 @@ class Job:
             case CaseDone(result):
                 self._results.add(result)
                 self._spent.add(result.spent)
+                self._totals.add(result.id.path, result.seconds, result.spent)
             case AgentLoaded(info):
                 self._agent = info
                 self._notes += changes_in_words(self.agent, info)
@@ -320,6 +323,7 @@ class Job:
             address=self.agent.as_arguments,
             events=no_events if executed.log is None else stored_events(executed.log),
             known_spending=self._spent.value,
+            known_totals=self._totals.of_sets,
         )
 
     def _python(self) -> str:

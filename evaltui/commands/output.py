@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import errno
-import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -197,7 +196,7 @@ def write_reports(report: RunReport, targets: Sequence[ReportTarget], command: s
 
 
 def write_rendered(
-    render: Callable[[ReportTarget], str], targets: Sequence[ReportTarget], command: str
+    render: Callable[[ReportTarget], str | Iterable[str]], targets: Sequence[ReportTarget], command: str
 ) -> bool:
     """Write the text of each report to its place; whether all are written. Of others the reason is told."""
     complaints: list[str] = []
@@ -227,18 +226,37 @@ def stored_durations(file: Path, cases: Iterable[CaseSummary], command: str) -> 
     return True
 
 
-def write_text(text: str, target: ReportTarget) -> None:
+# Characters that are written at once.
+_MOST_AT_ONCE = 1 << 16
+
+
+def write_text(text: str | Iterable[str], target: ReportTarget) -> None:
+    """Write a text, or the pieces of one that is too long to be in memory.
+
+    A file gets all of it or stays as it was: half a report may be taken for a whole one. Raises OSError, and
+    what making the pieces raises.
+    """
+    pieces = [text] if isinstance(text, str) else text
     if target.path is None:
-        write_stdout(text)
+        for some in _joined(pieces):
+            write_stdout(some)
         return
-    try:
-        target.path.write_text(text, encoding="utf-8")
-    except OSError:
-        # Half a report may be taken for a whole one.
-        with contextlib.suppress(OSError):
-            if target.path.is_file():
-                target.path.unlink()
-        raise
+    from evaltui.files.streamed import written_at_once
+
+    with written_at_once(target.path) as file:
+        file.writelines(pieces)
+
+
+def _joined(pieces: Iterable[str]) -> Iterator[str]:
+    waiting: list[str] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= _MOST_AT_ONCE:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    yield "".join(waiting)
 
 
 def report_width(target: ReportTarget) -> int:
@@ -246,11 +264,11 @@ def report_width(target: ReportTarget) -> int:
     return shutil.get_terminal_size().columns if target.path is None and sys.stdout.isatty() else 100
 
 
-def _render(report: RunReport, target: ReportTarget) -> str:
+def _render(report: RunReport, target: ReportTarget) -> str | Iterable[str]:
     if target.format == "json":
         from evaltui.reports.json_report import json_report
 
-        return json.dumps(json_report(report), indent=2, ensure_ascii=False) + "\n"
+        return json_report(report)
     if target.format == "junit":
         from evaltui.reports.junit import junit_report
 

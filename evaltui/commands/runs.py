@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from evaltui.commands.baselines import alpha_of
@@ -33,6 +32,7 @@ from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, show_duration, show_local
+from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line, Span, cut, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
@@ -170,16 +170,16 @@ def _open(options: argparse.Namespace, store: RunStore, ref: str) -> KeptRun:
         raise UsageError(str(error)) from error
 
 
-def _render(comparison: Comparison, base: KeptRun, candidate: KeptRun, target: ReportTarget) -> str:
+def _render(comparison: Comparison, base: KeptRun, candidate: KeptRun, target: ReportTarget) -> Iterable[str]:
     if target.format == "json":
         runs = {"base": _run(base), "candidate": _run(candidate)}
         document = comparison_json(comparison)
         for side, run in runs.items():
             document[side] |= run
-        return json.dumps({"version": VERSION, **document}, indent=2, ensure_ascii=False) + "\n"
+        return json_pieces({"version": VERSION, **document})
     color = target.path is None and colored()
     lines = comparison_lines(comparison, report_width(target))
-    return "".join(f"{draw(line, color=color)}\n" for line in lines)
+    return (f"{draw(line, color=color)}\n" for line in lines)
 
 
 def _run(run: KeptRun) -> dict[str, str | float | None]:

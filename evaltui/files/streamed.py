@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,10 +17,14 @@ from evaltui.files.atomic import make_alike, sync_folder
 @contextmanager
 def written_at_once(path: Path) -> Iterator[TextIO]:
     """A text file of any length: whoever reads it meanwhile finds what was there. Left by an exception, it is
-    as it was. A pipe or a device is written as it is. Raises OSError."""
+    as it was.
+
+    A pipe or a device is written as it is, and so is a file in a folder that takes no new ones: left by an
+    exception, that one is empty. Raises OSError.
+    """
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with target.open("w", encoding="utf-8") as file:
+    if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
+        with _in_place(target) as file:
             yield file
         return
     # Of another name than those that a save cleans up.
@@ -35,7 +41,28 @@ def written_at_once(path: Path) -> Iterator[TextIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(target)
+        _replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(target.parent)
+
+
+@contextmanager
+def _in_place(target: Path) -> Iterator[TextIO]:
+    with target.open("w", encoding="utf-8") as file:
+        try:
+            yield file
+        except BaseException:
+            if target.is_file():
+                file.truncate(0)
+            raise
+
+
+def _replace(temporary: Path, target: Path) -> None:
+    try:
+        temporary.replace(target)
+    except OSError as error:
+        # A file that is mounted cannot be replaced.
+        if error.errno not in (errno.EBUSY, errno.EXDEV):
+            raise
+        shutil.copyfile(temporary, target)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -14,7 +16,7 @@ from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.tag_totals import tag_lines
-from evaltui.runs.logged_results import summaries_of
+from evaltui.runs.logged_results import summaries_of, those_at
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
@@ -31,10 +33,9 @@ _LEAST = 2
 _COUNTED = (Status.PASSED, Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY)
 
 
-def render_console(report: RunReport, *, color: bool, width: int) -> str:
-    """The whole report, for `width` cells (at least 40); only paths and tracebacks may be longer."""
-    width = max(width, _MIN_WIDTH)
-    return "".join(f"{draw(line, color=color)}\n" for line in _report(report, width))
+def render_console(report: RunReport, *, color: bool, width: int) -> Iterator[str]:
+    """The lines of the report, for `width` cells (at least 40); only paths and tracebacks may be longer."""
+    return (f"{draw(line, color=color)}\n" for line in _report(report, max(width, _MIN_WIDTH)))
 
 
 def _report(report: RunReport, width: int) -> Iterator[Line]:
@@ -86,8 +87,8 @@ def _listed(cases: Sequence[CaseResult]) -> Sequence[CaseResult]:
     if len(cases) <= _MOST_LISTED:
         # Gone through several times.
         return tuple(cases)
-    summaries = enumerate(summaries_of(cases))
-    return tuple(cases[number] for number, one in summaries if one.status is not Status.PASSED)
+    numbers = [number for number, one in enumerate(summaries_of(cases)) if one.status is not Status.PASSED]
+    return those_at(cases, numbers)
 
 
 def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Line:
@@ -122,31 +123,48 @@ def _criterion(name: str, value: object) -> str:
     return visible(name if threshold is None else f"{name} {threshold}")
 
 
-def case_lines(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What the line of a case says."""
+
+    status: Status
+    eval_id: str
+    figure: str
+    cost: str
+    is_costly: bool
+    """Whether a model was asked that costs something."""
+    why: Line
+
+
+def case_lines(cases: Iterable[CaseResult], width: int) -> Iterator[Line]:
     """A line for each case: how it came out, and in few words why."""
-    ids = max((cell_len(visible(case.eval_id)) for case in cases), default=0)
+    rows = [_row(case, width) for case in cases]
+    ids = max((cell_len(row.eval_id) for row in rows), default=0)
     ids = min(ids, width // 3)
-    figures = [_figure(case) for case in cases]
-    column = max((len(figure) for figure in figures), default=0)
-    costs = _costs(cases) if width >= _WIDTH_OF_COSTS else [""] * len(cases)
-    for case, figure, cost in zip(cases, figures, costs, strict=True):
+    column = max((len(row.figure) for row in rows), default=0)
+    has_costs = width >= _WIDTH_OF_COSTS and any(row.is_costly for row in rows)
+    costs = max((len(row.cost) for row in rows), default=0)
+    for row in rows:
         line: Line = [
-            glyph(case.status),
-            (f" {pad(visible(case.eval_id), ids)}  {figure:>{column}}  ", ""),
-            (cost, "muted"),
-            (summary(case), ""),
+            glyph(row.status),
+            (f" {pad(row.eval_id, ids)}  {row.figure:>{column}}  ", ""),
+            (f"{row.cost:>{costs}}  " if has_costs else "", "muted"),
+            *row.why,
         ]
         yield cut(line, width)
 
 
-def _costs(cases: Sequence[CaseResult]) -> list[str]:
-    """A column with what each case cost; empty where no model was asked that costs something."""
-    spent = [case.spent for case in cases]
-    if not any(map(is_worth_telling, spent)):
-        return [""] * len(cases)
-    shown = [UNKNOWN if one is None else one.cost.short for one in spent]
-    column = max(map(len, shown))
-    return [f"{one:>{column}}  " for one in shown]
+def _row(case: CaseResult, width: int) -> _Row:
+    spent = case.spent
+    return _Row(
+        case.status,
+        visible(case.eval_id),
+        _figure(case),
+        UNKNOWN if spent is None else spent.cost.short,
+        is_worth_telling(spent),
+        # Of a hundred thousand cases, all that they say would be too much.
+        cut([(summary(case), "")], width),
+    )
 
 
 def _figure(case: CaseResult) -> str:
@@ -161,26 +179,45 @@ def _figure(case: CaseResult) -> str:
     return show_score(score)
 
 
+@dataclass(slots=True)
+class _Details:
+    """The details of a case, and the other cases that have the same."""
+
+    number: int
+    lines: Sequence[Line] | None
+    """None where they are to be made again: of many cases they would be too much."""
+    others: list[str]
+
+
 def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
     """Of every case that did not pass; what is the same for several, such as a broken agent, is written once.
 
     Of a flaky case that its policy lets pass, how it varies.
     """
-    by_text: dict[str, tuple[list[Line], list[CaseResult]]] = {}
-    for case in cases:
+    by_text: dict[bytes, _Details] = {}
+    for number, case in enumerate(cases):
         if case.status is not Status.PASSED:
-            passes = verdict(case) is Status.PASSED
-            lines = repeat_lines(case, min(width, MAX_WIDTH)) if passes else case_details(case, width)
+            lines = _details(case, width)
             text = "\n".join(draw(line, color=False) for line in lines)
-            by_text.setdefault(text, (lines, []))[1].append(case)
-    for lines, (first, *others) in by_text.values():
+            key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+            if (known := by_text.get(key)) is None:
+                by_text[key] = _Details(number, lines if len(by_text) < _MOST_LISTED else None, [])
+            else:
+                known.others.append(visible(case.eval_id))
+    for one in by_text.values():
+        first = cases[one.number]
         yield _rule(first, width)
-        yield from lines
-        if others:
-            same = ", ".join(visible(case.eval_id) for case in others)
+        yield from one.lines or _details(first, width)
+        if one.others:
             yield []
-            yield from ([("  ", ""), *line] for line in wrap([(f"also {same}", "")], width - 2))
+            also = [(f"also {', '.join(one.others)}", "")]
+            yield from ([("  ", ""), *line] for line in wrap(also, width - 2))
         yield []
+
+
+def _details(case: CaseResult, width: int) -> list[Line]:
+    passes = verdict(case) is Status.PASSED
+    return repeat_lines(case, min(width, MAX_WIDTH)) if passes else case_details(case, width)
 
 
 def _rule(case: CaseResult, width: int) -> Line:

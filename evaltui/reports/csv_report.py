@@ -66,8 +66,9 @@ _Row = dict[str, str | float | None]
 _FORMULA = tuple("=+-@＝＋－＠")
 
 
-def csv_report(report: RunReport) -> str:
-    """A row per turn and metric of every repeat, repeats and turns counted from 1.
+def csv_report(report: RunReport) -> Iterator[str]:
+    """The text, one case at a time: a row per turn and metric of every repeat, repeats and turns counted from
+    1.
 
     A metric that says nothing of single turns has one row without a turn, and a repeat without any metric,
     such as one that raised, one row without a metric, so that no case is missing. `score` and `eval_status`
@@ -85,7 +86,16 @@ def csv_report(report: RunReport) -> str:
             for row in _case_rows(case, info.expected(case.eval_id)):
                 row["tags"] = tags
                 writer.writerow({column: cell_text(value) for column, value in row.items()})
-    return file.getvalue()
+            yield _taken(file)
+    yield _taken(file)
+
+
+def _taken(file: io.StringIO) -> str:
+    """What was written since the last time."""
+    text = file.getvalue()
+    file.seek(0)
+    file.truncate()
+    return text
 
 
 def cell_text(value: str | float | None) -> str | float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,6 +29,7 @@ from evaltui.core.statistics.estimates import Estimate
 from evaltui.reports.model import RunReport, count
 from evaltui.reports.tag_totals import tag_totals
 from evaltui.runs.sets import SetInfo
+from evaltui.text.json_pieces import json_pieces
 from evaltui.text.values import valid_json
 
 VERSION = 1
@@ -36,10 +37,10 @@ VERSION = 1
 Json = dict[str, Any]
 
 
-def json_report(report: RunReport) -> Json:
-    """The report as data that any JSON writer takes: no NaN or infinity (null instead), no lone surrogate."""
-    cases = report.result.cases
-    document: Json = valid_json(
+def json_report(report: RunReport) -> Iterator[str]:
+    """The text of the report, one case at a time, which any JSON reader takes: no NaN or infinity (null
+    instead), no lone surrogate."""
+    head: Json = valid_json(
         {
             "version": VERSION,
             "status": report.result.status.value,
@@ -62,10 +63,8 @@ def json_report(report: RunReport) -> Json:
     )
     compared = comparison_json(report.comparison) if report.comparison else None
     tags = {info.known_as: info.tags for info in report.sets}
-    return document | {
-        "comparison": compared,
-        "cases": [case_result_json(case, tags[case.id.path].get(case.eval_id, ())) for case in cases],
-    }
+    cases = (case_result_json(case, tags[case.id.path].get(case.eval_id, ())) for case in report.result.cases)
+    return json_pieces({**head, "comparison": compared, "cases": cases})
 
 
 def _totals(cases: Sequence[CaseSummary]) -> Json:
@@ -280,7 +279,8 @@ def _utc(moment: datetime) -> str:
 
 
 def comparison_json(comparison: Comparison) -> Json:
-    """Every case, unchanged ones too. The keys are a promise, like those of the report."""
+    """Every case, unchanged ones too, which are made one by one. The keys are a promise, like those of the
+    report."""
     document: Json = valid_json(
         {
             "base": _compared_run(comparison.base),
@@ -293,10 +293,9 @@ def comparison_json(comparison: Comparison) -> Json:
             "seconds": _total(comparison.seconds),
             "tokens": _total(comparison.tokens),
             "usd": _total(comparison.usd),
-            "cases": [_change(change, comparison) for change in comparison.cases],
         }
     )
-    return document
+    return {**document, "cases": (valid_json(_change(change, comparison)) for change in comparison.cases)}
 
 
 def _compared_run(run: RunSummary) -> Json:

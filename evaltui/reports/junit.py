@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
+from itertools import chain
 from xml.etree import ElementTree as ET
 
 from evaltui.core.compare.explain import sentence
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import estimate
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.core.model.spending import Spending, total
+from evaltui.core.model.spending import Spending
 from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport, verdict
+from evaltui.runs.logged_results import summaries_of
 from evaltui.runs.sets import SetInfo
 from evaltui.text.lines import draw
 from evaltui.text.values import visible
 
 
-def junit_report(report: RunReport) -> str:
-    """One suite per set. What failed is a failure; what raised or could not be evaluated is an error.
+def junit_report(report: RunReport) -> Iterator[str]:
+    """The text of the report, one case at a time. One suite per set. What failed is a failure; what raised or
+    could not be evaluated is an error.
 
     Where sets share an id, the names of suites and classes have the file, too. A flaky case passes or fails
     by its policy, with the number of passed runs in the text; an undecided one is an error.
@@ -27,34 +32,50 @@ def junit_report(report: RunReport) -> str:
     root = ET.Element("testsuites", name=visible(report.agent))
     if report.seconds is not None:
         root.set("time", f"{report.seconds:.3f}")
-    _count(root, report.result.cases)
-    for info, cases in report.by_set():
-        root.append(_suite(info, cases, report))
-    ET.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+    _count(root, report.summaries)
+    yield '<?xml version="1.0" encoding="utf-8"?>\n'
+    yield from _around(root, (_suite(info, cases, report) for info, cases in report.by_set()), "\n")
+    yield "\n"
 
 
-def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> ET.Element:
+def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Iterator[str]:
+    known = report.total_of(info, cases)
     suite = ET.Element(
         "testsuite",
         name=visible(report.name_of(info)),
-        time=f"{sum(map(_seconds, cases)):.3f}",
+        time=f"{known.seconds:.3f}",
         timestamp=report.started.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     )
-    _count(suite, cases)
-    properties = ET.SubElement(suite, "properties")
-    known = {
+    _count(suite, summaries_of(cases))
+    properties = ET.Element("properties")
+    told = {
         "eval_set": str(info.path),
         "config": _config(info),
         "defaulted": ", ".join(info.defaulted),
         **({} if info.passed_over is None else {"config_not_used": str(info.passed_over)}),
-        **_cost(total(case.spent for case in cases)),
+        **_cost(known.spent),
     }
-    for name, value in known.items():
+    for name, value in told.items():
         ET.SubElement(properties, "property", name=name, value=visible(value))
-    for case in cases:
-        suite.append(_testcase(case, report.name_of(info), info.tags.get(case.eval_id, ())))
-    return suite
+    name = report.name_of(info)
+    elements = chain([properties], (_testcase(case, name, info.tags.get(case.eval_id, ())) for case in cases))
+    yield from _around(suite, (_text(element, level=2) for element in elements), "\n  ")
+
+
+def _around(element: ET.Element, children: Iterable[Iterable[str]], margin: str) -> Iterator[str]:
+    """The text of an element with these children, one child at a time."""
+    start = ET.tostring(element, encoding="unicode").removesuffix(" />")
+    before = f"{start}>"
+    for child in children:
+        yield f"{before}{margin}  "
+        yield from child
+        before = ""
+    yield f"{start} />" if before else f"{margin}</{element.tag}>"
+
+
+def _text(element: ET.Element, level: int) -> Iterator[str]:
+    ET.indent(element, level=level)
+    yield ET.tostring(element, encoding="unicode")
 
 
 def _cost(spent: Spending | None) -> dict[str, str]:
@@ -77,16 +98,16 @@ def _config(info: SetInfo) -> str:
     return "defaults" if info.config_path is None else str(info.config_path)
 
 
-def _count(element: ET.Element, cases: Sequence[CaseResult]) -> None:
-    tags = [_tag(case) for case in cases]
-    element.set("tests", str(len(cases)))
-    element.set("failures", str(tags.count("failure")))
-    element.set("errors", str(tags.count("error")))
+def _count(element: ET.Element, cases: Iterable[CaseSummary]) -> None:
+    tags = Counter(_tag(case.verdict) for case in cases)
+    element.set("tests", str(tags.total()))
+    element.set("failures", str(tags["failure"]))
+    element.set("errors", str(tags["error"]))
     element.set("skipped", "0")
 
 
-def _tag(case: CaseResult) -> str:
-    return {Status.PASSED: "", Status.FAILED: "failure"}.get(verdict(case), "error")
+def _tag(verdict: Status) -> str:
+    return {Status.PASSED: "", Status.FAILED: "failure"}.get(verdict, "error")
 
 
 def _testcase(case: CaseResult, classname: str, tags: Sequence[str]) -> ET.Element:
@@ -94,13 +115,13 @@ def _testcase(case: CaseResult, classname: str, tags: Sequence[str]) -> ET.Eleme
         "testcase",
         name=visible(case.eval_id),
         classname=visible(classname),
-        time=f"{_seconds(case):.3f}",
+        time=f"{case.seconds:.3f}",
     )
     if tags:
         properties = ET.SubElement(element, "properties")
         for name in tags:
             ET.SubElement(properties, "property", name="tag", value=visible(name))
-    if tag := _tag(case):
+    if tag := _tag(verdict(case)):
         kind = _kind(case) if tag == "error" else case.status.value
         problem = ET.SubElement(element, tag, message=sentence(case), type=visible(kind))
         problem.text = "\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH))
@@ -116,7 +137,3 @@ def _kind(case: CaseResult) -> str:
     if case.error is not None:
         return case.error.kind or case.error.type
     return next(filter(None, case.error_kinds), None) or case.status.value
-
-
-def _seconds(case: CaseResult) -> float:
-    return sum(repeat.seconds for repeat in case.repeats)

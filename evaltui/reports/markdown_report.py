@@ -6,17 +6,18 @@ Texts of others are code there: no text can make a mention, a link, a cell or a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
 from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import CaseResult
 from evaltui.reports.console import counts
 from evaltui.reports.details import MAX_WIDTH, case_details
-from evaltui.reports.model import RunReport, verdict
+from evaltui.reports.model import RunReport
 from evaltui.reports.tag_totals import MOST_TAGS, TagTotal, tag_totals
+from evaltui.runs.logged_results import summaries_of
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import Line, draw
 from evaltui.text.outcomes import glyph
@@ -35,11 +36,10 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9 ,;()=?%'\u0080-\U0010ffff]")
 def markdown_report(report: RunReport) -> str:
     """The verdict, a table of the cases that did not pass, what changed since the baseline, and the details
     of these cases, folded. At most 64,000 bytes; the end says what is left out."""
-    cases = [(name, case) for name, case in _named(report) if verdict(case) is not Status.PASSED]
+    count = sum(not case.passes for case in report.summaries)
     page = _Page()
-    page.add(_head(report, len(cases)))
-    rows = [_row(name, case) for name, case in cases]
-    shown = page.add_rows(rows)
+    page.add(_head(report, count))
+    shown = page.add_rows(_row(name, case) for name, case in _not_passed(report))
     if tags := tag_totals(report):
         page.add(_tags(tags))
     if lines := list(cost_lines(report.spent, MAX_WIDTH)):
@@ -47,11 +47,11 @@ def markdown_report(report: RunReport) -> str:
     if report.comparison is not None:
         page.add_block("Comparison", list(comparison_lines(report.comparison, MAX_WIDTH)), is_open=True)
     detailed = 0
-    for name, case in cases:
+    for name, case in _not_passed(report):
         if page.is_full:
             break
         detailed += page.add_block(f"{_mark(case)} {code(name)}", case_details(case, MAX_WIDTH))
-    return page.text + _left_out(len(cases), shown, detailed)
+    return page.text + _left_out(count, shown, detailed)
 
 
 class _Page:
@@ -75,8 +75,8 @@ class _Page:
         self._size += size
         return True
 
-    def add_rows(self, rows: Sequence[str]) -> int:
-        """How many of them the table has; half of the page stays free for details."""
+    def add_rows(self, rows: Iterable[str]) -> int:
+        """How many of them the table has; half of the page stays free for details. No more are asked for."""
         table, size = "| | case | why | time |\n|---|---|---|---:|\n", 0
         count = 0
         for row in rows:
@@ -98,13 +98,15 @@ class _Page:
         )
 
 
-def _named(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
+def _not_passed(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
     for info, cases in report.by_set():
-        yield from ((f"{report.name_of(info)}:{case.eval_id}", case) for case in cases)
+        for number, one in enumerate(summaries_of(cases)):
+            if not one.passes:
+                yield f"{report.name_of(info)}:{one.eval_id}", cases[number]
 
 
 def _head(report: RunReport, not_passed: int) -> str:
-    cases = report.result.cases
+    cases = report.summaries
     mark = glyph(report.result.status)[0]
     if not cases:
         verdicts = "no case run"
@@ -126,7 +128,7 @@ def _head(report: RunReport, not_passed: int) -> str:
 
 
 def _row(name: str, case: CaseResult) -> str:
-    took = show_duration(sum(repeat.seconds for repeat in case.repeats) if case.repeats else None)
+    took = show_duration(case.seconds if case.repeats else None)
     return f"| {_mark(case)} | {code(name)} | {code(cut(summary(case), _MOST_WHY))} | {took} |\n"
 
 

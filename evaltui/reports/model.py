@@ -20,6 +20,7 @@ from evaltui.core.model.outcome import CaseResult, RunResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.run_settings import RunSettings
+from evaltui.reports.set_totals import RunningTotals, SetTotal
 from evaltui.runs.logged_results import by_path, summaries_of
 from evaltui.runs.sets import SetInfo
 
@@ -63,6 +64,8 @@ class RunReport:
     """Reads what happened in a case. Raises OSError, and ValueError for a log that is damaged."""
     known_spending: Spending | None = None
     """What all cases cost, where it was added up while they were run."""
+    known_totals: Mapping[str, SetTotal] | None = None
+    """What the cases of each set come to, by their file, where it was added up as well."""
 
     @property
     def uses_recordings(self) -> bool:
@@ -83,6 +86,16 @@ class RunReport:
     def spent(self) -> Spending | None:
         """What all cases cost; None where nobody knows."""
         return self.result.spent if self.known_spending is None else self.known_spending
+
+    def total_of(self, info: SetInfo, cases: Sequence[CaseResult]) -> SetTotal:
+        """What the cases of a set come to."""
+        known = self.known_totals
+        if known is None:
+            added = RunningTotals()
+            for case in cases:
+                added.add(info.known_as, case.seconds, case.spent)
+            known = added.of_sets
+        return known.get(info.known_as, SetTotal())
 
     @cached_property
     def error_kinds(self) -> Counter[ErrorKind]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaltui.core.model.case_id import CaseId
@@ -11,12 +11,13 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
-from evaltui.core.model.spending import RunningTotal, Spending, total
+from evaltui.core.model.spending import RunningTotal, total
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import file_of
 from evaltui.reports.model import RunReport
+from evaltui.reports.set_totals import RunningTotals, SetTotal
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import KeptRun, open_run, stored_repeat
 from evaltui.runs.log_header import RunHeader
@@ -41,7 +42,8 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
     if path.name.endswith(ADK_SUFFIX):
         return RunReport(result, "google-adk", run.started, run.seconds, tuple(_sets(None, cases)), str(path))
     header, agent = read_header(path), read_agent(path)
-    calls, spent = _calls(path, header)
+    calls, found = _calls(path, header)
+    is_large = isinstance(cases, LoggedResults)
     address = AgentAddress(
         Path(member(header.data, "agent_dir", str, "")),
         name=header.data.get("agent_name"),
@@ -58,7 +60,8 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
         notes=tuple(_notes(run, header)),
         record=header.data.get("record", DEFAULT_MODE),
         calls=calls,
-        known_spending=spent if isinstance(cases, LoggedResults) else None,
+        known_spending=total(one.spent.value for one in found.values()) if is_large else None,
+        known_totals=_totals(found, run.summary.cases) if is_large else None,
         python=", ".join(str(agent[name]) for name in ("python", "version") if agent.get(name)),
         model=str(agent.get("model") or ""),
         address=address.as_arguments if header.data.get("agent_dir") else "",
@@ -92,18 +95,37 @@ def _notes(run: KeptRun, header: RunHeader) -> Iterator[str]:
         yield f"interrupted: {done} of {counted(done + left, 'case')} finished"
 
 
-def _calls(path: Path, header: RunHeader) -> tuple[CallCounts, Spending | None]:
-    """What models were asked in a run, and what it cost, in one way through its log.
+@dataclass(slots=True)
+class _OfCase:
+    """The time and the cost of the runs of a case."""
+
+    seconds: float = 0.0
+    spent: RunningTotal = field(default_factory=RunningTotal)
+
+
+def _calls(path: Path, header: RunHeader) -> tuple[CallCounts, dict[CaseId, _OfCase]]:
+    """What models were asked in a run, and what its cases took, in one way through its log.
 
     Of scored traces, only what judges were asked: the rest was called before.
     """
     counts = CallCounts()
-    spent: dict[CaseId, RunningTotal] = {}
+    found: dict[CaseId, _OfCase] = {}
     for line in lines_of_cases(path, kinds=("repeat_result", "model_request", "tool_result")):
         if line.kind == "repeat_result":
             result = stored_repeat(path, line.data["result"])
             counts.on_result(result)
-            spent.setdefault(line.case, RunningTotal()).add(result.spent)
+            of_case = found.setdefault(line.case, _OfCase())
+            of_case.seconds += result.seconds
+            of_case.spent.add(result.spent)
         elif "traces" not in header.data:
             counts.on_event(event_of(path, line.data))
-    return counts, total(one.value for one in spent.values())
+    return counts, found
+
+
+def _totals(found: Mapping[CaseId, _OfCase], cases: Collection[CaseId]) -> Mapping[str, SetTotal]:
+    """What the cases that have a result come to."""
+    added = RunningTotals()
+    for case, one in found.items():
+        if case in cases:
+            added.add(case.path, one.seconds, one.spent.value)
+    return added.of_sets

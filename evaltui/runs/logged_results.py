@@ -106,6 +106,11 @@ def summaries_of(cases: Sequence[CaseResult]) -> Iterator[CaseSummary]:
     return cases.summaries if isinstance(cases, LoggedResults) else map(summarize, cases)
 
 
+def those_at(cases: Sequence[CaseResult], numbers: Iterable[int]) -> Sequence[CaseResult]:
+    """Some of the results, by their places from 0, without reading those that are in a log."""
+    return cases.only(numbers) if isinstance(cases, LoggedResults) else [cases[one] for one in numbers]
+
+
 def by_path(cases: Sequence[CaseResult], paths: Iterable[str]) -> Mapping[str, Sequence[CaseResult]]:
     """The results by the file of their case; for each of the paths, there are some or none."""
     if not isinstance(cases, LoggedResults):

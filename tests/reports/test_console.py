@@ -23,7 +23,7 @@ from evaltui.runs.sets import SetInfo
 
 
 def lines(run, *, color=False, width=100):
-    return render_console(run, color=color, width=width).splitlines()
+    return "".join(render_console(run, color=color, width=width)).splitlines()
 
 
 def line_of(run, eval_id, **options):
@@ -32,7 +32,7 @@ def line_of(run, eval_id, **options):
 
 def details_of(run, eval_id, **options):
     """The lines below the case's own heading."""
-    text = render_console(run, **{"color": False, "width": 100, **options})
+    text = "".join(render_console(run, **{"color": False, "width": 100, **options}))
     block = re.split(r"^── . ", text, flags=re.MULTILINE)[1:]
     return next(one for one in block if one.startswith(f"{eval_id} "))
 
@@ -214,10 +214,10 @@ def test_no_line_is_wider_than_the_terminal(width, color):
 
 
 def test_colour_only_when_asked_for():
-    assert "\x1b" not in render_console(mixed(), color=False, width=100)
-    assert "\x1b[32m✓\x1b[0m turn_off_bedroom" in render_console(mixed(), color=True, width=100)
-    stripped = re.sub(r"\x1b\[\d+m", "", render_console(mixed(), color=True, width=100))
-    assert stripped == render_console(mixed(), color=False, width=100)
+    assert "\x1b" not in "".join(render_console(mixed(), color=False, width=100))
+    assert "\x1b[32m✓\x1b[0m turn_off_bedroom" in "".join(render_console(mixed(), color=True, width=100))
+    stripped = re.sub(r"\x1b\[\d+m", "", "".join(render_console(mixed(), color=True, width=100)))
+    assert stripped == "".join(render_console(mixed(), color=False, width=100))
 
 
 def test_the_config_file_and_what_it_left_to_defaults():
@@ -250,6 +250,6 @@ def test_texts_of_others_do_no_harm(name, text, other, width):
     metric = MetricResult(name or "m", 0.5, 1.0, Status.FAILED, reason=other)
     bad = case(name, Status.FAILED, metrics=(metric,), turns=(turn,), error=error)
     run = report(bad, flaky(text), log=text, notes=(other,), agent=name)
-    output = render_console(run, color=False, width=width)
+    output = "".join(render_console(run, color=False, width=width))
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800-\udfff]", output)
     assert all(cell_len(line) <= width for line in output.splitlines()[2:4])

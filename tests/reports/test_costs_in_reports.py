@@ -2,12 +2,11 @@
 
 import csv
 import io
-import json
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
-from example_runs import passed, report
+from example_runs import json_of, passed, report
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -17,7 +16,6 @@ from evaltui.core.cost.prices import OWN
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
 from evaltui.reports.console import render_console
 from evaltui.reports.csv_report import csv_report
-from evaltui.reports.json_report import json_report
 from evaltui.reports.junit import junit_report
 from evaltui.reports.markdown_report import markdown_report
 from evaltui.reports.report_shape import report_schema
@@ -44,7 +42,7 @@ RUN = costing(Spending((AGENT, JUDGE)), Spending(), None)
 
 
 def console(run, width=100):
-    return render_console(run, color=False, width=width).splitlines()
+    return "".join(render_console(run, color=False, width=width)).splitlines()
 
 
 def test_the_console_has_the_sum_and_a_line_per_payer_and_model():
@@ -87,7 +85,7 @@ def test_the_lines_fit(width):
 
 
 def test_json_has_it_of_the_run_each_case_and_each_repeat():
-    document = json.loads(json.dumps(json_report(RUN)))
+    document = json_of(RUN)
     assert [error.message for error in closed(report_schema()).iter_errors(document)] == []
     cost = {"usd": 0.0082, "saved_usd": 0.0004, "unpriced": 2, "unseen": 1, "prices": [TABLE]}
     assert {name: document["spent"][name] for name in cost} == cost
@@ -100,19 +98,19 @@ def test_json_has_it_of_the_run_each_case_and_each_repeat():
 
 
 def test_csv_has_it_once_per_repeat_so_that_a_column_adds_up():
-    rows = list(csv.DictReader(io.StringIO(csv_report(costing(Spending((AGENT, JUDGE)), None)))))
+    rows = list(csv.DictReader(io.StringIO("".join(csv_report(costing(Spending((AGENT, JUDGE)), None))))))
     assert [row["cost_usd"] for row in rows if row["eval_id"] == "c0" and row["cost_usd"]] == ["0.0082"]
     assert [row["unpriced_calls"] for row in rows if row["unpriced_calls"]] == ["2"]
     assert [row["thought_tokens"] for row in rows if row["thought_tokens"]] == ["300"]
 
 
 def test_junit_has_properties():
-    root = ET.fromstring(junit_report(RUN))
+    root = ET.fromstring("".join(junit_report(RUN)))
     found = {one.get("name"): one.get("value") for one in root.iter("property")}
     assert found["cost_usd"] == "0.0082"
     assert found["cost"] == "$0.0082 + 2 unpriced calls + unseen calls of the agent, saved $0.00040"
     assert found["cost_prices"] == "estimated from list prices of genai-prices 0.2.3"
-    assert "cost_usd" not in junit_report(costing(None))
+    assert "cost_usd" not in "".join(junit_report(costing(None)))
 
 
 def test_markdown_has_the_sum_and_the_models_folded():

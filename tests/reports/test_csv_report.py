@@ -17,7 +17,7 @@ from evaltui.runs.sets import SetInfo
 
 
 def rows(run):
-    return list(csv.DictReader(io.StringIO(csv_report(run), newline="")))
+    return list(csv.DictReader(io.StringIO("".join(csv_report(run)), newline="")))
 
 
 def turn(says, answer, *calls):
@@ -166,7 +166,7 @@ any_text = st.text(st.characters(codec=None), max_size=20)
 @example("\ud800\x00", 'a "quoted", text\r\n\x1b[31m')
 def test_any_text_makes_rows_that_can_be_read_again(text, other):
     metric = MetricResult(other, 0.0, 1.0, Status.FAILED, reason=text)
-    written = csv_report(report(case(text, Status.FAILED, metrics=(metric,))))
+    written = "".join(csv_report(report(case(text, Status.FAILED, metrics=(metric,)))))
     (row,) = csv.DictReader(io.StringIO(written.encode("utf-8").decode("utf-8"), newline=""))
     assert None not in row
     assert None not in row.values()

@@ -1,9 +1,8 @@
-import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from example_runs import DEFAULTS, case, crashed, failed, flaky, mixed, passed, report
+from example_runs import DEFAULTS, case, crashed, failed, flaky, json_of, mixed, passed, report
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -18,12 +17,12 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.core.model.text_diff import ResponseDiff
-from evaltui.reports.json_report import case_result_json, json_report
+from evaltui.reports.json_report import case_result_json
 from evaltui.runs.sets import SetInfo
 
 
 def test_the_run():
-    document = json_report(mixed())
+    document = json_of(mixed())
     assert list(document)[:6] == ["version", "status", "agent", "started", "seconds", "totals"]
     assert document["version"] == 1
     assert document["status"] == "FAILED"
@@ -42,11 +41,11 @@ def test_the_run():
 
 def test_the_start_is_told_in_utc():
     elsewhere = datetime(2026, 1, 2, 5, 4, 5, tzinfo=timezone(timedelta(hours=2)))
-    assert json_report(report(started=elsewhere))["started"] == "2026-01-02T03:04:05.000Z"
+    assert json_of(report(started=elsewhere))["started"] == "2026-01-02T03:04:05.000Z"
 
 
 def test_which_config_and_what_was_defaulted():
-    (one,) = json_report(mixed())["sets"]
+    (one,) = json_of(mixed())["sets"]
     assert one == {
         "eval_set_id": "thermostat",
         "path": "home/thermostat.evalset.json",
@@ -57,12 +56,12 @@ def test_which_config_and_what_was_defaulted():
         },
     }
     given_config = SetInfo("thermostat", Path("t.json"), Path("test_config.json"), {"criteria": {"x": 1}})
-    config = json_report(report(passed(), sets=(given_config,)))["sets"][0]["config"]
+    config = json_of(report(passed(), sets=(given_config,)))["sets"][0]["config"]
     assert config == {"path": "test_config.json", "effective": {"criteria": {"x": 1}}, "defaulted": []}
 
 
 def test_a_failed_case():
-    document = json_report(report(failed()))["cases"][0]
+    document = json_of(report(failed()))["cases"][0]
     assert (document["eval_set_id"], document["eval_id"]) == ("thermostat", "thermostat_night")
     assert (document["status"], document["error"]) == ("FAILED", None)
     assert {
@@ -96,7 +95,7 @@ def test_a_failed_case():
 
 
 def test_the_runs_of_a_case():
-    (one,) = json_report(report(failed()))["cases"][0]["repeats"]
+    (one,) = json_of(report(failed()))["cases"][0]["repeats"]
     assert (one["status"], one["seconds"]) == ("FAILED", 1.5)
     assert [turn["user_content"]["parts"] for turn in one["actual"]] == [
         [{"text": "hello"}],
@@ -167,6 +166,4 @@ def test_any_content_is_valid_json(text, expected, actual, number):
         state=(StateDiff(text, expected, actual),),
     )
     run = replace(report(odd), agent=text, log=text, notes=(text,), seconds=1.0)
-    document = json_report(run)
-    written = json.dumps(document, allow_nan=False, ensure_ascii=False).encode("utf-8")
-    assert json.loads(written) == document
+    assert len(json_of(run)["cases"]) == 1

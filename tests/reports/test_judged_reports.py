@@ -7,7 +7,7 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
-from example_runs import case, passed, report, said
+from example_runs import case, json_of, passed, report, said
 from hypothesis import given
 from hypothesis import strategies as st
 from judged_metrics import (
@@ -34,7 +34,6 @@ from evaltui.core.model.outcome import Call, ErrorInfo, MetricResult, Status, Tu
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.csv_report import csv_report
 from evaltui.reports.details import case_details
-from evaltui.reports.json_report import json_report
 from evaltui.reports.junit import junit_report
 from evaltui.text.lines import cells, draw
 
@@ -179,14 +178,14 @@ def test_anything_that_a_judge_may_say_fits_every_report(name, found, width):
     assert all(cells(line) <= width for line in lines)
     assert not {letter for line in lines for text, _ in line for letter in text if letter < " "}
     run = report(judged_case(metric, turns=(FINE,)))
-    ET.fromstring(junit_report(run).encode("utf-8"))
-    json.dumps(json_report(run), allow_nan=False).encode("utf-8")
-    assert len(list(csv.DictReader(io.StringIO(csv_report(run), newline="")))) == 1
+    ET.fromstring("".join(junit_report(run)).encode("utf-8"))
+    assert len(json_of(run)["cases"]) == 1
+    assert len(list(csv.DictReader(io.StringIO("".join(csv_report(run)), newline="")))) == 1
 
 
 def test_json_keeps_all_of_it():
     run = report(judged_case(judged_metric(ANSWERS, [AGREES], [DISAGREES], lost=1)))
-    (entry,) = json_report(run)["cases"][0]["metrics"]
+    (entry,) = json_of(run)["cases"][0]["metrics"]
     assert entry["judge"] == {
         "model": "gemini-2.5-flash",
         "prompt": "final_response_match/1",
@@ -218,26 +217,28 @@ def test_json_keeps_all_of_it():
 
 def test_json_keeps_evidence():
     run = report(judged_case(judged_metric(SENTENCES, [INVENTED]), turns=(FINE,)))
-    (entry,) = json_report(run)["cases"][0]["repeats"][0]["metrics"]
+    (entry,) = json_of(run)["cases"][0]["repeats"][0]["metrics"]
     (found,) = entry["per_turn"][0]["judgements"]
     assert found["evidence"] == [{"kind": "contradicting", "text": '{"degrees": 19}'}]
 
 
 def test_json_says_nothing_of_judges_where_there_is_none():
-    text = json.dumps(json_report(report(passed()))["cases"])
+    text = json.dumps(json_of(report(passed()))["cases"])
     assert '"judge' not in text
 
 
 def test_json_tells_what_a_simulated_user_said_and_what_stopped_it():
     one = judged_case(judged_metric(RUBRICS, [POLITE]), turns=(SIMULATED,), stopped="the user was done")
-    (told,) = json_report(report(one))["cases"]
+    (told,) = json_of(report(one))["cases"]
     assert told["stopped"] == "the user was done"
     (turn,) = told["turns"]
     assert (turn["expectation"], turn["user"]) == ("simulated", "Where is my bag?")
 
 
 def test_junit_says_why():
-    root = ET.fromstring(junit_report(report(judged_case(judged_metric(RUBRICS, [SHORT], [POLITE])))))
+    root = ET.fromstring(
+        "".join(junit_report(report(judged_case(judged_metric(RUBRICS, [SHORT], [POLITE])))))
+    )
     failure = root.find(".//failure")
     assert failure.get("message") == (
         "turn 2: rubric polite: no (4 of 5 votes): It shouts\\x1b[2J at the user"
@@ -246,7 +247,7 @@ def test_junit_says_why():
 
 
 def csv_rows(*metrics, turns=(FINE, FINE)):
-    text = csv_report(report(judged_case(*metrics, turns=turns)))
+    text = "".join(csv_report(report(judged_case(*metrics, turns=turns))))
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 

@@ -15,7 +15,7 @@ from evaltui.runs.sets import SetInfo
 
 
 def parsed(run):
-    return ET.fromstring(junit_report(run).encode("utf-8"))
+    return ET.fromstring("".join(junit_report(run)).encode("utf-8"))
 
 
 def element_of(run, name):
@@ -119,6 +119,6 @@ def test_any_text_makes_valid_xml(text, other):
         error=ErrorInfo(text, other, text, other, kind=None),
     )
     run = report(odd, crashed(other), flaky(text, met=True), agent=text)
-    xml = junit_report(run)
+    xml = "".join(junit_report(run))
     assert len(parsed(run).findall(".//testcase")) == 3
     assert not re.search("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", xml)

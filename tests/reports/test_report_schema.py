@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from example_runs import case, crashed, failed, flaky, mixed, passed, report, unevaluated
+from example_runs import case, crashed, failed, flaky, json_of, mixed, passed, report, unevaluated
 from jsonschema import Draft7Validator
 
 from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.reports.json_report import VERSION, json_report
+from evaltui.reports.json_report import VERSION
 from evaltui.reports.report_shape import report_schema
 from tests.closed_schemas import closed
 
@@ -48,7 +48,7 @@ JUDGED = MetricResult(
     ],
 )
 def test_reports_have_the_keys_of_the_schema_and_no_others(run):
-    document = json.loads(json.dumps(json_report(run)))
+    document = json_of(run)
     assert [error.message for error in closed(report_schema()).iter_errors(document)] == []
 
 

@@ -28,7 +28,7 @@ def by_rule():
 
 
 def test_the_line_of_a_case_that_passed_by_a_rule():
-    text = render_console(report(by_rule(), passed()), color=False, width=100)
+    text = "".join(render_console(report(by_rule(), passed()), color=False, width=100))
     first, second = (line for line in text.splitlines() if line.startswith("✓"))
     assert " ".join(first.split()) == "✓ warm_kitchen 1.00 allowed by rules: degrees of set_temperature"
     assert second.split() == ["✓", "turn_off_bedroom", "1.00"]
@@ -36,7 +36,7 @@ def test_the_line_of_a_case_that_passed_by_a_rule():
 
 def test_the_details_name_the_rule_beside_what_differs():
     other = replace(failed(), metrics=(trajectory_metric(Status.FAILED),), turns=(turn("Hall"),), state=())
-    lines = render_console(report(other), color=False, width=80).splitlines()
+    lines = "".join(render_console(report(other), color=False, width=80)).splitlines()
     (named,) = (line for line in lines if "rule: type" in line)
     assert named.split() == ["=", "degrees", "19", "→", '"20"', "rule:", "type"]
     assert len(named) <= 80

@@ -252,6 +252,11 @@ class CaseResult:
         return total(repeat.spent for repeat in self.repeats)
 
     @property
+    def seconds(self) -> float:
+        """Those of all repeats."""
+        return sum(repeat.seconds for repeat in self.repeats)
+
+    @property
     def throttled(self) -> float:
         """Seconds in which its model calls waited for the limits of the run, in all repeats."""
         return sum(repeat.throttled for repeat in self.repeats)

@@ -248,6 +248,8 @@ def total(spent: Iterable[Spending | None]) -> Spending | None:
 class RunningTotal:
     """As `total`, of what comes one after the other."""
 
+    __slots__ = ("_is_known", "_sum")
+
     def __init__(self) -> None:
         self._sum = Spending()
         self._is_known = False

@@ -1,0 +1,48 @@
+"""JSON documents too long to be in memory, as text that comes in pieces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def json_pieces(document: Mapping[str, Any]) -> Iterator[str]:
+    """The text of a document, indented by two spaces, with a line end behind it.
+
+    Iterators among its members, and those of its members that are objects, are lists of which one item at a
+    time is taken.
+    """
+    yield from _pieces(document, "\n")
+    yield "\n"
+
+
+def _pieces(value: Any, margin: str) -> Iterator[str]:
+    if isinstance(value, Iterator):
+        yield from _between("[", (_pieces(item, f"{margin}  ") for item in value), "]", margin)
+    elif _has_iterators(value):
+        members = (_member(name, item, f"{margin}  ") for name, item in value.items())
+        yield from _between("{", members, "}", margin)
+    else:
+        # In a text, the ends of lines are escaped.
+        yield json.dumps(value, indent=2, ensure_ascii=False).replace("\n", margin)
+
+
+def _has_iterators(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return any(isinstance(one, Iterator) or _has_iterators(one) for one in value.values())
+
+
+def _member(name: str, value: Any, margin: str) -> Iterator[str]:
+    yield f"{json.dumps(name, ensure_ascii=False)}: "
+    yield from _pieces(value, margin)
+
+
+def _between(opening: str, items: Iterator[Iterator[str]], closing: str, margin: str) -> Iterator[str]:
+    before = opening
+    for item in items:
+        yield f"{before}{margin}  "
+        yield from item
+        before = ","
+    yield f"{opening}{closing}" if before == opening else f"{margin}{closing}"
