@@ -16,11 +16,11 @@ from evaltui.commands.exit_codes import HAD_ERRORS
 from evaltui.commands.output import UsageError, complain, settings_of, write_stderr
 from evaltui.files.settings import secrets_of
 from evaltui.files.streamed import written_at_once
+from evaltui.files.versions import own_version
 from evaltui.files.workspace import SelectionError
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.export import ConversationTraces, traces_of
 from evaltui.runs.history import KeptRun, find_run, open_run
-from evaltui.runs.log import own_version
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
 from evaltui.text.values import visible

@@ -109,6 +109,7 @@ def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunReque
         shard=options.shard,
         seconds=_durations(options),
         ship_env=options.ship_env,
+        strict_env=options.strict_env,
     )
     return request, sets
 
@@ -142,7 +143,8 @@ def resumed(
             resumption = read_selection(asked.agent, path, sets)
         else:
             resumption = read_resumption(asked.agent, path, sets, options.retry_errors, of_traces=of_traces)
-    return replace(resuming(asked, resumption), ship_env=options.ship_env), sets
+    asked = resuming(asked, resumption)
+    return replace(asked, ship_env=options.ship_env, strict_env=options.strict_env), sets
 
 
 @dataclass(frozen=True)

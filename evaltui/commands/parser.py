@@ -176,6 +176,11 @@ def add_cluster(parser: Parser) -> None:
         "no other is sent",
     )
     parser.add_argument(
+        "--strict-env",
+        action="store_true",
+        help="With --scheduler: use no worker whose packages differ from those of the agent here",
+    )
+    parser.add_argument(
         "--machines", type=count, metavar="M", help="With --estimate: time on M machines, each as this one"
     )
 

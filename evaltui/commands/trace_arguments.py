@@ -70,7 +70,8 @@ def score_parser() -> Parser:
     add_verdicts(parser)
     # Of the options of `run`, those of an agent that is run.
     parser.set_defaults(agent=None, module="", url="", headers=(), tools=None)
-    parser.set_defaults(failed=False, runs=None, confidence=None, max_runs=None, ship_env=())
+    parser.set_defaults(failed=False, runs=None, confidence=None, max_runs=None)
+    parser.set_defaults(ship_env=(), strict_env=False)
     return parser
 
 

@@ -1,7 +1,8 @@
-"""Versions of the packages that an agent imports, on this machine and on others."""
+"""Versions of evaltui and of the packages that an agent imports, on this machine and on others."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
 from pathlib import Path
@@ -12,11 +13,13 @@ from evaltui.files.packages import site_packages
 def versions_of(modules: Iterable[str], python: Path | None) -> dict[str, str]:
     """By name, the packages that have any of these modules in a Python, None for evaltui's own."""
     names = {module.partition(".")[0] for module in modules}
+    return {one.name: one.version for one in _installed(python) if not names.isdisjoint(_modules(one))}
+
+
+def _installed(python: Path | None) -> Iterable[Distribution]:
     if python is None:
-        found = distributions()
-    else:
-        found = distributions(path=[str(one) for one in site_packages(python)])
-    return {one.name: one.version for one in found if not names.isdisjoint(_modules(one))}
+        return distributions()
+    return distributions(path=[str(one) for one in site_packages(python)])
 
 
 def _modules(package: Distribution) -> Collection[str]:
@@ -27,15 +30,33 @@ def _modules(package: Distribution) -> Collection[str]:
     return {path.parts[0].removesuffix(".py") for path in package.files or () if path.suffix == ".py"}
 
 
-def differing(versions: Mapping[str, str]) -> tuple[str, ...]:
-    """Clauses such as `google-adk 2.12.0 instead of 2.13.0` on what this Python has otherwise."""
-    return tuple(_differing(versions))
+def differing(versions: Mapping[str, str], python: Path | None) -> tuple[str, ...]:
+    """Clauses such as `google-adk 2.12.0 instead of 2.13.0` on what a Python has otherwise, None for
+    evaltui's own."""
+    if not versions:
+        return ()
+    # Of two with one name, the first is imported.
+    found = {_key(one.name): one.version for one in reversed([*_installed(python)]) if one.name}
+    return tuple(_differing(versions, found))
 
 
-def _differing(versions: Mapping[str, str]) -> Iterator[str]:
+def _differing(versions: Mapping[str, str], found: Mapping[str, str]) -> Iterator[str]:
     for name, wanted in sorted(versions.items()):
-        try:
-            if (found := version(name)) != wanted:
-                yield f"{name} {found} instead of {wanted}"
-        except PackageNotFoundError:
+        here = found.get(_key(name))
+        if here is None:
             yield f"{name} is missing ({wanted})"
+        elif here != wanted:
+            yield f"{name} {here} instead of {wanted}"
+
+
+def _key(name: str) -> str:
+    """Names of packages are the same whatever their case and separators."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def own_version() -> str:
+    """The version of evaltui."""
+    try:
+        return version("evaltui")
+    except PackageNotFoundError:
+        return "not installed"

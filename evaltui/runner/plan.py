@@ -122,6 +122,8 @@ class RunPlan:
     """What runs the cases, see `files.schedulers`; "" for hosts on this machine."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """What hosts on other machines have in their environment besides what there is."""
+    strict_env: bool = False
+    """Whether workers are not used whose packages differ from those of this machine."""
     seconds: Mapping[CaseId, float] = field(default_factory=dict)
     """How long a run of a case takes, as far as known: what a worker is given at once goes by it."""
 

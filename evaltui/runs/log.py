@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from io import FileIO
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
 from evaltui.files.settings import secrets_of
+from evaltui.files.versions import own_version
 from evaltui.runs.log_index import IndexParts
 from evaltui.runs.store import SUFFIX, RunStore
 
@@ -218,11 +218,3 @@ def _with_ids(masked: Json, line: Json) -> Json:
 
 def _named(case: CaseId, eval_set_id: str) -> Json:
     return {"path": case.path, "set": eval_set_id, "case": case.eval_id}
-
-
-def own_version() -> str:
-    """The version of evaltui."""
-    try:
-        return version("evaltui")
-    except PackageNotFoundError:
-        return "not installed"

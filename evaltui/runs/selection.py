@@ -71,6 +71,8 @@ class RunRequest:
     """How long a run of a case takes, as far as known: what shards are divided by."""
     ship_env: tuple[str, ...] = ()
     """Names of variables that workers on other machines get with their values."""
+    strict_env: bool = False
+    """Whether workers are not used whose packages differ from those of this machine."""
     traces: TracesToScore | None = None
     """Conversations that are scored instead of running the agent."""
     matrix: str = ""
@@ -319,6 +321,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         allow_unmetered=request.settings.allow_unmetered,
         scheduler=scheduler,
         variables=_variables(request),
+        strict_env=request.strict_env,
         seconds=request.seconds or (recorded_seconds(request.store) if scheduler else {}),
     )
     _check_confidence(plan)

@@ -90,6 +90,13 @@ class ChunkQueue(Generic[Item]):
         self._suspects.extend(tuple(half) for half in (left[:middle], left[middle:]) if half)
         return None
 
+    def put_back(self, chunk: Chunk[Item], left: Sequence[Item]) -> None:
+        """These items of a chunk have not ended, and its worker is well: they are the next ones."""
+        if chunk.is_alone:
+            self._suspects.extendleft((item,) for item in left)
+        else:
+            self._waiting.extendleft(reversed(left))
+
     def clear(self) -> list[Item]:
         """Everything that waits, which waits no more."""
         items = [*self._waiting, *(item for group in self._suspects for item in group)]

@@ -5,37 +5,35 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.files.bundles import LARGE, bundle_of
 from evaltui.files.schedulers import local_workers, warning_of
-from evaltui.files.versions import versions_of
-from evaltui.runner.cluster.chunks import Chunk, ChunkQueue
+from evaltui.files.versions import own_version, versions_of
+from evaltui.runner.cluster.chunks import Chunk
 from evaltui.runner.cluster.connecting import connected, kill_workers
+from evaltui.runner.cluster.items import RunItems
 from evaltui.runner.cluster.messages import (
+    Arrived,
     AskCall,
     Broken,
     ChunkEnded,
     EndCall,
-    Ended,
     FromWorker,
     Give,
     HostReady,
     Printed,
-    Recorded,
     RefusedCall,
-    Started,
-    Told,
-    VersionsDiffer,
     WithdrawCall,
 )
 from evaltui.runner.cluster.remote_worker import HeldChunk, RemoteWorker
+from evaltui.runner.cluster.tickets import Tickets
+from evaltui.runner.cluster.unfit import UnfitWorkers
 from evaltui.runner.cluster.waiting import wait_set
-from evaltui.runner.cluster.worker import ClusterRun, RunOnWorker, serve_chunk
+from evaltui.runner.cluster.worker import ClusterRun, RunOnWorker
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent.executor import ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
@@ -55,13 +53,16 @@ from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
 _SILENCE = 30.0
 _LOOK = 0.5
 _GOODBYE = 5.0
-_MOST_TICKETS = 1000
 # Hosts of a worker, at most, where nobody says how many.
 _MOST_HOSTS = 4
 
 
 class DaskExecutor:
     """An `Executor`. It tells of machines that come and go."""
+
+    # While it runs.
+    _client: Any
+    _tickets: Tickets
 
     def __init__(
         self,
@@ -92,23 +93,14 @@ class DaskExecutor:
             variables=plan.variables,
             patterns=gate.patterns if gate else (),
         )
-        self._seconds = plan.seconds
-        self._items: list[WorkItem] = []
-        self._queue = ChunkQueue[int](lambda number: self._seconds.get(self._items[number].case))
-        self._left = 0
+        self._is_strict = plan.strict_env
+        self._changed = asyncio.Event()
+        self._items = RunItems(listener, plan.seconds, self._changed)
         self._workers: dict[str, RemoteWorker] = {}
         # Addresses of those that do not answer.
         self._silent: set[str] = set()
-        self._client: Any = None
-        self._tickets: dict[int, Any] = {}
-        # Of these, those that have not come to a host yet.
-        self._unused: set[int] = set()
-        self._ticket = 0
-        self._changed = asyncio.Event()
-        self._group: asyncio.TaskGroup | None = None
+        self._unfit = UnfitWorkers(listener, on_update)
         self._scale = Scaled(0, 0, 0)
-        self._said: set[tuple[str, tuple[str, ...]]] = set()
-        self._broken: ErrorInfo | None = None
         self._is_over = False
 
     def host_count(self, items: int) -> int:
@@ -136,19 +128,21 @@ class DaskExecutor:
             return
         if not await self._is_sound():
             while len(work) and (item := await work.take()) is not None:
-                await self._listener.done(item, ExecutionResult(error=self._broken))
+                await self._listener.done(item, ExecutionResult(error=self._items.error))
             return
         if warning := warning_of(self._scheduler):
             self._on_update(Noted(warning))
         async with connected(self._scheduler, self._run.hosts) as client:
             self._client = client
+            self._tickets = Tickets(client, self._run.topic)
             try:
-                async with asyncio.TaskGroup() as self._group:
-                    feeding = self._group.create_task(self._feed(work))
+                async with asyncio.TaskGroup() as self._items.group:
+                    feeding = self._items.group.create_task(self._feed(work))
                     try:
                         await self._begin()
-                        while self._left or not feeding.done():
+                        while self._items.left or not feeding.done():
                             self._look()
+                            await self._end_if_none_is_fit()
                             await self._wait()
                     finally:
                         self._is_over = True
@@ -162,13 +156,7 @@ class DaskExecutor:
     async def _feed(self, work: WorkQueue[WorkItem]) -> None:
         """Take what is to be run, until there is nothing more."""
         while (item := await work.take()) is not None:
-            self._items.append(item)
-            self._left += 1
-            number = len(self._items) - 1
-            if self._broken is None:
-                self._queue.add([number])
-            else:
-                self._ending(number, ExecutionResult(error=self._broken))
+            self._items.add(item)
         self._changed.set()
 
     async def _is_sound(self) -> bool:
@@ -177,7 +165,7 @@ class DaskExecutor:
         try:
             self._listener.loaded(await first.loading)
         except AgentBrokenError as broken:
-            await self._on_broken(broken.error)
+            await self._items.break_all(broken.error)
             return False
         finally:
             await finished(first.end())
@@ -215,18 +203,21 @@ class DaskExecutor:
         client, topic = self._client, self._run.topic
         client.subscribe_topic(topic, self._on_batch)
         client.subscribe_topic("all", self._on_scheduler)
-        await client.register_plugin(RunOnWorker(self._run), name=topic)
+        try:
+            await client.register_plugin(RunOnWorker(self._run), name=topic)
+        except Exception as error:
+            # What a worker raises: its evaltui is missing, or another one, or its disk is full.
+            self._unfit.begin_failed(error)
 
     async def _end(self) -> None:
         """Workers end their hosts, and forget the run."""
         client = self._client
-        for future in self._tickets.values():
-            future.release()
-        self._tickets.clear()
+        self._tickets.release()
         if client.status == "running":
             client.unsubscribe_topic("all")
-            # Else they notice by themselves that nobody speaks to them any more.
-            with suppress(TimeoutError, OSError, ValueError):
+            # Else they notice by themselves that nobody speaks to them any more. Those that could not begin
+            # cannot end either, and raise anything.
+            with suppress(Exception):
                 await asyncio.wait_for(client.unregister_worker_plugin(self._run.topic), _GOODBYE)
 
     async def _wait(self) -> None:
@@ -237,37 +228,39 @@ class DaskExecutor:
         """What time alone changes: tickets that are over, silent workers, a scheduler that is lost."""
         if self._client.status != "running":
             raise ExecutorError(f"{self._scheduler}: the scheduler was lost")
-        for number, future in list(self._tickets.items()):
-            if future.done():
-                del self._tickets[number]
-                self._unused.discard(number)
+        self._tickets.look()
         now = time.monotonic()
         for worker in list(self._workers.values()):
             if now - worker.heard > _SILENCE or worker.is_lost:
                 self._lose(worker, "did not answer")
                 self._silent.add(worker.address)
-                # Some of them may wait for it for ever.
-                self._unused.clear()
+                self._tickets.give_up_unused()
         if self._gate is not None and self._gate.stopped is not None:
-            for number in self._queue.clear():
-                self._ending(number, ExecutionResult(is_left=True))
-        self._submit_tickets()
+            self._items.leave()
+        self._make_tickets()
         self._tell_scale()
 
-    def _submit_tickets(self) -> None:
+    def _make_tickets(self) -> None:
+        fit = [worker.address for worker in self._workers.values() if worker.address not in self._unfit]
+        if self._unfit and not fit:
+            return
         hosts = max(sum(one.hosts for one in self._workers.values()), self.host_count(len(self._items)))
-        wanted = min(self._queue.chunks_left(hosts, self._at_once), _MOST_TICKETS) - len(self._unused)
-        for _ in range(wanted):
-            self._ticket += 1
-            topic = self._run.topic
-            key = f"{topic}-{self._ticket}"
-            # Dask takes a silent worker for one that is free.
-            heard = [*self._workers] if self._silent else None
-            future = self._client.submit(
-                serve_chunk, topic, self._ticket, key=key, pure=False, workers=heard or None
-            )
-            self._tickets[self._ticket] = future
-            self._unused.add(self._ticket)
+        wanted = self._items.queue.chunks_left(hosts, self._at_once)
+        # Dask takes a silent worker for one that is free.
+        chooses = self._unfit or self._silent
+        self._tickets.make(wanted, fit if chooses and fit else None)
+
+    async def _end_if_none_is_fit(self) -> None:
+        """Raises ExecutorError where no worker can be used; where each breaks the agent, items are errors."""
+        if not self._unfit or any(one not in self._unfit for one in self._workers):
+            return
+        with suppress(OSError):
+            identity = await self._client.scheduler.identity()
+            if not self._unfit.are_all(identity["workers"]) or self._items.error is not None:
+                return
+            if (error := self._unfit.error) is None:
+                raise ExecutorError(f"{self._scheduler}: no worker can be used. {self._unfit}")
+            await self._items.break_all(error)
 
     @property
     def _at_once(self) -> int:
@@ -284,8 +277,8 @@ class DaskExecutor:
         if worker is None:
             worker = RemoteWorker(address, self._client, self._run.topic, self._gate)
             self._workers[address] = worker
-            assert self._group is not None
-            worker.begin(self._group, self._on_message)
+            assert self._items.group is not None
+            worker.begin(self._items.group, self._on_message)
         worker.on_batch(event[1]["number"], event[1]["batch"])
 
     def _on_scheduler(self, event: tuple[float, Any]) -> None:
@@ -295,19 +288,22 @@ class DaskExecutor:
 
     async def _on_message(self, worker: RemoteWorker, message: FromWorker) -> None:
         match message:
+            case Arrived():
+                self._on_arrived(worker, message)
+                self._hand_out(worker)
             case HostReady(ticket):
-                self._unused.discard(ticket)
+                self._tickets.used(ticket)
                 if ticket not in worker.known:
                     worker.known.add(ticket)
                     worker.waiting.append(message)
                 self._hand_out(worker)
-            case Broken(error):
-                await self._on_broken(error)
-            case Printed(chunk, item, source, line):
+            case Broken(chunk, error):
+                if held := worker.chunks.get(chunk):
+                    self._items.put_back(held)
+                self._unfit.add(worker, error)
+            case Printed(chunk):
                 if chunk in worker.chunks:
-                    self._listener.printed(None if item is None else self._items[item], source, line)
-            case VersionsDiffer(packages):
-                self._on_versions(worker, packages)
+                    self._items.printed(message)
             case AskCall() | EndCall() | RefusedCall() | WithdrawCall():
                 worker.calls.on_message(message)
             case ChunkEnded(chunk):
@@ -316,64 +312,32 @@ class DaskExecutor:
                 self._changed.set()
             case _:
                 if (held := worker.chunks.get(message.chunk)) and message.item in held.left:
-                    await self._on_item(held, message)
+                    await self._items.on_message(held, message)
 
-    def _on_versions(self, worker: RemoteWorker, packages: Sequence[str]) -> None:
-        said = (worker.machine, tuple(packages))
-        if said not in self._said:
-            self._said.add(said)
-            self._on_update(Noted(f"{worker.machine}: {', '.join(packages)}"))
-
-    async def _on_item(self, held: HeldChunk, message: Started | Told | Recorded | Ended) -> None:
-        item = self._items[message.item]
-        match message:
-            case Started(item=number):
-                if number in held.events:
-                    # Once more, alone: its recording begins anew.
-                    self._listener.message(item)
-                held.events[number] = []
-                self._listener.started(item)
-            case Told(item=number, text=text):
-                held.events[number].append(self._listener.happened(item, text))
-            case Recorded(line=line):
-                self._listener.recorded(item, line)
-            case Ended(item=number, ran=ran):
-                held.left.discard(number)
-                if ran.error is None:
-                    self._queue.finished(ran.seconds)
-                ran = replace(ran, events=tuple(held.events.pop(number, ())))
-                # Goes on although the worker is lost meanwhile: the item has ended.
-                await asyncio.shield(self._ending(number, ran))
-
-    def _ending(self, number: int, ran: ExecutionResult) -> asyncio.Task[None]:
-        assert self._group is not None
-        return self._group.create_task(self._done(number, ran))
-
-    async def _done(self, number: int, ran: ExecutionResult) -> None:
-        await self._listener.done(self._items[number], ran)
-        self._left -= 1
-        if not self._left:
-            self._changed.set()
-
-    async def _on_broken(self, error: ErrorInfo) -> None:
-        if self._broken is not None:
-            return
-        self._broken = error
-        self._listener.broken(error)
-        for number in self._queue.clear():
-            await self._done(number, ExecutionResult(error=error))
+    def _on_arrived(self, worker: RemoteWorker, arrived: Arrived) -> None:
+        worker.arrived = arrived
+        if arrived.evaltui != own_version():
+            self._unfit.add(worker, f"evaltui {arrived.evaltui} instead of {own_version()}")
+        elif arrived.differences and self._is_strict:
+            self._unfit.add(worker, ", ".join(arrived.differences))
+        elif arrived.differences:
+            self._unfit.warn(worker)
 
     # Handing out, and what is lost
 
     def _hand_out(self, worker: RemoteWorker) -> None:
         """Give the hosts that wait what there is for them."""
+        if worker.arrived is None:
+            return
         while worker.waiting and not any(held.chunk.is_alone for held in worker.chunks.values()):
             ready = worker.waiting[0]
-            hosts = sum(one.hosts for one in self._workers.values())
-            chunk = self._queue.take(hosts, ready.at_once, alone=not worker.chunks)
-            if chunk is None and len(self._queue):
-                # Only what is to be alone waits, and this worker has other work.
-                return
+            chunk = None
+            if worker.address not in self._unfit:
+                hosts = sum(one.hosts for one in self._workers.values())
+                chunk = self._items.queue.take(hosts, ready.at_once, alone=not worker.chunks)
+                if chunk is None and len(self._items.queue):
+                    # Only what is to be alone waits, and this worker has other work.
+                    return
             worker.waiting.popleft()
             worker.send(self._give(worker, ready.ticket, chunk))
 
@@ -381,8 +345,7 @@ class DaskExecutor:
         if chunk is None:
             return Give(ticket, 0, None)
         worker.chunks[chunk.number] = HeldChunk(chunk)
-        requests = {number: self._listener.message(self._items[number]) for number in chunk.items}
-        return Give(ticket, chunk.number, requests)
+        return Give(ticket, chunk.number, self._items.requests(chunk))
 
     def _lose(self, worker: RemoteWorker, how: str) -> None:
         """What a worker had not ended is run again by others."""
@@ -390,11 +353,6 @@ class DaskExecutor:
         worker.close()
         worker.calls.close()
         for held in worker.chunks.values():
-            left = [number for number in held.chunk.items if number in held.left]
-            guilty = self._queue.lost(held.chunk, left)
-            if guilty is not None:
-                what = f"the worker {how} twice with this case alone on it"
-                error = ErrorInfo("WorkerLostError", what, kind=ErrorKind.HOST_LOST)
-                self._ending(guilty, ExecutionResult(error=error))
+            self._items.lose(held, how)
         worker.chunks.clear()
         self._changed.set()

@@ -67,8 +67,9 @@ class Printed:
 
 @dataclass(frozen=True)
 class Broken:
-    """The agent cannot be imported."""
+    """The agent cannot be imported here, so what has not ended of a chunk is not run."""
 
+    chunk: int
     error: ErrorInfo
 
 
@@ -90,10 +91,13 @@ class ChunkEnded:
 
 
 @dataclass(frozen=True)
-class VersionsDiffer:
-    """Packages of which the worker has another version, or none: clauses."""
+class Arrived:
+    """What a worker is, before anything else."""
 
-    packages: tuple[str, ...]
+    evaltui: str
+    """Its version of evaltui."""
+    differences: tuple[str, ...]
+    """Packages of the agent of which it has another version, or none: clauses."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class WithdrawCall:
 
 @dataclass(frozen=True)
 class Again:
-    """To a worker that was taken for lost: it says again which of its hosts wait for a chunk."""
+    """To a worker that was taken for lost: it says again what it is, and which of its hosts wait."""
 
 
 @dataclass(frozen=True)
@@ -157,4 +161,4 @@ class StopCalls:
 OfCalls = AskCall | EndCall | RefusedCall | WithdrawCall
 ToWorker = Give | Again | Go | Wait | StopCalls
 OfItems = Started | Told | Recorded | Printed | Ended
-FromWorker = HostReady | OfItems | Broken | ChunkEnded | VersionsDiffer | OfCalls
+FromWorker = Arrived | HostReady | OfItems | Broken | ChunkEnded | OfCalls

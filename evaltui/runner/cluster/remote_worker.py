@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from evaltui.core.model.events import Event
 from evaltui.runner.cluster.chunks import Chunk
-from evaltui.runner.cluster.messages import Again, FromWorker, HostReady, ToWorker
+from evaltui.runner.cluster.messages import Again, Arrived, FromWorker, HostReady, ToWorker
 from evaltui.runner.cluster.waiting import wait_set
 from evaltui.runner.cluster.worker_calls import WorkerCalls
 from evaltui.runner.parent.gate.gate import Gate
@@ -54,6 +54,8 @@ class RemoteWorker:
         """Its hosts that wait for a chunk."""
         self.known: set[int] = set()
         """The tickets of which it has said that a host waits."""
+        self.arrived: Arrived | None = None
+        """What it is, as soon as it has told."""
         self.heard = time.monotonic()
         self.is_lost = False
         """Whether what it was told, or has told, did not arrive."""

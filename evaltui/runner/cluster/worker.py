@@ -6,7 +6,6 @@ import asyncio
 import pickle
 import signal
 import time
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,9 +20,11 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import OWN
-from evaltui.files.versions import differing
+from evaltui.files.versions import differing, own_version
+from evaltui.runner.cluster.link import Link
 from evaltui.runner.cluster.messages import (
     Again,
+    Arrived,
     Broken,
     ChunkEnded,
     Ended,
@@ -35,22 +36,14 @@ from evaltui.runner.cluster.messages import (
     Started,
     StopCalls,
     Told,
-    VersionsDiffer,
     Wait,
 )
 from evaltui.runner.cluster.remote_gate import RemoteGate
-from evaltui.runner.cluster.waiting import wait_set
 from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.protocol import decode_event
 
-# Seconds for which what happens is gathered, and after which a worker that has nothing to tell tells that.
-_GATHERED = 0.1
-_HEARTBEAT = 2.0
-# Characters that are passed on at once, and those after which hosts wait until the run has taken some.
-_BATCH = 64_000
-_MOST_UNREAD = 8_000_000
 # Seconds without a word from the run after which it is taken for gone.
 _PATIENCE = 60.0
 
@@ -110,88 +103,28 @@ class RunOnWorker(WorkerPlugin):
     def __init__(self, run: ClusterRun) -> None:
         self.name = run.topic
         self._run = run
+        self.here: WorkerRun | None = None
+        """Set on the worker."""
 
     async def setup(self, worker: Any) -> None:
         below = Path(worker.local_directory, "evaltui")
         settings = await asyncio.to_thread(self._run.settings, below)
-        differences = await asyncio.to_thread(differing, self._run.versions)
-        self.here = WorkerRun(self._run, settings, worker)
-        if differences:
-            self.here.tell(VersionsDiffer(differences))
+        differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
+        self.here = WorkerRun(self._run, settings, worker, Arrived(own_version(), differences))
 
     async def teardown(self, worker: Any) -> None:
-        await self.here.close()
-
-
-class _Link:
-    """Passes on what happens here, in order and in batches.
-
-    By the stream that a worker has to the scheduler: it stays open, and keeps the order.
-    """
-
-    def __init__(self, run: ClusterRun, worker: Any) -> None:
-        self._topic = run.topic
-        self._worker = worker
-        self._messages: list[Any] = []
-        self._size = 0
-        self._sent = 0
-        self._sent_at = 0.0
-        self._unread: deque[tuple[int, int]] = deque()
-        self._unread_size = 0
-        self._room = asyncio.Event()
-        self._room.set()
-        self._soon = asyncio.Event()
-        self._sending = asyncio.create_task(self._send_now_and_then())
-
-    def put(self, message: Any, size: int = 100, *, now: bool = False) -> None:
-        """`size` in characters, about."""
-        self._messages.append(message)
-        self._size += size
-        if now or self._size > _BATCH:
-            self._soon.set()
-
-    async def room(self) -> None:
-        """Wait until the run has read enough of what it was told."""
-        await self._room.wait()
-
-    def read(self, number: int) -> None:
-        """The run has read everything up to this batch."""
-        while self._unread and self._unread[0][0] <= number:
-            self._unread_size -= self._unread.popleft()[1]
-        if self._unread_size < _MOST_UNREAD:
-            self._room.set()
-
-    async def _send_now_and_then(self) -> None:
-        while True:
-            await wait_set(self._soon, _GATHERED)
-            if self._messages or time.monotonic() - self._sent_at > _HEARTBEAT:
-                self.send()
-
-    def send(self) -> None:
-        """What is gathered, an empty batch too."""
-        messages, size = self._messages, self._size
-        self._messages, self._size = [], 0
-        self._soon.clear()
-        self._sent += 1
-        self._sent_at = time.monotonic()
-        self._unread.append((self._sent, size))
-        self._unread_size += size
-        if self._unread_size >= _MOST_UNREAD:
-            self._room.clear()
-        batch = {"worker": self._worker.address, "number": self._sent, "batch": pickle.dumps(messages)}
-        self._worker.log_event(self._topic, batch)
-
-    def close(self) -> None:
-        self._sending.cancel()
+        if self.here is not None:
+            await self.here.close()
 
 
 class WorkerRun:
     """A run on this worker."""
 
-    def __init__(self, run: ClusterRun, settings: HostSettings, worker: Any) -> None:
+    def __init__(self, run: ClusterRun, settings: HostSettings, worker: Any, arrived: Arrived) -> None:
         self._run = run
         self._worker = worker
-        self._link = _Link(run, worker)
+        self._arrived = arrived
+        self._link = Link(run.topic, worker)
         self._gate = RemoteGate(run.patterns, self._link.put) if run.patterns else None
         self._settings = settings
         self._free: list[StartedHost] = []
@@ -202,6 +135,7 @@ class WorkerRun:
         self._heard = time.monotonic()
         self._watching = asyncio.create_task(self._watch())
         worker.handlers[run.topic] = self._hear
+        self._link.put(arrived, now=True)
 
     async def _hear(self, read: int = 0, given: bytes = b"") -> str:
         self._heard = time.monotonic()
@@ -209,6 +143,7 @@ class WorkerRun:
         for message in pickle.loads(given) if given else ():
             match message:
                 case Again():
+                    self._link.put(self._arrived, now=True)
                     for ticket in self._waiting:
                         self._link.put(HostReady(ticket, self._at_once), now=True)
                 case Go(call):
@@ -224,9 +159,6 @@ class WorkerRun:
                     if (waiting := self._waiting.pop(ticket, None)) and not waiting.done():
                         waiting.set_result(message)
         return "OK"
-
-    def tell(self, message: VersionsDiffer) -> None:
-        self._link.put(message)
 
     async def serve(self, ticket: int) -> None:
         """Run the chunk that is given for a ticket."""
@@ -307,9 +239,11 @@ def _loaded(host: Host) -> asyncio.Task[Json]:
 class _ChunkListener:
     """Passes on what a host tells of the items of a chunk, which are numbers here."""
 
-    link: _Link
+    link: Link
     given: Give
     agent_folder: str
+    error: ErrorInfo | None = None
+    """Why the agent cannot be imported here."""
 
     def message(self, item: int) -> Json:
         request: Json = (self.given.requests or {})[item]
@@ -336,9 +270,13 @@ class _ChunkListener:
         """It was told by the host that the run began with."""
 
     def broken(self, error: ErrorInfo) -> None:
-        self.link.put(Broken(error))
+        self.error = error
+        self.link.put(Broken(self.given.chunk, error))
 
     async def done(self, item: int, ran: ExecutionResult) -> None:
+        if self.error is not None and ran.error is self.error:
+            # It is run elsewhere.
+            return
         ended = Ended(self.given.chunk, item, replace(ran, events=()))
         self.link.put(ended, len(str(ran.state)))
         await self.link.room()

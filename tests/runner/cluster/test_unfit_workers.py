@@ -1,0 +1,142 @@
+"""Workers that cannot run the agent: others do, and it is said why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands.command_line import call
+from distributed import LocalCluster
+
+from evaltui.files.versions import differing
+from evaltui.runner.cluster import worker as on_worker
+from tests.numbered_cases import one_case
+
+AGENT = """
+    import os
+
+    # On some workers a package is missing: their folders are named.
+    if any(folder in __file__ for folder in os.environ["LACKING"].split(":") if folder):
+        import not_installed
+
+    def root_agent(message, session):
+        return "right"
+"""
+COUNT = 24
+
+
+@pytest.fixture
+def agent(write_agent) -> Path:
+    folder = write_agent(AGENT, name="packed")
+    data = {"eval_set_id": "packed", "eval_cases": [one_case(number) for number in range(COUNT)]}
+    (folder / "packed.evalset.json").write_text(json.dumps(data))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """The scheduler of three workers in this process, with their folders."""
+    with LocalCluster(
+        n_workers=3,
+        threads_per_worker=1,
+        processes=False,
+        host="127.0.0.1",
+        protocol="tcp://",
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+    ) as cluster:
+        yield cluster.scheduler_address, [one.local_directory for one in cluster.workers.values()]
+
+
+def report_of(folder: Path, *options: str) -> tuple[int, dict[str, Any]]:
+    path = folder / "report.json"
+    code = call("run", folder, "--record", "off", "--report", f"json={path}", *options)
+    return code, json.loads(path.read_text())
+
+
+@pytest.mark.parametrize(
+    ("breaks", "parallel"),
+    [
+        (1, "1"),
+        (3, "1"),
+        *(
+            pytest.param(*one, marks=pytest.mark.thorough)
+            for one in [(0, "1"), (2, "1"), (1, "4"), (2, "4"), (3, "4")]
+        ),
+    ],
+)
+def test_an_agent_that_breaks_on_some_workers_runs_on_the_others(
+    agent, workers, monkeypatch, breaks: int, parallel: str
+):
+    address, folders = workers
+    monkeypatch.setenv("LACKING", ":".join(folders[:breaks]))
+    code, report = report_of(agent, "--scheduler", address, "--parallel", parallel)
+    statuses = [case["status"] for case in report["cases"]]
+    assert len(statuses) == COUNT
+    if breaks < 3:
+        assert (code, set(statuses)) == (0, {"PASSED"})
+    else:
+        assert (code, set(statuses)) == (3, {"ERROR"})
+        assert all("import not_installed" in case["error"]["traceback"] for case in report["cases"])
+    named = [note for note in report["notes"] if "is not used: agent.py:6: ModuleNotFoundError" in note]
+    assert bool(named) is bool(breaks)
+    log = Path(report["log"]).read_text()
+    assert ("127.0.0.1:     import not_installed" in log) is bool(breaks)
+    results = [line for line in log.splitlines() if line.startswith('{"kind":"repeat_result"')]
+    assert len(results) == COUNT
+
+
+@pytest.mark.parametrize("differ", [1, 3])
+@pytest.mark.parametrize("strict", [pytest.param(False, marks=pytest.mark.thorough), True])
+def test_workers_with_other_packages_are_told_of_or_refused(
+    agent, workers, monkeypatch, differ: int, strict: bool
+):
+    found: list[bool] = []
+
+    def differs(versions: Mapping[str, str], python: Path | None) -> tuple[str, ...]:
+        found.append(len(found) < differ)
+        return ("left-pad 1.0 instead of 1.3",) if found[-1] else ()
+
+    monkeypatch.setattr(on_worker, "differing", differs)
+    monkeypatch.setenv("LACKING", "")
+    code, report = report_of(agent, "--scheduler", workers[0], *(["--strict-env"] if strict else []))
+    assert len(found) == 3
+    if not strict:
+        assert code == 0
+        assert report["notes"] == ["packages of worker 127.0.0.1 differ: left-pad 1.0 instead of 1.3"]
+        return
+    said = "worker 127.0.0.1 is not used: left-pad 1.0 instead of 1.3"
+    if differ == 3:
+        assert (code, report["cases"]) == (3, [])
+        assert report["notes"][:2] == [said, f"{workers[0]}: no worker can be used. {said}"]
+    else:
+        assert (code, len(report["cases"]), report["notes"]) == (0, COUNT, [said])
+
+
+@pytest.mark.thorough
+def test_a_worker_to_which_the_run_cannot_be_brought_is_told_of(agent, workers, monkeypatch):
+    begun: list[object] = []
+
+    def differs(versions: Mapping[str, str], python: Path | None) -> tuple[str, ...]:
+        begun.append(python)
+        if len(begun) == 1:
+            raise OSError("no room on the disk")
+        return ()
+
+    monkeypatch.setattr(on_worker, "differing", differs)
+    monkeypatch.setenv("LACKING", "")
+    code, report = report_of(agent, "--scheduler", workers[0])
+    assert (code, len(report["cases"])) == (0, COUNT)
+    assert report["notes"] == ["a worker cannot begin: OSError: no room on the disk"]
+
+
+def test_packages_are_compared_by_name_whatever_its_spelling():
+    assert differing({"Typing_Extensions": version("typing-extensions")}, None) == ()
+    assert differing({"pytest": "0.1", "nowhere": "2"}, None) == (
+        "nowhere is missing (2)",
+        f"pytest {pytest.__version__} instead of 0.1",
+    )
