@@ -25,6 +25,11 @@ def local_workers(scheduler: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def is_elsewhere(scheduler: str) -> bool:
+    """Whether its workers are on other machines, as far as that is known; "" is no scheduler."""
+    return scheduler != "" and local_workers(scheduler) is None
+
+
 def warning_of(scheduler: str) -> str:
     """A sentence on an address at which anybody could listen and run code; "" for any other."""
     found = _REMOTE.fullmatch(scheduler)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 from evaltui.runner.parent.executor import Executor, ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.held_pool import HeldPool
 from evaltui.runner.parent.pool import HostPool, HostSettings, Listener, LoadingHost
+from evaltui.runner.parent.scoring_hosts import LocalScoring, ScoringHosts
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
 
 
@@ -19,21 +21,24 @@ def executor_of(
     first: LoadingHost | None,
     gate: Gate | None,
     on_update: Callable[[Noted | Scaled], None],
-) -> Executor:
-    """What runs the items of this plan; `began` is a `time.monotonic()`.
+) -> tuple[Executor, ScoringHosts]:
+    """What runs the items of this plan, and what computes their metrics; `began` is a `time.monotonic()`.
 
     Raises ExecutorError where what it needs is not installed.
     """
+    local = LocalScoring(plan.agent, plan.parallel, plan.timeout, partial(listener.printed, None), gate)
     if plan.held is not None:
-        return HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, listener)
+        return HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, listener), local
     settings = HostSettings(plan.agent, plan.timeout, plan.import_timeout, began)
     if not plan.scheduler:
-        return HostPool(settings, listener, plan.parallel, plan.workers, first, gate)
+        return HostPool(settings, listener, plan.parallel, plan.workers, first, gate), local
     if why := missing():
         raise ExecutorError(why)
     from evaltui.runner.cluster.executor import DaskExecutor
 
-    return DaskExecutor(plan, settings, listener, first, gate, on_update)
+    executor = DaskExecutor(plan, settings, listener, first, gate, on_update)
+    # The files of an agent behind a network are on this machine alone.
+    return executor, local if plan.agent.url else executor.scoring
 
 
 def missing() -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -195,6 +196,18 @@ def _no_module(module: str, what: str) -> Found:
         f"no module {module} for {what}",
         "Create it or correct the name; searched are the agent's folder, its parent and installed packages",
     )
+
+
+def functions_of(config: EvalConfig) -> Iterator[str]:
+    """The dotted paths of the functions of the user's that metrics, judges and simulated users are."""
+    models = [config.user_simulator_config.model] if config.user_simulator_config else []
+    for metric in config.metrics():
+        if metric.custom_function_path is not None:
+            yield metric.custom_function_path
+        elif (info := METRICS.get(metric.metric_name)) is not None and info.judged:
+            with suppress(CriterionError):
+                models.append(judge_options(metric).judge_model)
+    yield from (model.replace(":", ".") for model in models if ":" in model)
 
 
 def unmet_by_user(config: EvalConfig, facts: Facts, recorded: bool) -> Found | None:

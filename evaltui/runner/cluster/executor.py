@@ -5,36 +5,36 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from evaltui.core.metrics.requirements import functions_of
 from evaltui.files.bundles import LARGE, bundle_of
-from evaltui.files.schedulers import local_workers, warning_of
+from evaltui.files.folders import agent_folder
+from evaltui.files.schedulers import is_elsewhere, local_workers, warning_of
 from evaltui.files.versions import own_version, versions_of
 from evaltui.runner.cluster.chunks import Chunk
 from evaltui.runner.cluster.connecting import connected, kill_workers
 from evaltui.runner.cluster.items import RunItems
 from evaltui.runner.cluster.messages import (
     Arrived,
-    AskCall,
     Broken,
     ChunkEnded,
-    EndCall,
     FromWorker,
     Give,
     HostReady,
     Printed,
-    RefusedCall,
-    WithdrawCall,
 )
 from evaltui.runner.cluster.remote_worker import HeldChunk, RemoteWorker
+from evaltui.runner.cluster.scoring import ScoringOnWorkers
 from evaltui.runner.cluster.tickets import Tickets
 from evaltui.runner.cluster.unfit import UnfitWorkers
 from evaltui.runner.cluster.waiting import wait_set
 from evaltui.runner.cluster.worker import ClusterRun, RunOnWorker
-from evaltui.runner.errors import AgentBrokenError
+from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.executor import ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.pool import (
@@ -42,10 +42,11 @@ from evaltui.runner.parent.pool import (
     HostSettings,
     Listener,
     LoadingHost,
+    RunningHost,
     finished,
     start_host,
 )
-from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
 from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
 
@@ -80,6 +81,11 @@ class DaskExecutor:
         self._gate = gate
         self._on_update = on_update
         self._own = local_workers(plan.scheduler)
+        self.scoring = ScoringOnWorkers(
+            plan.parallel, self._fit_workers, is_elsewhere=is_elsewhere(plan.scheduler)
+        )
+        """What computes metrics and asks judges while it runs."""
+        self._functions = {path for one in plan.sets for path in functions_of(one.config)}
         hosts = plan.workers or (_MOST_HOSTS if self._own is None else 1)
         began = time.time() - (time.monotonic() - settings.started)
         self._run = ClusterRun(
@@ -144,8 +150,12 @@ class DaskExecutor:
                             self._look()
                             await self._end_if_none_is_fit()
                             await self._wait()
+                        while not self.scoring.room.empty.is_set():
+                            self._look()
+                            await wait_set(self.scoring.room.empty, _LOOK)
                     finally:
                         self._is_over = True
+                        self.scoring.end()
                         for worker in self._workers.values():
                             worker.close()
             except* ExecutorError as errors:
@@ -164,20 +174,35 @@ class DaskExecutor:
         first, self._first = self._first or start_host(self._settings), None
         try:
             self._listener.loaded(await first.loading)
+            imported = await self._imported(first.host)
         except AgentBrokenError as broken:
             await self._items.break_all(broken.error)
             return False
         finally:
             await finished(first.end())
-        if self._own is None and not self._settings.agent.url and isinstance(first.host, Host):
-            await self._pack(first.host)
+        if imported is not None and isinstance(first.host, Host):
+            await self._pack(imported, first.host.brought_in or ())
         return True
 
-    async def _pack(self, host: Host) -> None:
+    async def _imported(self, host: RunningHost) -> frozenset[Path] | None:
+        """The modules that the agent and its metrics are made of; None where none are sent."""
+        agent = self._settings.agent
+        if self._own is not None or agent.url or not isinstance(host, Host):
+            return None
+        found = host.files
+        for path in sorted(self._functions):
+            request = {"op": "import", "agent_folder": str(agent_folder(agent.code).resolve()), "path": path}
+            # What cannot be imported says so when it is to be computed.
+            with suppress(RequestFailedError, HostLostError):
+                answer = await host.request(request, IMPORT_TIMEOUT, lambda _: None)
+                found |= frozenset(map(Path, answer["files"]))
+        return found
+
+    async def _pack(self, imported: frozenset[Path], brought_in: Sequence[Any]) -> None:
         """Take along what workers on other machines need, and what is to be the same there."""
         agent = self._settings.agent
         try:
-            bundle = await asyncio.to_thread(bundle_of, agent.code, host.files)
+            bundle = await asyncio.to_thread(bundle_of, agent.code, imported)
         except OSError as error:
             raise ExecutorError(f"{agent.code}: cannot be sent to workers: {error}") from error
         for why, files in (
@@ -186,7 +211,7 @@ class DaskExecutor:
         ):
             if files:
                 self._on_update(Noted(f"not sent to workers, {why}: {', '.join(files)}"))
-        modules = [step for step in host.brought_in or () if isinstance(step, str)]
+        modules = [step for step in brought_in if isinstance(step, str)]
         versions = await asyncio.to_thread(versions_of, modules, agent.python)
         self._run = replace(self._run, bundle=bundle, versions=versions)
 
@@ -241,7 +266,7 @@ class DaskExecutor:
         self._tell_scale()
 
     def _make_tickets(self) -> None:
-        fit = [worker.address for worker in self._workers.values() if worker.address not in self._unfit]
+        fit = [worker.address for worker in self._fit_workers()]
         if self._unfit and not fit:
             return
         hosts = max(sum(one.hosts for one in self._workers.values()), self.host_count(len(self._items)))
@@ -268,6 +293,9 @@ class DaskExecutor:
 
     # What workers tell
 
+    def _fit_workers(self) -> Iterator[RemoteWorker]:
+        return (one for one in self._workers.values() if one.address not in self._unfit)
+
     def _on_batch(self, event: tuple[float, Mapping[str, Any]]) -> None:
         if self._is_over:
             return
@@ -275,7 +303,7 @@ class DaskExecutor:
         self._silent.discard(address)
         worker = self._workers.get(address)
         if worker is None:
-            worker = RemoteWorker(address, self._client, self._run.topic, self._gate)
+            worker = RemoteWorker(address, self._client, self._run.topic, self._gate, self.scoring.on_scored)
             self._workers[address] = worker
             assert self._items.group is not None
             worker.begin(self._items.group, self._on_message)
@@ -290,6 +318,7 @@ class DaskExecutor:
         match message:
             case Arrived():
                 self._on_arrived(worker, message)
+                self.scoring.hand_out()
                 self._hand_out(worker)
             case HostReady(ticket):
                 self._tickets.used(ticket)
@@ -302,10 +331,8 @@ class DaskExecutor:
                     self._items.put_back(held)
                 self._unfit.add(worker, error)
             case Printed(chunk):
-                if chunk in worker.chunks:
+                if chunk is None or chunk in worker.chunks:
                     self._items.printed(message)
-            case AskCall() | EndCall() | RefusedCall() | WithdrawCall():
-                worker.calls.on_message(message)
             case ChunkEnded(chunk):
                 worker.chunks.pop(chunk, None)
                 self._hand_out(worker)
@@ -352,6 +379,7 @@ class DaskExecutor:
         self._workers.pop(worker.address, None)
         worker.close()
         worker.calls.close()
+        self.scoring.lose(worker, how)
         for held in worker.chunks.values():
             self._items.lose(held, how)
         worker.chunks.clear()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evaltui.core.metrics.requirements import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Json
 from evaltui.runner.parent.pool import ExecutionResult
+from evaltui.runner.parent.scoring_hosts import ScoringKind
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Printed:
-    """A line on an agent's stdout or stderr."""
+    """A line on an agent's stdout or stderr, or on those of metrics and judges, which belong to no chunk."""
 
-    chunk: int
+    chunk: int | None
     item: int | None
     source: str
     line: str
@@ -98,6 +100,8 @@ class Arrived:
     """Its version of evaltui."""
     differences: tuple[str, ...]
     """Packages of the agent of which it has another version, or none: clauses."""
+    gemini: GeminiAccess
+    """How judges reach Gemini from there."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,31 @@ class WithdrawCall:
 
 
 @dataclass(frozen=True)
+class Score:
+    """To a worker: a request to what computes metrics or asks judges, see `ScoringHosts.answer`."""
+
+    number: int
+    kind: ScoringKind
+    request: Json
+
+
+@dataclass(frozen=True)
+class LeaveScore:
+    """To a worker: nobody waits for the answer to such a request."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What such a request came to."""
+
+    number: int
+    answer: Json | Exception
+    """The exception is one of those that `ScoringHosts.answer` raises."""
+
+
+@dataclass(frozen=True)
 class Again:
     """To a worker that was taken for lost: it says again what it is, and which of its hosts wait."""
 
@@ -159,6 +188,6 @@ class StopCalls:
 
 
 OfCalls = AskCall | EndCall | RefusedCall | WithdrawCall
-ToWorker = Give | Again | Go | Wait | StopCalls
+ToWorker = Give | Again | Go | Wait | StopCalls | Score | LeaveScore
 OfItems = Started | Told | Recorded | Printed | Ended
-FromWorker = Arrived | HostReady | OfItems | Broken | ChunkEnded | OfCalls
+FromWorker = Arrived | HostReady | OfItems | Broken | ChunkEnded

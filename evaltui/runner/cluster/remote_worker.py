@@ -13,7 +13,15 @@ from urllib.parse import urlsplit
 
 from evaltui.core.model.events import Event
 from evaltui.runner.cluster.chunks import Chunk
-from evaltui.runner.cluster.messages import Again, Arrived, FromWorker, HostReady, ToWorker
+from evaltui.runner.cluster.messages import (
+    Again,
+    Arrived,
+    FromWorker,
+    HostReady,
+    OfCalls,
+    Scored,
+    ToWorker,
+)
 from evaltui.runner.cluster.waiting import wait_set
 from evaltui.runner.cluster.worker_calls import WorkerCalls
 from evaltui.runner.parent.gate.gate import Gate
@@ -45,8 +53,16 @@ OnMessage = Callable[["RemoteWorker", FromWorker], Awaitable[None]]
 class RemoteWorker:
     """One worker, from its first word until it is lost or the run is over."""
 
-    def __init__(self, address: str, client: Any, topic: str, gate: Gate | None) -> None:
+    def __init__(
+        self,
+        address: str,
+        client: Any,
+        topic: str,
+        gate: Gate | None,
+        on_scored: Callable[[RemoteWorker, Scored], None],
+    ) -> None:
         self.address = address
+        self._on_scored = on_scored
         self.calls = WorkerCalls(gate, self.send)
         """Its model calls at the gate."""
         self.chunks: dict[int, HeldChunk] = {}
@@ -61,7 +77,7 @@ class RemoteWorker:
         """Whether what it was told, or has told, did not arrive."""
         self._client = client
         self._topic = topic
-        self._unread: asyncio.Queue[tuple[int, bytes]] = asyncio.Queue()
+        self._unread: asyncio.Queue[tuple[int, list[FromWorker]]] = asyncio.Queue()
         self._is_closed = False
         self._last: int | None = None
         self._read = 0
@@ -103,7 +119,16 @@ class RemoteWorker:
             self.is_lost = True
             return
         self._last = number
-        self._unread.put_nowait((number, batch))
+        others: list[FromWorker] = []
+        for message in pickle.loads(batch):
+            # These wait for nothing: what others wait for may depend on them.
+            if isinstance(message, OfCalls):
+                self.calls.on_message(message)
+            elif isinstance(message, Scored):
+                self._on_scored(self, message)
+            else:
+                others.append(message)
+        self._unread.put_nowait((number, others))
 
     def send(self, message: ToWorker) -> None:
         self._outbox.append(message)
@@ -116,8 +141,8 @@ class RemoteWorker:
 
     async def _read_all(self, on_message: OnMessage) -> None:
         while True:
-            number, batch = await self._unread.get()
-            for message in pickle.loads(batch):
+            number, messages = await self._unread.get()
+            for message in messages:
                 await on_message(self, message)
             self._read = number
             if number - self._acknowledged >= _UNACKNOWLEDGED:

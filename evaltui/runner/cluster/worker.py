@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -31,14 +32,18 @@ from evaltui.runner.cluster.messages import (
     Give,
     Go,
     HostReady,
+    LeaveScore,
     Printed,
     Recorded,
+    Score,
     Started,
     StopCalls,
     Told,
     Wait,
 )
 from evaltui.runner.cluster.remote_gate import RemoteGate
+from evaltui.runner.cluster.worker_scoring import WorkerScoring
+from evaltui.runner.parent.metric_host import environment_of, gemini_here
 from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.work import WorkQueue
@@ -110,7 +115,8 @@ class RunOnWorker(WorkerPlugin):
         below = Path(worker.local_directory, "evaltui")
         settings = await asyncio.to_thread(self._run.settings, below)
         differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
-        self.here = WorkerRun(self._run, settings, worker, Arrived(own_version(), differences))
+        gemini = gemini_here({**environment_of(settings.agent.folder), **settings.variables})
+        self.here = WorkerRun(self._run, settings, worker, Arrived(own_version(), differences, gemini))
 
     async def teardown(self, worker: Any) -> None:
         if self.here is not None:
@@ -127,6 +133,8 @@ class WorkerRun:
         self._link = Link(run.topic, worker)
         self._gate = RemoteGate(run.patterns, self._link.put) if run.patterns else None
         self._settings = settings
+        tell = partial(self._link.put, now=True)
+        self._scoring = WorkerScoring(settings, run.agent, self._gate, tell)
         self._free: list[StartedHost] = []
         self._hosts = asyncio.Semaphore(run.hosts)
         self._at_once = max(1, run.parallel // run.hosts)
@@ -146,6 +154,10 @@ class WorkerRun:
                     self._link.put(self._arrived, now=True)
                     for ticket in self._waiting:
                         self._link.put(HostReady(ticket, self._at_once), now=True)
+                case Score():
+                    self._scoring.begin(message)
+                case LeaveScore(number):
+                    self._scoring.leave(number)
                 case Go(call):
                     if self._gate is not None:
                         self._gate.on_go(call)
@@ -215,7 +227,7 @@ class WorkerRun:
     async def _end(self) -> None:
         for task in self._work:
             task.cancel()
-        await asyncio.gather(*self._work, return_exceptions=True)
+        await asyncio.gather(self._scoring.close(), *self._work, return_exceptions=True)
         free, self._free = self._free, []
         await asyncio.gather(*(one.host.close() for one in free))
 

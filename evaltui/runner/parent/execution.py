@@ -111,13 +111,12 @@ class _Run:
         self._left: set[int] = set()
         self.stopped = ""
         """Why, a sentence; "" where all cases have a result."""
-        self._executor = executor_of(plan, self, began, first, self._gate, on_update)
+        self._executor, self._scoring = executor_of(plan, self, began, first, self._gate, on_update)
         self._requests = CaseRequests(plan)
         self.results = CaseResults(plan, items, on_update, keeps=keeps)
         self._queue = WorkQueue[WorkItem](self.results.most)
         self._refused: deque[WorkItem] = deque()
-        self._verdicts = Verdicts(plan, self._print_alone, self._gate)
-        self._being_judged = asyncio.Semaphore(plan.parallel)
+        self._verdicts = Verdicts(plan, self._scoring)
         self._judging = asyncio.TaskGroup()
         self._recordings = recordings_of(plan, self._note)
         self._saving = SavedNowAndThen(list(self._recordings.values()))
@@ -151,7 +150,7 @@ class _Run:
                 self._gate.close()
             for recordings in self._recordings.values():
                 recordings.abandon()
-            await asyncio.gather(self._executor.close(), self._verdicts.close(), self._saving.save())
+            await asyncio.gather(self._executor.close(), self._scoring.close(), self._saving.save())
             self._tell_spent()
 
     def _tell_spent(self) -> None:
@@ -186,7 +185,7 @@ class _Run:
             self._queue.close()
 
     async def _kill(self) -> None:
-        await asyncio.gather(self._executor.kill(), self._verdicts.kill())
+        await asyncio.gather(self._executor.kill(), self._scoring.kill())
 
     async def _open_recordings(self) -> None:
         for one in self._plan.sets:
@@ -217,9 +216,6 @@ class _Run:
     def printed(self, item: WorkItem | None, source: str, line: str) -> None:
         self._events.printed(item, source, line)
 
-    def _print_alone(self, source: str, line: str) -> None:
-        self.printed(None, source, line)
-
     def loaded(self, info: Json) -> None:
         self._on_update(AgentLoaded(info))
         if self._gate is not None and (why := info.get("unrecorded")):
@@ -247,11 +243,11 @@ class _Run:
             turn = ran.events[-1].turn if ran.events else None
             self._events.ended_in(item, ran.error, turn)
             ran = replace(ran, error=replace(ran.error, turn=turn))
-        expected = self._requests.expected(item)
+        expected = self._verdicts.possible(item, self._requests.expected(item))
         if ran.error is None and expected.is_judged and ran.refusal is None:
             # The hosts go on meanwhile, but not so far ahead that what cases did fills the memory.
             self._on_update(Judging(item.case))
-            await self._being_judged.acquire()
+            await self._scoring.room.enter()
             self._judging.create_task(self._judge(item, expected, ran))
         else:
             await self._conclude(item, expected, ran, None)
@@ -268,7 +264,7 @@ class _Run:
         try:
             await self._conclude(item, expected, ran, self._verdicts.judge_for(recorder))
         finally:
-            self._being_judged.release()
+            self._scoring.room.leave()
 
     async def _conclude(
         self, item: WorkItem, expected: Expected, ran: ExecutionResult, judge: CaseJudge | None

@@ -27,13 +27,13 @@ from evaltui.runner.errors import (
     error_from_json,
 )
 from evaltui.runner.exception_kinds import kind_of
-from evaltui.runner.parent.metric_host import MetricHost, of_judge
+from evaltui.runner.parent.metric_calls import MetricCalls, of_judge
 
 
 class Judges:
     """Asks the questions of all cases, of one metric at most so many at once as its options allow."""
 
-    def __init__(self, models: MetricHost, functions: MetricHost, agent_dir: Path) -> None:
+    def __init__(self, models: MetricCalls, functions: MetricCalls, agent_dir: Path) -> None:
         """`functions` is asked where a `module:callable` of the project stands for a model."""
         self._models = models
         self._functions = functions

@@ -1,4 +1,4 @@
-"""Custom metric functions and judges in a host of their own, and what can be computed of a plan here."""
+"""A process for custom metric functions or judges, and what can be computed of a plan here."""
 
 from __future__ import annotations
 
@@ -12,24 +12,18 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
-from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
-from evaltui.core.metrics.judges.judge import Answer
-from evaltui.core.metrics.metric import MetricInput, not_evaluated, unpaired
 from evaltui.core.metrics.preflight import SetToCheck, preflight
-from evaltui.core.metrics.requirements import Facts, gemini_access
+from evaltui.core.metrics.requirements import Facts, GeminiAccess, gemini_access
 from evaltui.core.metrics.scoring import as_adk_has_it
-from evaltui.core.model.config import EvalMetric
-from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
 from evaltui.files.folders import agent_folder, env_file, loads_env_file
 from evaltui.files.import_names import import_name
-from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
-from evaltui.runner.parent.gate.gate import Gate
-from evaltui.runner.parent.gate.requests import GatedRequest
+from evaltui.files.schedulers import is_elsewhere
+from evaltui.runner.errors import HostLostError
+from evaltui.runner.parent.gate.requests import CallGate, GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
 from evaltui.runner.plan import RunPlan
@@ -43,75 +37,32 @@ class _Request:
 
 
 class MetricHost:
-    """Started with the first metric or question, and again after one that brought it down.
-
-    `files` are those of the user's that metrics have imported.
-    """
+    """Started with the first metric or question, and again after one that brought it down."""
 
     def __init__(
         self,
-        agent_dir: Path,
         timeout: float,
         on_console: OnConsole,
         python: Path | None = None,
-        gate: Gate | None = None,
+        gate: CallGate[Any] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
+        """`variables` come on top of the environment of this process."""
         self._gate = gate
         self._python = python
-        self._agent_folder = str(agent_folder(agent_dir).resolve())
+        self._variables = variables
         self._timeout = timeout
         self._on_console = on_console
-        self.files: frozenset[Path] = frozenset()
         self._host: Host | None = None
         self._imported: set[str] = set()
         self._under_way: list[_Request] = []
         self._one_by_one = asyncio.Lock()
 
-    async def score(self, given: MetricInput) -> MetricResult:
-        """The function's verdict, or that of the threshold on its scores; whatever it does wrong is an ERROR
-        of this metric, with its traceback."""
-        metric = given.metric
-        if metric.scores_turns and (problem := unpaired(given)):
-            return not_evaluated(metric, problem)
-        try:
-            answer = await self._answer(self._request(given))
-        except (AgentBrokenError, RequestFailedError, HostLostError) as failed:
-            return _error(metric, failed.error)
-        self.files |= frozenset(map(Path, answer["files"]))
-        if metric.scores_turns:
-            return result_of_turns(given, answer["turns"])
-        return result_of_evaluation(given, answer["result"], answer["where"])
+    async def answer(self, message: Json) -> Json:
+        """What a request comes to, see `MetricCalls`.
 
-    async def ask(self, judge: str, prompt: str, config: Json | None) -> Answer:
-        """What a judge answers to a prompt; see `model_client.ask`.
-
-        Raises RequestFailedError, HostLostError or AgentBrokenError.
+        Raises RequestFailedError, HostLostError, AgentBrokenError or RunStoppedError.
         """
-        request = {
-            "op": "ask",
-            "judge": judge,
-            "prompt": prompt,
-            "config": config,
-            "agent_folder": self._agent_folder,
-        }
-        reply = await self._answer(request)
-        return Answer(reply["text"], cut_off=reply["cut_off"], usages=tuple(reply["usages"]))
-
-    def _request(self, given: MetricInput) -> Json:
-        metric, scenario = given.metric, given.scenario
-        return {
-            "op": "metric",
-            "agent_folder": self._agent_folder,
-            "path": metric.custom_function_path,
-            "metric": metric.model_dump(mode="json", exclude_unset=True, serialize_as_any=True),
-            "scores_turns": metric.scores_turns,
-            "actual": _dump(given.actual),
-            "expected": None if given.expected is None else _dump(given.expected),
-            "scenario": None if scenario is None else scenario.model_dump(mode="json", exclude_none=True),
-            "without": sorted(given.context),
-        }
-
-    async def _answer(self, message: Json) -> Json:
         host = await self._running_host()
         request = _Request(alone=not self._under_way)
         for other in self._under_way:
@@ -126,7 +77,7 @@ class MetricHost:
             self._under_way.remove(request)
         # Which of them did it shows where each is by itself.
         async with self._one_by_one:
-            by_itself = Host("the metric", self._python)
+            by_itself = self._start()
             try:
                 await self._load(by_itself)
                 return await self._put(message, by_itself, set())
@@ -148,12 +99,15 @@ class MetricHost:
         if lost is not None and lost.alive:
             return lost
         # Before anything is awaited: whoever asks meanwhile gets the same one.
-        host = self._host = Host("the metric", self._python)
+        host = self._host = self._start()
         self._imported = set()
         await self._load(host)
         if lost is not None:
             await lost.kill()
         return host
+
+    def _start(self) -> Host:
+        return Host("the metric", self._python, variables=self._variables)
 
     async def _load(self, host: Host) -> None:
         host.listen(self._on_console)
@@ -167,27 +121,6 @@ class MetricHost:
         """Ends its process by force."""
         if self._host is not None:
             await self._host.kill()
-
-
-def _dump(invocations: Sequence[Invocation]) -> list[Json]:
-    return [one.model_dump(mode="json", exclude_none=True) for one in invocations]
-
-
-def of_judge(error: ErrorInfo) -> ErrorInfo:
-    """What failed in the code of a judge or a metric, which is not the agent's."""
-    return replace(error, kind=ErrorKind.JUDGE) if error.kind is ErrorKind.AGENT else error
-
-
-def _error(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
-    error = of_judge(error)
-    return MetricResult(
-        metric.metric_name,
-        None,
-        metric.threshold,
-        Status.ERROR,
-        reason=str(error),
-        error=error,
-    )
 
 
 def has_module(name: str, agent_folder: Path, python: Path | None = None) -> bool:
@@ -237,8 +170,11 @@ def _is_there(parts: Sequence[str], places: Sequence[str] | None) -> bool:
     return True
 
 
-def checked(plan: RunPlan) -> RunPlan:
-    """The plan with a check of every metric that it asks for."""
+def checked(plan: RunPlan, gemini: GeminiAccess | None = None) -> RunPlan:
+    """The plan with a check of every metric that it asks for.
+
+    `gemini` is how judges reach their models; None: as from this machine, or in a way that nobody knows yet.
+    """
     sets = [
         SetToCheck(
             one.eval_set_id,
@@ -254,7 +190,9 @@ def checked(plan: RunPlan) -> RunPlan:
         if (file := plan.recordings_path(one)) is not None and file.is_file()
     )
     facts = facts_of(plan.agent_dir, plan.record, recorded, plan.agent.interpreter.executable)
-    return replace(plan, checks=preflight(sets, facts))
+    if gemini is None and is_elsewhere(plan.scheduler) and not plan.agent.url:
+        gemini = GeminiAccess(serves_other_names=facts.gemini.serves_other_names)
+    return replace(plan, checks=preflight(sets, replace(facts, gemini=gemini or facts.gemini)))
 
 
 def facts_of(
@@ -265,13 +203,17 @@ def facts_of(
 ) -> Facts:
     """What is known of this machine and an agent. `recorded` are the sets with recordings, as in `CaseId`."""
     folder = agent_folder(agent_dir)
-    environment = environment_of(agent_dir)
     return Facts(
-        gemini=gemini_access(environment, default_credentials=_has_default_credentials(environment)),
+        gemini=gemini_here(environment_of(agent_dir)),
         has_module=cache(partial(has_module, agent_folder=folder, python=python)),
         record=record,
         recorded=frozenset(recorded),
     )
+
+
+def gemini_here(environment: Mapping[str, str]) -> GeminiAccess:
+    """How a process of this machine with this environment reaches Gemini."""
+    return gemini_access(environment, default_credentials=_has_default_credentials(environment))
 
 
 def environment_of(agent_dir: Path) -> Mapping[str, str]:

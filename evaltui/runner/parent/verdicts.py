@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.cost.metering import spent_in
+from evaltui.core.metrics.preflight import withheld
 from evaltui.core.metrics.scoring import (
     Expected,
     failed_repeat,
@@ -23,26 +22,26 @@ from evaltui.core.secrets import Secrets
 from evaltui.core.simulated_users import stopped
 from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.model_gate import SHORTEST_WAIT
-from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.judges import CaseJudge, Judges
-from evaltui.runner.parent.metric_host import MetricHost
+from evaltui.runner.parent.metric_calls import MetricCalls
+from evaltui.runner.parent.metric_host import checked
 from evaltui.runner.parent.pool import ExecutionResult
+from evaltui.runner.parent.scoring_hosts import ScoringHosts
 from evaltui.runner.plan import MetricsImported, OnUpdate, RunPlan, WorkItem
 
 
 class Verdicts:
-    """Of one run. It has hosts for metrics and judges, which start when they are first asked."""
+    """Of one run. `hosts` compute custom metrics and ask judges."""
 
-    def __init__(self, plan: RunPlan, on_console: Callable[[str, str], None], gate: Gate | None) -> None:
+    def __init__(self, plan: RunPlan, hosts: ScoringHosts) -> None:
         self._plan = plan
-        python = plan.agent.interpreter.executable
-        self._metrics = MetricHost(plan.agent_dir, plan.timeout, on_console, python)
-        # Hosts of their own: a metric function that blocks its process would hold up every answer. Models are
-        # asked from evaltui's own Python, functions that stand for one are in the agent's.
-        models = MetricHost(plan.agent_dir, plan.timeout, on_console, gate=gate)
-        functions = MetricHost(plan.agent_dir, plan.timeout, on_console, python, gate)
-        self._hosts = (self._metrics, models, functions)
+        self._hosts = hosts
+        self._metrics = MetricCalls(hosts, "metrics", plan.agent_dir)
+        models = MetricCalls(hosts, "models", plan.agent_dir)
+        functions = MetricCalls(hosts, "functions", plan.agent_dir)
         self._judges = Judges(models, functions, plan.agent_dir)
+        # By the paths of sets, what the hosts cannot compute.
+        self._withheld: dict[str, dict[str, str]] = {}
 
     @property
     def secrets(self) -> Secrets:
@@ -53,13 +52,15 @@ class Verdicts:
         """Who judges one run of a case; `recorder` has its recording, if there is one."""
         return self._judges.judge_for(recorder)
 
-    async def close(self) -> None:
-        """End its hosts."""
-        await asyncio.gather(*(one.close() for one in self._hosts))
-
-    async def kill(self) -> None:
-        """End its hosts by force."""
-        await asyncio.gather(*(one.kill() for one in self._hosts))
+    def possible(self, item: WorkItem, expected: Expected) -> Expected:
+        """What is expected, without the judges that cannot be asked where that is done."""
+        access = self._hosts.gemini
+        if access is None:
+            return expected
+        path = item.case.path
+        if path not in self._withheld:
+            self._withheld[path] = withheld(checked(self._plan, access).checks, path)
+        return replace(expected, withheld=self._withheld[path])
 
     def tell_imported(self, on_update: OnUpdate) -> None:
         """Tell which of the user's files custom metrics are made of."""

@@ -25,7 +25,7 @@ def test_a_cancellation_that_comes_along_with_an_answer_is_not_lost():
             return sent[-1]
 
         client = SimpleNamespace(scheduler=SimpleNamespace(proxy=proxy))
-        worker = RemoteWorker("tcp://127.0.0.1:1", client, "topic", None)
+        worker = RemoteWorker("tcp://127.0.0.1:1", client, "topic", None, lambda *_: None)
         worker.send(Again())
         async with asyncio.TaskGroup() as group:
             worker.begin(group, nothing)
