@@ -72,7 +72,7 @@ class ScoringOnWorkers:
         return replace(
             found[0],
             problem=f"{found[0].problem} on the workers",
-            fix="Name what is missing in --ship-env, or set it in their environment",
+            fix="Send such variables with --ship-env, or set them on the workers",
         )
 
     async def answer(self, kind: ScoringKind, message: Json) -> Json:

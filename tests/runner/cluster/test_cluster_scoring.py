@@ -153,7 +153,7 @@ def test_a_key_that_workers_do_not_have_is_said(judged, scheduler, gemini: Gemin
     else:
         assert status == "NOT_EVALUATED"
         assert reason.startswith(
-            "GOOGLE_API_KEY is not set on the workers. Name what is missing in --ship-env"
+            "GOOGLE_API_KEY is not set on the workers. Send such variables with --ship-env"
         )
         assert gemini.requests == []
 
