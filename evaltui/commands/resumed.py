@@ -9,9 +9,11 @@ from pathlib import Path
 
 from evaltui.commands.output import UsageError
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.variants import Variant
+from evaltui.files.variants import hidden_in
 from evaltui.files.workspace import SelectionError
 from evaltui.runs.history import find_run, run_id
-from evaltui.runs.resuming import CompleteError, ResumeError
+from evaltui.runs.resuming import CompleteError, ResumeError, begun_with
 from evaltui.runs.store import RunStore
 
 
@@ -52,6 +54,19 @@ def run_to_resume(options: argparse.Namespace, store: RunStore, *, of_traces: bo
     path = find_run(store, options.resume or "last")
     require_own_options(options, of_traces=of_traces)
     return path
+
+
+def variant_of_resumed(options: argparse.Namespace, store: RunStore) -> Variant | None:
+    """The variant of the run to resume; None for the agent as it is. Raises UsageError, SelectionError."""
+    path = find_run(store, options.resume or "last")
+    try:
+        variant = begun_with(path).variant
+    except (ResumeError, OSError, ValueError):
+        # Told by who resumes it.
+        return None
+    if variant is not None and (name := hidden_in(variant)):
+        raise UsageError(f"--resume: the value of {name} is secret, so the run log does not have it")
+    return variant
 
 
 def require_own_options(options: argparse.Namespace, *, of_traces: bool) -> None:

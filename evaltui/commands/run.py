@@ -18,7 +18,7 @@ from evaltui.commands.output import (
     run_targets,
     settings_of,
 )
-from evaltui.commands.variants import asked_variants, require_variant, variant_of_resumed, with_variant
+from evaltui.commands.variants import asked_variants, require_variant, with_variant
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
@@ -26,8 +26,6 @@ from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
-from evaltui.runs.matrices import find_matrix
-from evaltui.runs.store import RunStore
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job
@@ -65,17 +63,8 @@ async def _run(
 
         return await run_matrix(options, targets, agent, settings, variants)
     if options.resume or options.retry_errors:
-        matrix = find_matrix(RunStore.of(agent.folder, settings), options.resume or "last")
-        if matrix is not None:
-            from evaltui.commands.matrix_resume import resume_matrix
-
-            return await resume_matrix(options, targets, agent, settings, matrix)
-    resumed = variant_of_resumed(options, RunStore.of(agent.folder, settings))
-    with with_variant(options, agent, variants[0] if variants else resumed) as agent:
-        if options.resume or options.retry_errors:
-            # Nothing is started before it is known that agent and sets are what they were.
-            job = _prepare(options, targets, agent, settings)
-            return await job.run(lambda: _start_host(job.agent, settings))
+        return await _resume(options, targets, agent, settings)
+    with with_variant(options, agent, variants[0] if variants else None) as agent:
         first = _start_host(agent, settings)
         # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
         gc.disable()
@@ -86,6 +75,26 @@ async def _run(
             await first.host.kill()
             raise
         return await job.run(lambda: first)
+
+
+async def _resume(
+    options: argparse.Namespace,
+    targets: Sequence[ReportTarget],
+    agent: AgentAddress,
+    settings: RunSettings,
+) -> int:
+    from evaltui.commands.matrix_resume import resume_matrix
+    from evaltui.commands.resumed import variant_of_resumed
+    from evaltui.runs.matrices import find_matrix
+    from evaltui.runs.store import RunStore
+
+    store = RunStore.of(agent.folder, settings)
+    if (matrix := find_matrix(store, options.resume or "last")) is not None:
+        return await resume_matrix(options, targets, agent, settings, matrix)
+    with with_variant(options, agent, variant_of_resumed(options, store)) as agent:
+        # Nothing is started before it is known that agent and sets are what they were.
+        job = _prepare(options, targets, agent, settings)
+        return await job.run(lambda: _start_host(job.agent, settings))
 
 
 def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:

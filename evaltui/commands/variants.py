@@ -15,12 +15,9 @@ from evaltui.files.interpreters import InterpreterError
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.variant_agents import as_variant
 from evaltui.files.variant_settings import EVERY, VariantTextError, variant_of_text
-from evaltui.files.variants import VariantFileError, hidden_in, with_places
+from evaltui.files.variants import VariantFileError, with_places
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent.pool import StartedHost
-from evaltui.runs.history import find_run
-from evaltui.runs.resuming import ResumeError, begun_with
-from evaltui.runs.store import RunStore
 
 
 def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
@@ -54,21 +51,6 @@ def _variants(options: argparse.Namespace, settings: RunSettings) -> Iterator[Va
         except VariantTextError as error:
             raise UsageError(f"--variant: {error}") from error
         yield variant if known.get(text) == variant else with_places(variant, options.agent_dir, Path())
-
-
-def variant_of_resumed(options: argparse.Namespace, store: RunStore) -> Variant | None:
-    """That of the run to resume. Raises UsageError, SelectionError."""
-    if not (options.resume or options.retry_errors):
-        return None
-    path = find_run(store, options.resume or "last")
-    try:
-        variant = begun_with(path).variant
-    except (ResumeError, OSError, ValueError):
-        # Told by who resumes it.
-        return None
-    if variant is not None and (name := hidden_in(variant)):
-        raise UsageError(f"--resume: the value of {name} is secret, so the run log does not have it")
-    return variant
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from evaltui.runner.child.loading import import_agent
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.plan import CaseDone, RunPlan, SetPlan, Update
 from evaltui.runs.execution import LoggedRun
+from evaltui.runs.store import RunStore
 
 WARM_UP = 50
 
@@ -56,7 +57,7 @@ async def ours(agent_dir: Path, path: Path) -> float:
     eval_set = load_eval_set(path)
     one = SetPlan(eval_set.eval_set_id, eval_set.eval_cases, EvalConfig.default(), path)
     plan = RunPlan(AgentAddress(agent_dir), (one,), workers=1)
-    log = LoggedRun.start(plan, datetime.now(UTC))
+    log = LoggedRun.start(RunStore(agent_dir), plan, datetime.now(UTC))
     done: list[CaseDone] = []
     clock: list[float] = []
 

@@ -26,6 +26,7 @@ from evaltui.core.metrics.metric import (
     required_threshold,
     unscored_turn,
 )
+from evaltui.core.model.base_model import DataModel
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation, Rubric, RubricScore
@@ -49,7 +50,7 @@ _AnyInvocation = Annotated[Invocation, BeforeValidator(_as_ours)]
 _AnyRubricScore = Annotated[RubricScore, BeforeValidator(_as_ours)]
 
 
-class PerInvocationResult(BaseModel):
+class PerInvocationResult(DataModel):
     """What a custom metric says of one turn. Source of the shape: google-adk 2.13."""
 
     actual_invocation: _AnyInvocation
@@ -59,7 +60,7 @@ class PerInvocationResult(BaseModel):
     rubric_scores: list[_AnyRubricScore] | None = None
 
 
-class EvaluationResult(BaseModel):
+class EvaluationResult(DataModel):
     """What a custom metric returns. Source of the shape: google-adk 2.13."""
 
     overall_score: float | None = None
@@ -72,7 +73,7 @@ _Score = Annotated[float, Field(strict=True, allow_inf_nan=False)] | None
 _Verdict = Literal["PASSED", "FAILED", "NOT_EVALUATED", "INFORMATIONAL"]
 
 
-class _Returned(BaseModel):
+class _Returned(DataModel):
     model_config = ConfigDict(extra="ignore")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from google.genai.types import FunctionCall
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 
 from evaltui.core.compare.matching import most_pairs
@@ -32,6 +32,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
+from evaltui.core.model.base_model import DataModel
 from evaltui.core.model.config import BaseCriterion, EvalMetric
 from evaltui.core.model.criteria import MatchType, MatchTypeByName
 from evaltui.core.model.eval_set import Invocation, tool_calls
@@ -41,7 +42,7 @@ from evaltui.text.figures import counted
 Calls = Sequence[FunctionCall]
 
 
-class _CallCriterion(BaseModel):
+class _CallCriterion(DataModel):
     """The keys that call metrics read from a criterion."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)

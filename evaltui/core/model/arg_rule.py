@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -21,6 +20,7 @@ from pydantic import (
 )
 
 from ...text.values import did_you_mean, in_words
+from .base_model import DataModel
 from .problems import JsonPath, format_path
 from .regexes import check_regex
 
@@ -125,7 +125,7 @@ def _a_regex(text: str) -> str:
     return text
 
 
-class Approx(BaseModel):
+class Approx(DataModel):
     """How far a number may be from the expected one: by `abs`, or by the share `rel` of the expected one."""
 
     model_config = ConfigDict(extra="forbid")
@@ -141,7 +141,7 @@ class Approx(BaseModel):
         return self
 
 
-class MatchBy(BaseModel):
+class MatchBy(DataModel):
     """A way to match that needs a value: exactly one of these."""
 
     model_config = ConfigDict(extra="forbid")
@@ -188,7 +188,7 @@ Match = Annotated[
 ]
 
 
-class ArgRule(BaseModel):
+class ArgRule(DataModel):
     """What counts as the same for an argument of a tool, in a case, in a set, or everywhere.
 
     What each match means, and which rule applies, is told in `rules`.

@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from .arg_rule import ArgRule
+from .base_model import DataModel
 from .modes import ToolMode, TurnMode
 from .placeholders import placeholders
 from .tags import TAG_PATTERN, tag_problem, tags_by_case
@@ -32,7 +33,7 @@ _SPEAKS = (
 _SimulatorType = Literal["llm_backed", "llm_audio"]
 
 
-class SimulatorConfig(BaseModel):
+class SimulatorConfig(DataModel):
     """Who plays the users of scenarios. Unknown keys are kept, as in ADK."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
@@ -74,11 +75,11 @@ class SimulatorConfig(BaseModel):
 DEFAULT_CRITERIA: dict[str, float] = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 
 
-class _Camel(BaseModel):
+class _Camel(DataModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
-class _Strict(BaseModel):
+class _Strict(DataModel):
     model_config = ConfigDict(extra="forbid")
 
 

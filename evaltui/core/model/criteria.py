@@ -9,9 +9,10 @@ from enum import Enum, StrEnum
 from typing import Annotated, Any, ClassVar
 
 from google.genai import types
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, StrictStr
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, StrictStr
 from pydantic.alias_generators import to_camel
 
+from .base_model import DataModel
 from .config import BaseCriterion
 from .eval_set import Rubric
 
@@ -38,7 +39,7 @@ class PrebuiltMetrics(StrEnum):
     INVOCATION_DURATION_V1 = "invocation_duration_v1"
 
 
-class JudgeModelOptions(BaseModel):
+class JudgeModelOptions(DataModel):
     """Who judges, and how often it is asked."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")

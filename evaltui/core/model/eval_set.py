@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from .base_model import DataModel
 from .events import describe_response
 from .modes import PREBUILT_PERSONAS
 
@@ -37,15 +38,15 @@ _BOTH_SPELLINGS = ConfigDict(
 )
 
 
-class _Strict(BaseModel):
+class _Strict(DataModel):
     model_config = ConfigDict(**_BOTH_SPELLINGS, extra="forbid")
 
 
-class _Open(BaseModel):
+class _Open(DataModel):
     model_config = ConfigDict(**_BOTH_SPELLINGS, extra="allow")
 
 
-class _Lenient(BaseModel):
+class _Lenient(DataModel):
     model_config = ConfigDict(**_BOTH_SPELLINGS, extra="ignore")
 
 
@@ -184,14 +185,14 @@ class SessionInput(_Open):
     """The session state before the first turn."""
 
 
-class UserBehavior(BaseModel):
+class UserBehavior(DataModel):
     name: str
     description: str
     behavior_instructions: list[str]
     violation_rubrics: list[str]
 
 
-class UserPersona(BaseModel):
+class UserPersona(DataModel):
     id: str
     description: str
     behaviors: list[UserBehavior]

@@ -14,8 +14,8 @@ from evaltui.core.model.outcome import MetricResult, RepeatResult
 Json = dict[str, Any]
 
 _REPEAT = TypeAdapter(RepeatResult)
-# The module of the class cannot import Invocation, which is found here.
-_REPEAT.rebuild()
+# What the agent did is left out, so nothing of the large schema of an Invocation is needed.
+_REPEAT.rebuild(_types_namespace={"Invocation": Any})
 
 
 def repeat_to_json(result: RepeatResult) -> Json:
