@@ -30,7 +30,7 @@ def main() -> None:
         from report_pages import many
 
         report, empty = Path(folder, "report.html"), Path(folder, "empty.html")
-        report.write_text(html_report(many(1_000, 100)), encoding="utf-8")
+        report.write_text("".join(html_report(many(1_000, 100))), encoding="utf-8")
         size = report.stat().st_size
         # One line to paint, and as many bytes to read.
         data = f'<script type="text/plain">{"x" * size}</script>'

@@ -10,7 +10,7 @@ from environments import browser_path
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 from report_pages import HOSTILE, hostile, judged, many
 
-from evaltui.reports.html import page as pages
+from evaltui.reports.html import bodies as pages
 from evaltui.reports.html.page import html_report
 
 # Of so many cases so many failed, and more than so many are data: 200 are the limit of users.
@@ -39,7 +39,7 @@ def urls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def _write_reports(folder: Path) -> None:
     for name, run in {"judged": judged(), "many": many(CASES, FAILING), "hostile": hostile()}.items():
-        (folder / f"{name}.html").write_text(html_report(run), encoding="utf-8")
+        (folder / f"{name}.html").write_text("".join(html_report(run)), encoding="utf-8")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from evaltui.core.compare.run_summary import RunSummary, summarize
 from evaltui.core.model.outcome import Call, ErrorInfo, RepeatResult, ResponseDiff, Status, TurnResult
 from evaltui.core.model.stored_results import repeat_from_json, repeat_to_json
 from evaltui.core.secrets import Secrets
-from evaltui.reports.html import page as pages
+from evaltui.reports.html import bodies as pages
 from evaltui.reports.html.page import html_report
 from evaltui.reports.html.templates import own_text
 from evaltui.text.figures import ordinal
@@ -109,11 +109,11 @@ class Read(HTMLParser):
 
 @cache
 def large() -> str:
-    return html_report(many())
+    return "".join(html_report(many()))
 
 
 def test_one_file_that_loads_nothing_and_runs_only_its_own_script():
-    found = Read(html_report(judged()))
+    found = Read("".join(html_report(judged())))
     assert set(found.tags) <= TAGS
     assert [*found.values("src"), *found.values("href"), *found.values("action")] == ["data:,"]
     ((_, script),) = found.scripts
@@ -143,7 +143,7 @@ def is_harmless(page: str) -> Read:
 
 
 def test_hostile_texts_stay_texts():
-    found = is_harmless(html_report(hostile()))
+    found = is_harmless("".join(html_report(hostile())))
     for text in HOSTILE:
         assert " ".join(visible(text).split()) in found.text
 
@@ -151,7 +151,7 @@ def test_hostile_texts_stay_texts():
 @given(st.text(st.characters(codec=None), max_size=40))
 def test_any_text_stays_a_text(text):
     one = hostile_case(text, text)
-    page = html_report(report(one, agent=text, notes=(text,), events=lambda _: {0: events_of(text)}))
+    page = "".join(html_report(report(one, agent=text, notes=(text,), events=lambda _: {0: events_of(text)})))
     assert " ".join(visible(text).split()) in is_harmless(page).text
 
 
@@ -174,7 +174,7 @@ def test_what_did_not_pass_is_html_first_and_the_rest_is_data():
 
 
 def test_beyond_two_hundred_failing_cases_are_data_too():
-    found = Read(html_report(many(250, 250)))
+    found = Read("".join(html_report(many(250, 250))))
     assert sum(map(len, found.bodies().values())) == 50
     assert all("set_temperature" in body for bodies in found.bodies().values() for body in bodies)
 
@@ -182,7 +182,7 @@ def test_beyond_two_hundred_failing_cases_are_data_too():
 def test_large_cases_are_data_before_there_are_two_hundred():
     one = failed()
     big = replace(one, turns=(*one.turns, *[replace(one.turns[1], user="x" * 19_000)] * 20))
-    found = Read(html_report(report(*(replace(big, eval_id=f"case_{n}") for n in range(10)))))
+    found = Read("".join(html_report(report(*(replace(big, eval_id=f"case_{n}") for n in range(10))))))
     assert 2 < sum(map(len, found.bodies().values())) < 10
 
 
@@ -192,7 +192,7 @@ def test_long_texts_are_cut_and_say_so_and_differences_in_them_are_seen():
     one = failed()
     turn = replace(one.turns[1], response=ResponseDiff(before, after), user=long, unscored=(("agent", long),))
     error = ErrorInfo("ValueError", long, kind="agent")
-    page = html_report(report(replace(one, turns=(one.turns[0], turn), error=error)))
+    page = "".join(html_report(report(replace(one, turns=(one.turns[0], turn), error=error))))
     assert len(page) < 250_000
     text = Read(page).text
     assert text.count("more characters, in the JSON report …") >= 5
@@ -205,18 +205,18 @@ def test_a_call_out_of_order_says_where_it_is_expected():
     turn = TurnResult("these calls", calls, ResponseDiff("Done.", "Done."))
     stored = repeat_from_json(repeat_to_json(RepeatResult(Status.FAILED, turns=(turn,))))
     (moved,) = [diff for diff in stored.turns[0].calls if diff.op == "moved"]
-    page = html_report(report(case("swapped", Status.FAILED, turns=stored.turns)))
+    page = "".join(html_report(report(case("swapped", Status.FAILED, turns=stored.turns))))
     assert f"out of order, expected {ordinal(moved.place + 1)}" in page
 
 
 def test_the_same_run_makes_the_same_report(monkeypatch):
     monkeypatch.setattr(pages, "MOST_CASES", 20)
-    assert html_report(many(40, 30)) == html_report(many(40, 30))
+    assert "".join(html_report(many(40, 30))) == "".join(html_report(many(40, 30)))
 
 
 def test_without_scripts_the_verdict_every_row_and_why_can_be_read():
     run = mixed()
-    text = Read(html_report(run)).text
+    text = Read("".join(html_report(run))).text
     for one in run.result.cases:
         assert one.eval_id in text
         assert sentence(one) in text
@@ -234,7 +234,7 @@ def test_without_scripts_the_verdict_every_row_and_why_can_be_read():
 
 
 def test_what_judges_say_and_the_trace_are_there():
-    text = Read(html_report(judged())).text
+    text = Read("".join(html_report(judged()))).text
     for said in (
         "judged by gemini-2.5-flash, 2 of 2 answered",
         "✗ no 1:4 polite Says please and thank you It shouts\\x1b[2J at the user.",
@@ -255,21 +255,21 @@ def test_links_of_cases_in_sets_with_one_id_differ():
     twin = replace(info, case_path="other.evalset.json")
     cases = [replace(one, path=path) for one in run.result.cases for path in ("", "other.evalset.json")]
     twins = replace(run, result=replace(run.result, cases=tuple(cases)), sets=(info, twin))
-    found = Read(html_report(twins))
+    found = Read("".join(html_report(twins)))
     anchors = [value for value in found.values("id") if "case_" in value]
     assert len(anchors) == len(set(anchors)) == 8
     assert "evaltui run my_agent 'thermostat:case_00000'" not in found.text
 
 
 def test_cases_of_one_id_have_links_of_their_own():
-    found = Read(html_report(report(case("a b", Status.PASSED), case("a b", Status.PASSED))))
+    found = Read("".join(html_report(report(case("a b", Status.PASSED), case("a b", Status.PASSED)))))
     assert [value for value in found.values("id") if "a b" in value] == ["thermostat:a b", "thermostat:a b~2"]
 
 
 def test_what_changed_since_the_baseline():
     before, after = passed("night"), failed("night")
     sides = [RunSummary(name, {one.id: summarize(one)}) for name, one in (("old", before), ("new", after))]
-    found = Read(html_report(report(after, comparison=compare(*sides))))
+    found = Read("".join(html_report(report(after, comparison=compare(*sides)))))
     assert "regression 1" in found.text
     assert "compared with old (1 case, 1 pass)" in found.text
     assert found.values("data-change") == ["regression", "broken"]
@@ -277,7 +277,7 @@ def test_what_changed_since_the_baseline():
 
 @pytest.mark.parametrize("run", [report(), replace(mixed(), seconds=None)], ids=["no case", "no time"])
 def test_what_is_not_known_is_left_out(run):
-    text = Read(html_report(run)).text
+    text = Read("".join(html_report(run))).text
     assert ("No case run" in text) is not run.result.cases or run.result.cases
     assert ("took" in text) is (run.seconds is not None)
 
@@ -286,7 +286,7 @@ def test_secrets_are_masked_in_traces_as_the_report_is(tmp_path):
     key = "AIza" + "x" * 35
     secrets = Secrets({})
     run = secrets.masked(report(failed(), events=lambda _: secrets.masked({0: events_of(key)})))
-    assert key not in html_report(run)
+    assert key not in "".join(html_report(run))
 
 
 def test_the_colours_are_those_of_the_themes():

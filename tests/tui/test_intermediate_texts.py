@@ -107,7 +107,7 @@ def test_the_html_report_has_both_sides(config, differs):
         (op, note, differs) for op, note in zip(ops, notes, strict=True)
     ]
     assert turn.unscored == ()
-    page = html_report(run_of(result))
+    page = "".join(html_report(run_of(result)))
     assert page.index("I look it up<") < page.index("Found something!") < page.index("By the way")
 
 

@@ -1,0 +1,160 @@
+"""The list of cases on the page: which of them are in it, and what is said of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evaltui.core.compare.run_comparison import CaseChange
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.cost.cost_lines import is_worth_telling
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.reports.html.case_view import Verdict, first_user_text, row_summary, status_line
+from evaltui.reports.model import RunReport
+from evaltui.runs.logged_results import summaries_of, those_at
+from evaltui.runs.sets import SetInfo
+from evaltui.text.figures import counted, show_duration
+from evaltui.text.lines import Line
+from evaltui.text.outcomes import COUNTED
+from evaltui.text.values import cut, visible
+
+# Cases of a run of which all are listed. A browser takes ten times as long for twice as many.
+MOST_ROWS = 5_000
+_LONGEST_WHY, _LONGEST_USER = 160, 80
+
+
+@dataclass(frozen=True)
+class CaseRow:
+    """A case in the list."""
+
+    anchor: str
+    """What a link to it names, `orders:late_order`; another one for each case."""
+    eval_id: str
+    status: str
+    word: str
+    line: Line
+    why: str
+    user: str
+    seconds: str
+    cost: str
+    """`$0.0042`; "" where no model was asked that costs something."""
+    change: str
+    """How it differs from the baseline, `broken`; "" where it does not."""
+    is_regression: bool
+    needs_attention: bool
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ListedSet:
+    """An eval set and those of its cases that the page lists."""
+
+    name: str
+    info: SetInfo
+    counts: tuple[tuple[Verdict, int], ...]
+    """Of all of its cases."""
+    left_out: str
+    """How many cases are not listed, a sentence; "" where all are."""
+    cases: Sequence[CaseResult]
+    summaries: tuple[CaseSummary, ...]
+    """Those of `cases`, as are the anchors."""
+    anchors: tuple[str, ...]
+
+    @property
+    def config(self) -> str:
+        info = self.info
+        if not info.knows_file:
+            return "config as in the run log"
+        if info.config_path is not None:
+            return f"config {info.config_path}"
+        defaults = ", ".join(info.defaulted)
+        return f"config defaults: {defaults}" if defaults else ""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How cases differ from the baseline."""
+
+    by_case: Mapping[CaseId, CaseChange] = field(default_factory=dict)
+    regressions: Collection[CaseId] = frozenset()
+
+    @classmethod
+    def of(cls, report: RunReport) -> Changes:
+        if report.comparison is None:
+            return cls()
+        changes = {one.case: one for one in report.comparison.cases}
+        return cls(changes, {one.case for one in report.comparison.regressions})
+
+    def chips(self, sets: Sequence[ListedSet]) -> tuple[tuple[str, int], ...]:
+        """Regressions, and what was fixed, among the cases that are listed."""
+        shown = [
+            self.by_case[one.id] for listed in sets for one in listed.summaries if one.id in self.by_case
+        ]
+        kinds = Counter(one.kind for one in shown)
+        regressions = sum(one.case in self.regressions for one in shown)
+        chips = (("regression", regressions), *((kind, kinds[kind]) for kind in ("fixed", "new")))
+        return tuple((name, number) for name, number in chips if number)
+
+
+def listed_sets(report: RunReport) -> tuple[ListedSet, ...]:
+    """All cases; of many those that did not pass, as many as a browser takes."""
+    taken: set[str] = set()
+    is_large = len(report.summaries) > MOST_ROWS
+    room = MOST_ROWS
+    sets = []
+    for info, cases in report.by_set():
+        name, summaries = report.name_of(info), tuple(summaries_of(cases))
+        counts = status_counts(Counter(one.status for one in summaries))
+        left_out = ""
+        if is_large:
+            not_passed = [number for number, one in enumerate(summaries) if not one.passes]
+            numbers = not_passed[:room]
+            room -= len(numbers)
+            left_out = _left_out(len(summaries) - len(not_passed), len(not_passed) - len(numbers))
+            cases, summaries = those_at(cases, numbers), tuple(summaries[number] for number in numbers)
+        anchors = tuple(_anchor(f"{name}:{one.eval_id}", taken) for one in summaries)
+        sets.append(ListedSet(name, info, counts, left_out, cases, summaries, anchors))
+    return tuple(sets)
+
+
+def _left_out(passed: int, others: int) -> str:
+    parts = [counted(passed, "passed case")] if passed else []
+    parts += [f"{counted(others, 'case')} that did not pass"] if others else []
+    return f"Not listed: {' and '.join(parts)}. The CSV and JSON reports have all cases." if parts else ""
+
+
+def _anchor(name: str, taken: set[str]) -> str:
+    wanted = visible(name)
+    anchor, number = wanted, 2
+    while anchor in taken:
+        anchor, number = f"{wanted}~{number}", number + 1
+    taken.add(anchor)
+    return anchor
+
+
+def status_counts(counts: Mapping[Status, int]) -> tuple[tuple[Verdict, int], ...]:
+    known = {status.value: number for status, number in counts.items()}
+    return tuple((Verdict(status), known[status]) for status in COUNTED if known.get(status))
+
+
+def rows(listed: ListedSet, changes: Changes) -> Iterator[CaseRow]:
+    """The cases of a set, one at a time."""
+    for anchor, case in zip(listed.anchors, listed.cases, strict=True):
+        change = changes.by_case.get(case.id)
+        yield CaseRow(
+            anchor=anchor,
+            eval_id=case.eval_id,
+            status=case.status.value,
+            word=Verdict(case.status.value).word,
+            line=status_line(case),
+            why=cut(visible(row_summary(case)), _LONGEST_WHY),
+            user=cut(" ".join(first_user_text(case).split()), _LONGEST_USER),
+            seconds=show_duration(case.seconds if case.repeats else None),
+            cost=case.spent.cost.short if case.spent and is_worth_telling(case.spent) else "",
+            change=change.kind if change and change.kind != "unchanged" else "",
+            is_regression=case.id in changes.regressions,
+            needs_attention=not case.passed,
+            tags=listed.info.tags.get(case.eval_id, ()),
+        )
