@@ -148,7 +148,7 @@ def _open_log(path: Path) -> KeptRun:
         seconds=run.footer.seconds if run.footer else None,
         summary=summary_of(run),
         case=lambda case: case_of(path, cases[case]),
-        events=lambda case: _events_of(path, cases[case]),
+        events=lambda case: events_of(path, cases[case]),
         logged=cases,
     )
 
@@ -183,7 +183,8 @@ def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstanc
     )
 
 
-def _events_of(path: Path, case: logs.LoggedCase) -> dict[int, list[Event]]:
+def events_of(path: Path, case: logs.LoggedCase) -> dict[int, list[Event]]:
+    """What happened in a case, by repeat. Raises OSError, and ValueError for a log that is damaged."""
     if case.events is None:
         return {}
     return logs.events_between(path, case.events, case.id, case.summary.eval_set_id)
@@ -194,7 +195,7 @@ def case_of(path: Path, case: logs.LoggedCase) -> CaseResult:
 
     Raises OSError, and ValueError for a log that is damaged.
     """
-    return _case(path, case, _events_of(path, case))
+    return _case(path, case, events_of(path, case))
 
 
 def result_of(path: Path, case: logs.LoggedCase) -> CaseResult:

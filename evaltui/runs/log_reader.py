@@ -219,6 +219,18 @@ def repeats_of(path: Path, case: LoggedCase) -> list[Json]:
     return results
 
 
+def text_of(path: Path, case: LoggedCase) -> str:
+    """What a log says of the runs of a case, with what else happened meanwhile. Raises OSError."""
+    start, end = case.events or (0, 0)
+    with path.open("rb") as file:
+        file.seek(start)
+        lines = [file.read(end - start)]
+        for place in case.repeats_at:
+            file.seek(place)
+            lines.append(file.readline())
+    return b"".join(lines).decode("utf-8", "replace")
+
+
 def events_between(
     path: Path, stretch: tuple[int, int], case: CaseId, eval_set_id: str
 ) -> dict[int, list[Event]]:

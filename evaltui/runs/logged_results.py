@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import overload
 
 from evaltui.core.compare.run_summary import CaseSummary, summarize
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.secrets import Secrets
-from evaltui.runs.history import KeptRun, case_of
-from evaltui.runs.log_reader import LoggedCase, read_run
+from evaltui.runs.history import KeptRun, case_of, events_of
+from evaltui.runs.log_reader import LoggedCase, read_run, text_of
 from evaltui.runs.store import in_use
 
 # Of so many cases a run keeps the results until it is over.
@@ -54,7 +56,22 @@ class LoggedResults(Sequence[CaseResult]):
         if isinstance(index, slice):
             return LoggedResults(self._log, self._cases[index], self._secrets)
         case = self._cases[index]
-        return self._secrets.masked(case_of(self._log, case) if isinstance(case, LoggedCase) else case)
+        if not isinstance(case, LoggedCase):
+            return self._secrets.masked(case)
+        result = case_of(self._log, case)
+        # Far faster than to look through the result.
+        text = text_of(self._log, case)
+        may_have = self._secrets.may_be_in(text) or self._secrets.has_marks(text)
+        return self._secrets.masked(result) if may_have else result
+
+    def events(self, case: CaseId) -> Mapping[int, Sequence[Event]]:
+        """What happened in a case, by repeat; nothing where that is not in the log."""
+        found = self._by_id.get(case)
+        return self._secrets.masked(events_of(self._log, found)) if found is not None else {}
+
+    @cached_property
+    def _by_id(self) -> dict[CaseId, LoggedCase]:
+        return {one.id: one for one in self._cases if isinstance(one, LoggedCase)}
 
 
 class ResultsOfRun:

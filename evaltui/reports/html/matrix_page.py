@@ -11,8 +11,8 @@ from typing import Any
 from evaltui.core.compare.matrix import Cell, Matrix, Row
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.reports.html.bodies import MOST_CASES
 from evaltui.reports.html.case_view import case_view
-from evaltui.reports.html.page import MOST_CASES
 from evaltui.reports.html.templates import environment, markup, own_text, policy
 from evaltui.reports.matrix_figures import SUMS, cost_text
 from evaltui.reports.matrix_report import MatrixReport

@@ -1,0 +1,126 @@
+"""Reports of runs of many cases: written case by case, whatever their format."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import pytest
+from example_runs import json_of, strictly_read
+from large_runs import eval_id, write_run
+
+from evaltui.commands.output import ReportTarget, write_reports
+from evaltui.core.model.outcome import CaseResult
+from evaltui.core.secrets import Secrets
+from evaltui.reports import console
+from evaltui.reports.html import rows
+from evaltui.reports.html.page import html_report
+from evaltui.reports.stored import stored_report
+from evaltui.runs import logged_results
+from evaltui.text.json_pieces import json_pieces
+
+FORMATS = ("json", "csv", "junit", "console", "markdown", "html")
+CASES = 6
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """A run of more than two cases is one of many."""
+    monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
+    monkeypatch.setattr(console, "_MOST_LISTED", 2)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypatch, few, format):
+    log = write_run(tmp_path / "run.jsonl", CASES, failed=1)
+    held = []
+    read = logged_results.case_of
+
+    def counting(*which):
+        held.append(sum(type(one) is CaseResult for one in gc.get_objects()))
+        return read(*which)
+
+    run = stored_report(log, Secrets())
+    gc.collect()
+    before = sum(type(one) is CaseResult for one in gc.get_objects())
+    monkeypatch.setattr(logged_results, "case_of", counting)
+    out = tmp_path / "out"
+    assert write_reports(run, [ReportTarget(format, out)])
+    assert "00005" in out.read_text()
+    assert len(held) >= CASES
+    # Those that were read before are variables until the next ones are read.
+    assert max(held) - before <= 2
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_report_that_cannot_be_made_leaves_the_file_as_it_was(tmp_path, few, format):
+    log = write_run(tmp_path / "run.jsonl", CASES, failed=1)
+    out = tmp_path / "out"
+    out.write_text("before")
+    run = stored_report(log, Secrets())
+    text = log.read_bytes()
+    at = text.rindex(b'{"kind":"repeat_result"')
+    log.write_bytes(text[:at] + b"x" + text[at + 1 :])
+    with pytest.raises(ValueError, match="is damaged"):
+        write_reports(run, [ReportTarget(format, out)])
+    assert out.read_text() == "before"
+    assert {one.name for one in tmp_path.iterdir()} == {"run.jsonl", "out"}
+
+
+def test_a_large_run_has_the_same_report_as_a_small_one(tmp_path, monkeypatch):
+    log = write_run(tmp_path / "run.jsonl", CASES, failed=2)
+    small = json_of(stored_report(log, Secrets()))
+    monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
+    assert json_of(stored_report(log, Secrets())) == small
+    assert [one["eval_id"] for one in small["cases"]] == [eval_id(number) for number in range(CASES)]
+
+
+def test_the_page_of_a_large_run_lists_what_did_not_pass_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "MOST_ROWS", 3)
+    run = stored_report(write_run(tmp_path / "run.jsonl", 5, failed=2), Secrets())
+    page = "".join(html_report(run))
+    assert page.count('<details class="case"') == 3
+    assert "Not listed: 2 passed cases. The CSV and JSON reports have all cases." in page
+    assert 'data-status="PASSED"' not in page
+    run = stored_report(write_run(tmp_path / "all.jsonl", 5, failed=1), Secrets())
+    page = "".join(html_report(run))
+    assert page.count('<details class="case"') == 3
+    assert "Not listed: 2 cases that did not pass. The CSV" in page
+
+
+def test_lists_of_a_document_are_written_item_by_item():
+    taken = []
+
+    def items():
+        for number in range(3):
+            taken.append(number)
+            yield {"number": number, "text": "a\nb"}
+
+    document = {"a": 1, "none": iter(()), "inner": {"b": [], "items": items()}}
+    pieces = json_pieces(document)
+    read = ""
+    while '"number": 0' not in read:
+        read += next(pieces)
+    assert taken == [0]
+    inner = {"b": [], "items": [{"number": number, "text": "a\nb"} for number in range(3)]}
+    assert strictly_read([read, *pieces]) == {"a": 1, "none": [], "inner": inner}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_memory_of_a_writer_does_not_grow_with_the_cases(tmp_path, format):
+    def peak(cases: int) -> int:
+        run = stored_report(write_run(tmp_path / f"{cases}.jsonl", cases, failed=20), Secrets())
+        # What is held of each case is in the log's index.
+        assert len(run.summaries) == cases
+        tracemalloc.start()
+        assert write_reports(run, [ReportTarget(format, tmp_path / "out")])
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    # Modules, templates and caches are there then.
+    peak(1_100)
+    small, large = peak(2_000), peak(8_000)
+    print(format, small, large)
+    assert large < 1.5 * small + 6_000 * 100
