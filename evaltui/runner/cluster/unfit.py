@@ -11,8 +11,9 @@ from evaltui.runner.cluster.remote_worker import RemoteWorker
 from evaltui.runner.parent.pool import Listener
 from evaltui.runner.plan import Noted, Scaled, WorkItem
 
-# Seconds after which a worker that has said nothing is one of those that could not begin.
-_PATIENCE = 5.0
+# Seconds after which a worker that has said nothing is one of those that could not begin. The first run on a
+# worker imports evaltui there.
+_PATIENCE = 30.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,9 @@ class UnfitWorkers:
 
     def begin_failed(self, error: Exception) -> None:
         """Some worker raised when the run was brought to it."""
-        reason = f"a worker cannot begin: {type(error).__name__}: {error}"
+        # Dask wraps what it cannot send.
+        what = str(error) if type(error) is Exception else f"{type(error).__name__}: {error}"
+        reason = f"a worker cannot begin: {what}"
         self._failed = reason, time.monotonic()
         self._tell(reason)
 
