@@ -101,7 +101,7 @@ class RunPlan:
     budget: Budget | None = None
     """What model calls may spend; None for any amount."""
     spent: Amount = field(default_factory=Amount)
-    """What earlier parts of the run have spent besides the results in `known`."""
+    """What earlier parts of the run have spent, with the results in `known`."""
     shared: SharedByGates | None = None
     """Limits and budget of a matrix, with what its earlier runs have spent; None: of this run alone."""
     allow_unmetered: bool = False

@@ -131,6 +131,9 @@ class RunLog:
             row["events"] = [self._began.pop(case), self.size]
         if repeats := self._repeats.pop(case, None):
             row["repeats_at"] = [repeats[number] for number in sorted(repeats)]
+            if "events" in row:
+                # Nothing happens in a case after its last run: that of a resumed one may be far above.
+                row["events"][1] = max(repeats.values())
         members = self._line(row)[1:]
         self._write_text(f'{{"kind":"case_result",{members}\n')
         self._index.add(case, members)

@@ -26,11 +26,19 @@ _PIECE = 1 << 20
 
 def lines_of(path: Path, beginnings: bytes | tuple[bytes, ...], start: int = 0) -> Iterator[bytes]:
     """The lines that begin so, from a line of the log on. Raises OSError."""
+    return (line for _, line in placed_lines(path, beginnings, start))
+
+
+def placed_lines(
+    path: Path, beginnings: bytes | tuple[bytes, ...], start: int = 0
+) -> Iterator[tuple[int, bytes]]:
+    """As `lines_of`, each with where it is in the log, in bytes."""
     with path.open("rb", buffering=_PIECE) as file:
         file.seek(start)
         for line in file:
             if line.startswith(beginnings):
-                yield line
+                yield start, line
+            start += len(line)
 
 
 def last_line(path: Path, beginning: bytes) -> int | None:

@@ -30,6 +30,7 @@ from evaltui.runs.log_lines import (
     damage,
     lines_of,
     parsed,
+    placed_lines,
 )
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
@@ -290,7 +291,7 @@ def _repeat_number(path: Path, data: Json) -> int:
 class CaseLine:
     """A line of a log that is about a run of a case: `case_started`, an event, or a `repeat_result`.
 
-    `text` is the line as it stands there.
+    `text` is the line as it stands there, `place` where that is, in bytes.
     """
 
     case: CaseId
@@ -298,6 +299,7 @@ class CaseLine:
     repeat: int
     data: Json
     text: bytes
+    place: int
 
     @property
     def kind(self) -> str:
@@ -311,19 +313,19 @@ def lines_of_cases(path: Path, kinds: Collection[str] = ()) -> Iterator[CaseLine
     """
     header = read_header(path)
     wanted = tuple(f'{{"kind":"{kind}"'.encode() for kind in kinds) or b"{"
-    for line in lines_of(path, wanted):
+    for place, line in placed_lines(path, wanted):
         if not line.startswith(_NOT_OF_REPEATS) and b'"case":' in line:
-            yield from _case_lines(path, header, line)
+            yield from _case_lines(path, header, line, place)
 
 
 def results_of_repeats(path: Path, header: RunHeader) -> Iterator[CaseLine]:
     """The results of runs of cases, in the order in which these were finished; raises what `lines_of_cases`
     does."""
-    for line in lines_of(path, REPEAT):
-        yield from _case_lines(path, header, line)
+    for place, line in placed_lines(path, REPEAT):
+        yield from _case_lines(path, header, line, place)
 
 
-def _case_lines(path: Path, header: RunHeader, line: bytes) -> Iterator[CaseLine]:
+def _case_lines(path: Path, header: RunHeader, line: bytes, place: int) -> Iterator[CaseLine]:
     for data in parsed(path, line):
         if "case" not in data:
             continue
@@ -332,4 +334,4 @@ def _case_lines(path: Path, header: RunHeader, line: bytes) -> Iterator[CaseLine
             case = header.id_of(data.get("path"), eval_set_id, data["case"])
             if data.get("kind") == "repeat_result" and not isinstance(data.get("result"), dict):
                 raise ValueError("without a result")
-        yield CaseLine(case, eval_set_id, _repeat_number(path, data), data, line)
+        yield CaseLine(case, eval_set_id, _repeat_number(path, data), data, line, place)

@@ -12,8 +12,7 @@ from evaltui.core.compare.run_comparison import config_changes
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.model.outcome import RepeatResult
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import changed_files
@@ -21,10 +20,9 @@ from evaltui.files.folders import agent_folder, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id, stored_repeat
+from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.log_header import LoggedSet, RunHeader
 from evaltui.runs.log_reader import (
-    event_of,
-    lines_of_cases,
     read_header,
     read_run,
     results_of_repeats,
@@ -69,7 +67,9 @@ class Resumption:
     more: Mapping[CaseId, int] = field(default_factory=dict)
     """How often cases are run that are run more often than the others."""
     spent: Amount = field(default_factory=Amount)
-    """What its model calls have spent besides these."""
+    """What its model calls have spent besides the results in `known`."""
+    known_spent: Amount = field(default_factory=Amount)
+    """What those in `known` have spent."""
     of_other_variant: bool = False
     """Whether the run was of another variant, and only says which cases are run, and how."""
 
@@ -126,7 +126,7 @@ def read_resumption(
     known: dict[CaseId, Mapping[int, RepeatResult]] = {}
     changed_cases: list[str] = []
     more_of: dict[CaseId, int] = {}
-    missing = 0
+    missing, known_spent = 0, Amount()
     for began, one in zip(header.sets, opened, strict=True):
         runs = header.data.get("runs") or one.config.config.evaltui.repeats.runs
         named = case_path(agent_dir, one.path)
@@ -140,12 +140,14 @@ def read_resumption(
             is_fixed = isinstance(rule, FixedRuns) and not of_traces
             if is_fixed and (header.confidence is not None or rule.most != runs):
                 more_of[case] = rule.most
-            mine = {repeat: result for repeat, result in finished.get(case, {}).items() if repeat < rule.most}
-            if mine:
-                expects = case_fingerprint(cases[number])
-                if any(result.expects != expects for result in mine.values()):
+            mine: Mapping[int, RepeatResult] = {}
+            if case in finished:
+                mine = found = finished[case].first(rule.most)
+                if found and found.expects != {case_fingerprint(cases[number])}:
                     changed_cases.append(eval_id)
-            known[case] = mine
+                known_spent += found.spent
+            if mine:
+                known[case] = mine
             missing += len(rule.due(mine))
     if changed_cases:
         named = some_of(changed_cases, _MOST_NAMES)
@@ -154,7 +156,7 @@ def read_resumption(
         of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise CompleteError(f"Nothing to resume: {what}")
-    return Resumption(path, header, _selected(header, opened), known, more_of, spent)
+    return Resumption(path, header, _selected(header, opened), known, more_of, spent, known_spent)
 
 
 def _refuse_another(
@@ -209,33 +211,6 @@ def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
     return found
 
 
-def finished_repeats(
-    log: Path, kinds: AbstractSet[ErrorKind] | None = None, *, of_traces: bool = False
-) -> tuple[dict[CaseId, dict[int, RepeatResult]], Amount]:
-    """The runs of cases that a log has a result of, with what the agent did; without those that had an error,
-    of these kinds if there are any. And what was spent besides.
-
-    Raises OSError, and ValueError for a log that is damaged.
-    """
-    finished: dict[CaseId, dict[int, RepeatResult]] = {}
-    happened: dict[tuple[CaseId, int], list[Event]] = {}
-    besides = spent_without_result(log)
-    for line in lines_of_cases(log):
-        run = line.case, line.repeat
-        match line.kind:
-            case "case_started":
-                happened[run] = []
-            case "repeat_result":
-                result = stored_repeat(log, line.data["result"], happened.pop(run, []))
-                if result.status is not Status.ERROR or (kinds is not None and _is_none_of(result, kinds)):
-                    finished.setdefault(line.case, {})[line.repeat] = result
-                elif (spent := result.spent) is not None:
-                    besides += Amount.of(spent.of("judge") if of_traces else spent)
-            case _:
-                happened.setdefault(run, []).append(event_of(log, line.data))
-    return finished, besides
-
-
 def spent_in(log: Path) -> Amount:
     """What the model calls of a run have spent, as far as its log says.
 
@@ -245,11 +220,6 @@ def spent_in(log: Path) -> Amount:
     for line in results_of_repeats(log, read_header(log)):
         amount += Amount.of(stored_repeat(log, line.data["result"]).spent)
     return amount
-
-
-def _is_none_of(result: RepeatResult, kinds: AbstractSet[ErrorKind]) -> bool:
-    # Nobody knows the kind of an error in an earlier log: with all kinds, it is among them.
-    return kinds < set(ErrorKind) and kinds.isdisjoint(result.error_kinds)
 
 
 def files_changed_since(log: Path, header_files: Mapping[str, str], agent: AgentAddress) -> tuple[str, ...]:

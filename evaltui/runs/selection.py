@@ -316,7 +316,7 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         prices=request.settings.prices,
         limits=request.settings.limits,
         budget=parse_budget(request.settings.budget) if request.settings.budget else None,
-        spent=request.resumes.spent if request.resumes else Amount(),
+        spent=request.resumes.spent + request.resumes.known_spent if request.resumes else Amount(),
         shared=request.shared,
         allow_unmetered=request.settings.allow_unmetered,
         scheduler=scheduler,

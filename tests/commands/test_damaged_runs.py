@@ -15,11 +15,11 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.runs.history import History, open_run
+from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.log_reader import read_run
-from evaltui.runs.resuming import finished_repeats
 from evaltui.runs.store import RunStore
 
 CASE = CaseId("evals/lights.evalset.json", "night")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evaltui.core.compare.repeat_rules import RepeatRule
@@ -16,10 +16,12 @@ class _Progress:
     """What is known of one case so far."""
 
     rule: RepeatRule
+    known: Mapping[int, RepeatResult]
+    """Those that an earlier run has results of, which may be read when they are asked for."""
     repeats: dict[int, RepeatResult] = field(default_factory=dict)
-    """Only while it is being run."""
+    """Those that were asked for; only while it is being run, as are the known ones."""
     awaited: int = 0
-    """How many runs were asked for, with those that an earlier run has results of."""
+    """How many runs were asked for."""
     last: int = -1
     """The highest number of a run that was asked for."""
     status: Status | None = None
@@ -29,6 +31,11 @@ class _Progress:
         """This run is to be made."""
         self.awaited += 1
         self.last = max(self.last, number)
+
+    @property
+    def all_repeats(self) -> dict[int, RepeatResult]:
+        """By number."""
+        return {**self.known, **self.repeats}
 
     @property
     def is_over(self) -> bool:
@@ -52,7 +59,7 @@ class CaseResults:
             known = plan.known.get(item.case, {})
             if (progress := self._progress.get(item.number)) is None:
                 rule = plan.repeat_rule(item.set, item.case)
-                progress = self._progress[item.number] = _Progress(rule, dict(known), len(known))
+                progress = self._progress[item.number] = _Progress(rule, known)
             if item.repeat in known:
                 self._known[item.number] = item
             else:
@@ -82,10 +89,11 @@ class CaseResults:
         """A run of a case is over; those that are to be made besides, and how urgent they are."""
         progress = self._progress[item.number]
         progress.repeats[item.repeat] = result
-        more = [number for number in progress.rule.due(progress.repeats) if number > progress.last]
+        all_of_it = progress.all_repeats
+        more = [number for number in progress.rule.due(all_of_it) if number > progress.last]
         for number in more:
             progress.ask(number)
-        return [replace(item, repeat=number) for number in more], progress.rule.urgency(progress.repeats)
+        return [replace(item, repeat=number) for number in more], progress.rule.urgency(all_of_it)
 
     def end_if_over(self, item: WorkItem) -> bool:
         """Tells the result of the case if no run of it is open; whether that is so."""
@@ -96,7 +104,7 @@ class CaseResults:
 
     def _end(self, item: WorkItem) -> None:
         progress, plan = self._progress[item.number], self._plan
-        repeats = [progress.repeats[number] for number in sorted(progress.repeats)]
+        repeats = [one for _, one in sorted(progress.all_repeats.items())]
         path, eval_id = item.case
         result = case_over_repeats(
             item.set.eval_set_id,
@@ -107,7 +115,7 @@ class CaseResults:
             plan.confidence if plan.held is None else None,
         )
         progress.status = result.status
-        progress.repeats = {}
+        progress.repeats, progress.known = {}, {}
         if self._keeps:
             progress.result = result
         self._open -= 1

@@ -76,9 +76,6 @@ def _gate_of(plan: RunPlan) -> Gate | None:
     )
     if gate.ledger is not None and plan.shared is None:
         gate.ledger.carry_over(plan.spent)
-        for repeats in plan.known.values():
-            for one in repeats.values():
-                gate.ledger.carry_over(_spent_by(plan, one))
     return gate
 
 
