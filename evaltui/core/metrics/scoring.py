@@ -173,13 +173,10 @@ async def score_repeat(
     held = [turn for turn in actual if UNEXPECTED not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
 
-    def given(metric: EvalMetric) -> MetricInput:
-        return replace(metric_input(expected, metric, held, rules), spent=spent)
-
     metrics = [
         metric_not_evaluated(metric, expected.withheld[metric.metric_name])
         if metric.metric_name in expected.withheld
-        else await _metric_result(given(metric), custom, judge, judged)
+        else await _metric_result(metric_input(expected, metric, held, rules, spent), custom, judge, judged)
         for metric in expected.metrics
     ]
     metrics = [_marked(metric, expected) for metric in metrics]
@@ -243,7 +240,11 @@ def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
 
 
 def metric_input(
-    expected: Expected, metric: EvalMetric, actual: Sequence[Invocation], rules: CaseRules | None = None
+    expected: Expected,
+    metric: EvalMetric,
+    actual: Sequence[Invocation],
+    rules: CaseRules | None = None,
+    spent: Spending | None = None,
 ) -> MetricInput:
     """What a metric of a case is computed from; `rules` are those of the case, for this scoring."""
     return MetricInput(
@@ -257,6 +258,7 @@ def metric_input(
         case_rubrics=expected.case.rubrics or (),
         scenario=expected.case.conversation_scenario,
         as_adk=expected.adk_verdicts,
+        spent=spent,
     )
 
 

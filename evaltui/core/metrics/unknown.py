@@ -19,6 +19,8 @@ from evaltui.text.values import cut
 
 def unknown_content(given: MetricInput) -> str:
     """Why a metric cannot be computed: something that nobody knows of the turns; "" where it can."""
+    if not any(turn.untold or turn.intermediate_data is None for turn in given.actual):
+        return ""
     info = METRICS.get(given.metric.metric_name)
     is_custom = given.metric.custom_function_path is not None
     scored = set(range(len(given.actual))) - left_out(given).keys()
@@ -61,7 +63,9 @@ def _unknown_in(given: MetricInput, turns: Collection[int], what: str, otherwise
 def unknown_arguments(given: MetricInput) -> str:
     """Why calls cannot be compared with their arguments; "" where they can, and where these do not count."""
     metric = given.metric
-    if metric.metric_name not in WITH_IGNORE_ARGS or ignores_args(metric):
+    if metric.metric_name not in WITH_IGNORE_ARGS or not any(turn.untold for turn in given.actual):
+        return ""
+    if ignores_args(metric):
         return ""
     without = left_out(given, checks_calls=True)
     unknown = {

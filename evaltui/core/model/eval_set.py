@@ -166,7 +166,10 @@ class Invocation(_Strict):
     def untold(self) -> Mapping[str, str]:
         """What is unknown of a turn that was run, such as `answers` (see `core.model.events`), each with what
         brings it. No file has it."""
-        return self._untold
+        # Every metric asks it of every turn: as an attribute, pydantic would look for it for far longer.
+        private = self.__pydantic_private__
+        untold: Mapping[str, str] = private["_untold"] if private else {}
+        return untold
 
     def without(self, untold: Mapping[str, str]) -> Invocation:
         """The turn, of which so much is unknown."""

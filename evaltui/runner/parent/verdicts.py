@@ -75,7 +75,8 @@ class Verdicts:
         prices = self._plan.prices_of(item.set)
         spent = await spent_in(ran.events, (), prices)
         verdict = await self._scored(expected, says, ran, judge, spent)
-        spent += await spent_in((), judge.calls if judge else (), prices)
+        if judge is not None:
+            spent += await spent_in((), judge.calls, prices)
         verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events), spent=spent)
         if ran.throttled >= SHORTEST_WAIT:
             verdict = replace(verdict, throttled=round(ran.throttled, 3))

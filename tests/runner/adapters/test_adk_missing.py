@@ -1,4 +1,4 @@
-"""An import that fails in every turn is not worked through in every turn."""
+"""ADK's remote agents are not imported, or looked for, only to see that an agent is none of them."""
 
 import sys
 
@@ -11,6 +11,7 @@ from evaltui.runner.child.adapters.adk import missing as adk_missing
 pytestmark = pytest.mark.adk
 
 REMOTE = "google.adk.agents.remote_a2a_agent"
+HOME = "google.adk.a2a.agent._remote_a2a_agent"
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def asked(monkeypatch):
             names.append(fullname)
 
     monkeypatch.setattr(sys, "meta_path", [Watch(), *sys.meta_path])
-    adk_missing.fail_fast_without_a2a.__wrapped__()
+    adk_missing.look_for_no_remote_agents.__wrapped__()
     return names
 
 
@@ -47,8 +48,40 @@ def test_other_modules_are_looked_for_as_ever(without_a2a, asked):
     assert asked == ["no_such_module_anywhere"]
 
 
-def test_with_a2a_nothing_is_in_the_way(monkeypatch):
+@pytest.fixture
+def with_a2a(monkeypatch):
+    """The SDK is there, and nothing of the process has asked for ADK's remote agents yet."""
     monkeypatch.setattr(adk_missing, "find_spec", lambda name: object())
-    before = list(sys.meta_path)
-    adk_missing.fail_fast_without_a2a.__wrapped__()
-    assert sys.meta_path == before
+    for module in (REMOTE, HOME):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+
+
+def asking(module: str):
+    """What happens when code of a module imports the remote agents."""
+    with pytest.raises(ModuleNotFoundError) as caught:
+        exec(f"import {REMOTE}", {"__name__": module})
+    return caught.value
+
+
+def test_with_a2a_adk_itself_asks_in_vain_while_no_agent_can_be_one(with_a2a, asked):
+    assert asking("google.adk.workflow.utils._workflow_graph_utils").name == "a2a"
+    assert REMOTE not in asked
+
+
+@pytest.mark.parametrize("module", ["my_agent.agent", "google.adk.agents.config_agent_utils"])
+def test_with_a2a_everybody_else_gets_them(with_a2a, asked, monkeypatch, module):
+    # Not to be found behind this: what counts is that Python goes on looking.
+    monkeypatch.setattr(sys, "meta_path", [one for one in sys.meta_path if not _finds_files(one)])
+    assert asking(module).name == REMOTE
+    assert REMOTE in asked
+
+
+def test_adk_gets_them_once_their_class_is_loaded(with_a2a, asked, monkeypatch):
+    monkeypatch.setattr(sys, "meta_path", [one for one in sys.meta_path if not _finds_files(one)])
+    monkeypatch.setitem(sys.modules, HOME, sys)
+    assert asking("google.adk.workflow.utils._workflow_graph_utils").name == REMOTE
+    assert REMOTE in asked
+
+
+def _finds_files(finder: object) -> bool:
+    return getattr(finder, "__name__", "") == "PathFinder"

@@ -45,7 +45,7 @@ from .agents import (
     model_name,
 )
 from .events import events_of, state_json
-from .missing import fail_fast_without_a2a
+from .missing import look_for_no_remote_agents
 from .models import watch_models
 from .tools import ToolWatch, record_tools, report, watch_nested_runs
 
@@ -91,7 +91,7 @@ class AdkAdapter:
         watch_models()
         record_tools()
         watch_nested_runs()
-        fail_fast_without_a2a()
+        look_for_no_remote_agents()
 
     async def open(self) -> AgentInfo:
         notes = await self._toolsets.open(self._root)
