@@ -23,7 +23,6 @@ SMALL_WITH_REASON = {
     "__main__.py": "`python -m evaltui`",
     "start.py": "begins before anything is imported",
     "events.py": "a public name",
-    "runner/child/adapters/adk/missing.py": "without google-adk, the adapter must not be read",
 }
 NO_EXCEPTION = "these are none any more, take them from the list"
 LINES_OF_A_FILE = 400

@@ -34,15 +34,24 @@ EVALTUI = [sys.executable, "-m", "evaltui"]
 ADK = [str(Path(sys.executable).with_name("adk"))]
 
 
-def one_adk_case_cold(folder: Path) -> Row:
+def one_adk_case_cold(folder: Path) -> list[Row]:
     agent = adk_echo(folder)
     path = write_set(agent, cases=1)
+    run = [*EVALTUI, "run", str(agent)]
+    importing = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path.insert(0, {str(folder)!r}); import adk_echo.agent",
+    ]
     ours, theirs = medians(
-        5,
-        lambda: seconds_of([*EVALTUI, "run", str(agent)]),
-        lambda: seconds_of([*ADK, "eval", str(agent), str(path)]),
+        5, lambda: seconds_of(run), lambda: seconds_of([*ADK, "eval", str(agent), str(path)])
     )
-    return Row("one case, google-adk agent, cold / adk eval", ours, theirs, bar=1 / 4)
+    again, imported = medians(5, lambda: seconds_of(run), lambda: seconds_of(importing))
+    what = "one case, google-adk agent, cold"
+    return [
+        Row(f"{what} / adk eval", ours, theirs, bar=1 / 4),
+        Row(f"{what} / importing the agent in bare Python", again, imported, bar=1.5),
+    ]
 
 
 def one_native_case_cold(folder: Path) -> Row:
@@ -94,15 +103,21 @@ def recorded_traces_and_agentevals(folder: Path) -> list[Row]:
     ]
 
 
-def thousand_adk_cases(folder: Path) -> Row:
-    agent = adk_echo(folder)
-    path = write_set(agent, cases=1000)
+def thousand_adk_cases(folder: Path) -> list[Row]:
+    echo, calls = adk_echo(folder), adk_calls(folder)
+    return [
+        _thousand("one-turn cases", echo, write_set(echo, cases=1000), bar=0.4),
+        _thousand("cases with calls", calls, write_calls_set(calls, cases=1000), bar=0.5),
+    ]
+
+
+def _thousand(what: str, agent: Path, path: Path, bar: float) -> Row:
     ours, theirs = medians(
         3,
-        lambda: seconds_of([*EVALTUI, "run", str(agent)]),
+        lambda: seconds_of([*EVALTUI, "run", str(agent), "--workers", "2"]),
         lambda: seconds_of([*ADK, "eval", str(agent), str(path)]),
     )
-    return Row("1,000 one-turn cases, google-adk agent, cold / adk eval", ours, theirs, bar=0.4)
+    return Row(f"1,000 {what}, google-adk agent, two hosts, cold / adk eval", ours, theirs, bar=bar)
 
 
 def runner_overhead(folder: Path) -> Row:
@@ -256,6 +271,18 @@ def html_report(_: Path) -> list[Row]:
     ]
 
 
+def loaded_plugin(folder: Path) -> Row:
+    """The plugin is found by pytest wherever evaltui is installed."""
+    (folder / "test_nothing.py").write_text("def test_nothing(): pass\n")
+    pytest = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(folder), "-p", "no:cacheprovider"]
+    with_it, without = medians(
+        9,
+        lambda: used_by([*pytest, str(folder)])[0],
+        lambda: used_by([*pytest, "-p", "no:evaltui", str(folder)])[0],
+    )
+    return Row("processor time that the plugin adds to pytest", with_it - without, most=0.01)
+
+
 def cases_in_pytest(folder: Path) -> Row:
     agent = native_echo(folder)
     write_set(agent, cases=2000)
@@ -291,6 +318,7 @@ BENCHMARKS = {
     "accept": accept,
     "html-report": html_report,
     "pytest": cases_in_pytest,
+    "plugin": loaded_plugin,
 }
 
 

@@ -20,13 +20,7 @@ from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
-from evaltui.core.metrics.registry import (
-    METRICS,
-    is_known,
-    metrics_to_run,
-    run_judged_metric,
-    run_metric,
-)
+from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.trajectory import ignores_args, with_ignored_args
 from evaltui.core.metrics.unknown import differing_turns, unknown_arguments, unknown_content
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock

@@ -21,6 +21,9 @@ from evaltui.text.figures import some_of
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Invocation
+else:
+    # For pydantic, which reads and writes results without what the agent did (see `stored_results`).
+    Invocation = Any
 
 
 class Status(StrEnum):

@@ -14,8 +14,6 @@ from evaltui.core.model.outcome import MetricResult, RepeatResult
 Json = dict[str, Any]
 
 _REPEAT = TypeAdapter(RepeatResult)
-# What the agent did is left out, so nothing of the large schema of an Invocation is needed.
-_REPEAT.rebuild(_types_namespace={"Invocation": Any})
 
 
 def repeat_to_json(result: RepeatResult) -> Json:
