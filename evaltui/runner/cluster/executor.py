@@ -26,7 +26,9 @@ from evaltui.runner.cluster.messages import (
     FromWorker,
     Give,
     HostReady,
+    Prepared,
     Printed,
+    Take,
 )
 from evaltui.runner.cluster.remote_worker import HeldChunk, RemoteWorker
 from evaltui.runner.cluster.scoring import ScoringOnWorkers
@@ -96,10 +98,10 @@ class DaskExecutor:
             began,
             min(hosts, plan.parallel),
             plan.parallel,
-            variables=plan.variables,
             patterns=gate.patterns if gate else (),
         )
         self._is_strict = plan.strict_env
+        self._variables = plan.variables
         self._changed = asyncio.Event()
         self._items = RunItems(listener, plan.seconds, self._changed)
         self._workers: dict[str, RemoteWorker] = {}
@@ -318,8 +320,10 @@ class DaskExecutor:
         match message:
             case Arrived():
                 self._on_arrived(worker, message)
-                self.scoring.hand_out()
                 self._hand_out(worker)
+            case Prepared(gemini):
+                worker.gemini = gemini
+                self.scoring.hand_out()
             case HostReady(ticket):
                 self._tickets.used(ticket)
                 if ticket not in worker.known:
@@ -349,6 +353,8 @@ class DaskExecutor:
             self._unfit.add(worker, ", ".join(arrived.differences))
         elif arrived.differences:
             self._unfit.warn(worker)
+        if worker.address not in self._unfit:
+            worker.send(Take(self._variables))
 
     # Handing out, and what is lost
 

@@ -5,6 +5,7 @@ A worker keeps what it says until the run has it, and says it again where an ans
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from evaltui.core.metrics.requirements import GeminiAccess
@@ -100,6 +101,22 @@ class Arrived:
     """Its version of evaltui."""
     differences: tuple[str, ...]
     """Packages of the agent of which it has another version, or none: clauses."""
+
+
+@dataclass(frozen=True)
+class Take:
+    """To a worker that has arrived: variables for the environment of its hosts.
+
+    Not a part of the run as Dask keeps it, which it logs where it cannot be read.
+    """
+
+    variables: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A worker has its variables."""
+
     gemini: GeminiAccess
     """How judges reach Gemini from there."""
 
@@ -188,6 +205,6 @@ class StopCalls:
 
 
 OfCalls = AskCall | EndCall | RefusedCall | WithdrawCall
-ToWorker = Give | Again | Go | Wait | StopCalls | Score | LeaveScore
+ToWorker = Take | Give | Again | Go | Wait | StopCalls | Score | LeaveScore
 OfItems = Started | Told | Recorded | Printed | Ended
-FromWorker = Arrived | HostReady | OfItems | Broken | ChunkEnded
+FromWorker = Arrived | Prepared | HostReady | OfItems | Broken | ChunkEnded

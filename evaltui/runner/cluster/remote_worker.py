@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from evaltui.core.metrics.requirements import GeminiAccess
 from evaltui.core.model.events import Event
 from evaltui.runner.cluster.chunks import Chunk
 from evaltui.runner.cluster.messages import (
@@ -72,6 +73,8 @@ class RemoteWorker:
         """The tickets of which it has said that a host waits."""
         self.arrived: Arrived | None = None
         """What it is, as soon as it has told."""
+        self.gemini: GeminiAccess | None = None
+        """How judges reach Gemini from there, as soon as it has its variables."""
         self.heard = time.monotonic()
         self.is_lost = False
         """Whether what it was told, or has told, did not arrive."""

@@ -66,7 +66,7 @@ class ScoringOnWorkers:
     def gemini(self) -> GeminiAccess | None:
         if not self._is_elsewhere:
             return None
-        found = [one.arrived.gemini for one in self._fit() if one.arrived is not None]
+        found = [one.gemini for one in self._fit() if one.gemini is not None]
         if not found or any(not one.problem for one in found):
             return None
         return replace(
@@ -108,7 +108,7 @@ class ScoringOnWorkers:
 
     def _chosen(self, request: _Request) -> RemoteWorker | None:
         least, chosen = -1, None
-        workers = [(one, one.arrived.gemini) for one in self._fit() if one.arrived is not None]
+        workers = [(one, one.gemini) for one in self._fit() if one.gemini is not None]
         is_reached = any(not gemini.problem for _, gemini in workers)
         for worker, gemini in workers:
             if request.kind == "models" and is_reached and gemini.problem:

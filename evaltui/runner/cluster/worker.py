@@ -33,11 +33,13 @@ from evaltui.runner.cluster.messages import (
     Go,
     HostReady,
     LeaveScore,
+    Prepared,
     Printed,
     Recorded,
     Score,
     Started,
     StopCalls,
+    Take,
     Told,
     Wait,
 )
@@ -69,8 +71,6 @@ class ClusterRun:
     """So many cases at once on a worker."""
     bundle: Bundle | None = None
     """The agent's files, for workers on other machines; None where they have the folder."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """What hosts have in their environment besides."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of the packages that the agent imports, by name."""
     patterns: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class ClusterRun:
         """On the clock of this machine, whose `folder` takes the agent's files. Raises OSError."""
         started = time.monotonic() - max(time.time() - self.began, 0.0)
         agent = self.agent if self.bundle is None else _unpacked(self.agent, self.bundle.unpack(folder))
-        return HostSettings(agent, self.timeout, self.import_timeout, started, self.variables)
+        return HostSettings(agent, self.timeout, self.import_timeout, started)
 
 
 def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
@@ -115,8 +115,7 @@ class RunOnWorker(WorkerPlugin):
         below = Path(worker.local_directory, "evaltui")
         settings = await asyncio.to_thread(self._run.settings, below)
         differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
-        gemini = gemini_here({**environment_of(settings.agent.folder), **settings.variables})
-        self.here = WorkerRun(self._run, settings, worker, Arrived(own_version(), differences, gemini))
+        self.here = WorkerRun(self._run, settings, worker, Arrived(own_version(), differences))
 
     async def teardown(self, worker: Any) -> None:
         if self.here is not None:
@@ -133,8 +132,7 @@ class WorkerRun:
         self._link = Link(run.topic, worker)
         self._gate = RemoteGate(run.patterns, self._link.put) if run.patterns else None
         self._settings = settings
-        tell = partial(self._link.put, now=True)
-        self._scoring = WorkerScoring(settings, run.agent, self._gate, tell)
+        self._scoring: WorkerScoring | None = None
         self._free: list[StartedHost] = []
         self._hosts = asyncio.Semaphore(run.hosts)
         self._at_once = max(1, run.parallel // run.hosts)
@@ -154,9 +152,11 @@ class WorkerRun:
                     self._link.put(self._arrived, now=True)
                     for ticket in self._waiting:
                         self._link.put(HostReady(ticket, self._at_once), now=True)
-                case Score():
+                case Take(variables):
+                    self._take(variables)
+                case Score() if self._scoring is not None:
                     self._scoring.begin(message)
-                case LeaveScore(number):
+                case LeaveScore(number) if self._scoring is not None:
                     self._scoring.leave(number)
                 case Go(call):
                     if self._gate is not None:
@@ -171,6 +171,15 @@ class WorkerRun:
                     if (waiting := self._waiting.pop(ticket, None)) and not waiting.done():
                         waiting.set_result(message)
         return "OK"
+
+    def _take(self, variables: Mapping[str, str]) -> None:
+        """Before the first chunk, and once more when the run has to ask again what this worker is."""
+        settings = self._settings = replace(self._settings, variables=variables)
+        if self._scoring is None:
+            tell = partial(self._link.put, now=True)
+            self._scoring = WorkerScoring(settings, self._run.agent, self._gate, tell)
+        gemini = gemini_here({**environment_of(settings.agent.folder), **variables})
+        self._link.put(Prepared(gemini), now=True)
 
     async def serve(self, ticket: int) -> None:
         """Run the chunk that is given for a ticket."""
@@ -227,7 +236,8 @@ class WorkerRun:
     async def _end(self) -> None:
         for task in self._work:
             task.cancel()
-        await asyncio.gather(self._scoring.close(), *self._work, return_exceptions=True)
+        scoring = [self._scoring.close()] if self._scoring is not None else []
+        await asyncio.gather(*scoring, *self._work, return_exceptions=True)
         free, self._free = self._free, []
         await asyncio.gather(*(one.host.close() for one in free))
 

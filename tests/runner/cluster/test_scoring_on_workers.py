@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.requirements import GeminiAccess
-from evaltui.runner.cluster.messages import Arrived, LeaveScore, Score, Scored
+from evaltui.runner.cluster.messages import LeaveScore, Score, Scored
 from evaltui.runner.cluster.scoring import ScoringOnWorkers
 from evaltui.runner.errors import HostLostError
 
@@ -24,10 +24,6 @@ class Worker:
 
     gemini: GeminiAccess = KEY
     held: dict[int, Score] = field(default_factory=dict)
-
-    @property
-    def arrived(self) -> Arrived:
-        return Arrived("1.0", (), self.gemini)
 
     def send(self, message: Any) -> None:
         if isinstance(message, Score):
