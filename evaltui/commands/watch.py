@@ -196,7 +196,7 @@ class _Lines:
         new = []
         for path in self._workbench.outcomes.results.paths():
             for case, scored in self._workbench.outcomes.results.of(path):
-                verdict = scored.run, scored.result.status
+                verdict = scored.run, scored.status
                 if self._reported.get(case) != verdict:
                     self._reported[case] = verdict
                     new.append(scored.result)
@@ -205,7 +205,7 @@ class _Lines:
     def _sum(self, when: str) -> Iterator[Line]:
         workbench = self._workbench
         results = (workbench.outcomes.get(case) for case in workbench.sets.every_case())
-        statuses = [Status(scored.result.status) for scored in results if scored is not None]
+        statuses = [scored.status for scored in results if scored is not None]
         line = counts(statuses) or [("no case run", "warning")]
         yield [*line, (f"  {when}", "muted")]
         waiting = workbench.watch.waiting()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.model.case_id import required_field
+from evaltui.core.model.case_id import case_fingerprint, required_field
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
@@ -220,7 +220,8 @@ def check(case: StoredCase) -> None:
     if case.problems is None:
         from evaltui.core.model.validation import validate_case
 
-        case.problems = tuple(validate_case(case.data())[1])
+        model, problems = validate_case(case.data())
+        case.was_validated(tuple(problems), case_fingerprint(model) if model else None)
 
 
 def check_new_cases(document: JsonDocument, known: Iterable[StoredCase]) -> None:

@@ -51,13 +51,14 @@ def _in_process(file: EvalSetFile) -> EvalSetFile | None:
     if fingerprint != file.fingerprint:
         return None
     for case, found in zip(file.cases, of_cases, strict=True):
-        case.problems = found
+        case.was_validated(*found)
     return replace(file, eval_set=eval_set, problems=problems, is_validated=True)
 
 
 def _write(path: Path) -> None:
     file = validated(read_eval_set_file(path, "", path.parent))
-    found = file.fingerprint, file.eval_set, file.problems, [case.problems for case in file.cases]
+    of_cases = [(case.problems, case.fingerprint if file.eval_set else None) for case in file.cases]
+    found = file.fingerprint, file.eval_set, file.problems, of_cases
     pickle.dump(found, sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
 
 

@@ -55,6 +55,8 @@ class LoggedRun:
     """Appends what a run tells to its log."""
 
     def __init__(self, log: RunLog, started: datetime) -> None:
+        self.last_result: int | None = None
+        """Where in the log the line of the last result of a case is, in bytes; None before there is one."""
         self._log = log
         self._started = started
 
@@ -133,7 +135,7 @@ class LoggedRun:
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._log.repeat(case, eval_set_id, repeat, repeat_to_json(result))
             case CaseDone(result):
-                self._log.result(summarize(result))
+                self.last_result = self._log.result(summarize(result))
             case SpentWithoutResult(amount):
                 self._log.spent(amount)
 
@@ -167,10 +169,14 @@ def _conversations(held: HeldConversations, path: str, eval_ids: Iterable[str]) 
 @dataclass(frozen=True)
 class LogGrew:
     """How far the log of the run is, before the update that follows: its file, and the bytes written, None
-    where no more can be. Told only where a case begins and ends."""
+    where no more can be. Told only where a case begins and ends.
+
+    `result` is where the line of the last result of a case is, in bytes, None before there is one.
+    """
 
     log: Path | None
     size: int | None
+    result: int | None = None
 
 
 @dataclass(frozen=True)
@@ -316,7 +322,7 @@ class _Execution:
 
     def _tell_log(self) -> None:
         log = self._log
-        self._on_update(LogGrew(log.path, log.size) if log else LogGrew(None, None))
+        self._on_update(LogGrew(log.path, log.size, log.last_result) if log else LogGrew(None, None))
 
     def _write_log(self, write: Callable[[LoggedRun], None]) -> None:
         if self._log is None:

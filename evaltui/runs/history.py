@@ -307,7 +307,7 @@ class History:
     def _run(self, path: Path) -> tuple[RunHeader, Circumstances]:
         known = self._known.get(path)
         if known is None:
-            header = logs.read_header(path)
+            header = logs.read_header(path).without_cases()
             known = header, circumstances_of(header, logs.read_agent(path))
             # In a log that is being written, the agent may come later.
             if known[1].agent:

@@ -120,8 +120,8 @@ class RunLog:
         self._write({"kind": "repeat_result", **named, "repeat": repeat, "result": result})
         self._flush()
 
-    def result(self, summary: CaseSummary) -> None:
-        """Add the result of a case; it reaches the disk at once.
+    def result(self, summary: CaseSummary) -> int:
+        """Add the result of a case; it reaches the disk at once. Returns where its line is, in bytes.
 
         It gets `events`, the stretch of the log that has all of the case's events, and `repeats_at`, where
         the results of its runs are, all in bytes.
@@ -134,12 +134,13 @@ class RunLog:
             if "events" in row:
                 # Nothing happens in a case after its last run: that of a resumed one may be far above.
                 row["events"][1] = max(repeats.values())
-        members = self._line(row)[1:]
+        members, place = self._line(row)[1:], self.size
         self._write_text(f'{{"kind":"case_result",{members}\n')
         self._index.add(case, members)
         if self._index.is_due(self.size):
             self._write({"kind": "checkpoint", **self._write_index()})
         self._flush()
+        return place
 
     def spent(self, amount: Amount) -> None:
         """Add what model calls have spent that no result counts; it reaches the disk at once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -80,6 +80,12 @@ class RunHeader:
     twins: frozenset[tuple[str, str]] = frozenset()
     shards: ShardsOfRun | None = None
     variant: Variant | None = None
+
+    def without_cases(self) -> RunHeader:
+        """The header without what it says of single cases: of many they take megabytes."""
+        sets = tuple(LoggedSet(one.path, one.eval_set_id, (), one.config, one.whole) for one in self.sets)
+        data = {name: value for name, value in self.data.items() if name not in ("sets", "selected")}
+        return replace(self, sets=sets, data=data)
 
     @property
     def matrix(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from evaltui.runs.log_lines import (
     are_places,
     last_line,
     line_at,
-    lines_of,
     parsed,
+    placed_lines,
 )
 
 Json = dict[str, Any]
@@ -66,8 +66,9 @@ class IndexParts:
         return lines, where
 
 
-def index_parts(path: Path) -> Iterator[bytes]:
-    """The results of a log's cases as lines of JSON, some at a time, in the order of their ends.
+def index_parts(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The results of a log's cases as lines of JSON, some at a time, in the order of their ends, and where in
+    the log the first of these lines is; the others follow on it.
 
     Raises OSError, and ValueError for a log whose footer is damaged.
     """
@@ -75,11 +76,9 @@ def index_parts(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         for start, stop in parts:
             file.seek(start)
-            while (left := stop - file.tell()) > 0:
-                yield file.read(min(left, _PIECE)) + (file.readline() if left > _PIECE else b"")
-    behind = lines_of(path, RESULT, end)
-    while some := b"".join(islice(behind, PART_RESULTS)):
-        yield some
+            while (left := stop - (place := file.tell())) > 0:
+                yield place, file.read(min(left, _PIECE)) + (file.readline() if left > _PIECE else b"")
+    yield from placed_lines(path, RESULT, end)
 
 
 def read_footer(path: Path) -> Json | None:

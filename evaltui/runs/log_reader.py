@@ -28,6 +28,7 @@ from evaltui.runs.log_lines import (
     SPENT,
     are_places,
     damage,
+    line_at,
     lines_of,
     parsed,
     placed_lines,
@@ -89,16 +90,40 @@ def read_run(path: Path) -> StoredRun:
     """
     header = read_header(path)
     results: dict[CaseId, LoggedCase] = {}
-    for part in index_parts(path):
-        for row in _rows(path, part):
-            one = _logged_case(path, header, row)
-            # A case may have been finished again. Of twins in an earlier log the worst result stands.
-            if header.twins and (one.summary.eval_set_id, one.id.eval_id) in header.twins:
-                known = results.get(one.id)
-                if known is not None and _gravity(known) < _gravity(one):
-                    continue
+    for _, one in logged_cases(path, header):
+        known = results.get(one.id)
+        if known is None or stands_instead(one, known.summary.status, header):
             results[one.id] = one
     return StoredRun(path, header, tuple(results.values()), _footer(path))
+
+
+def logged_cases(path: Path, header: RunHeader) -> Iterator[tuple[int, LoggedCase]]:
+    """The results of a log as they were written, one after the other, each with where its line is, for
+    `logged_case_at`. Of several results of a case, `stands_instead` tells which one stands.
+
+    Raises OSError, and ValueError for a log that is damaged.
+    """
+    for place, part in index_parts(path):
+        for row, line in zip(_rows(path, part), part.splitlines(keepends=True), strict=False):
+            yield place, _logged_case(path, header, row)
+            place += len(line)
+
+
+def logged_case_at(path: Path, header: RunHeader, place: int) -> LoggedCase:
+    """The result of a case by the place of its line. Raises OSError, and ValueError for another line."""
+    line = line_at(path, place)
+    if not line.startswith((RESULT, INDEX)) or not line.endswith(b"\n"):
+        raise ValueError(f"{path} is damaged: it has no result of a case at {place}")
+    return next(_logged_case(path, header, row) for row in parsed(path, line))
+
+
+def stands_instead(later: LoggedCase, earlier: Status, header: RunHeader) -> bool:
+    """Whether a result stands instead of an earlier one of its case: a case may have been finished again.
+
+    Of twins in a log of an earlier version the worst result stands.
+    """
+    is_twin = header.twins and (later.summary.eval_set_id, later.id.eval_id) in header.twins
+    return not is_twin or _gravity(later.summary.status) <= _gravity(earlier)
 
 
 def read_ends(path: Path) -> StoredRun:
@@ -106,9 +131,8 @@ def read_ends(path: Path) -> StoredRun:
     return StoredRun(path, read_header(path), (), _footer(path))
 
 
-def _gravity(case: LoggedCase) -> int:
+def _gravity(status: Status) -> int:
     """0 for what is gravest."""
-    status = case.summary.status
     return WORST_FIRST.index(status) if status in WORST_FIRST else len(WORST_FIRST)
 
 
@@ -196,7 +220,7 @@ def result_of(path: Path, header: RunHeader, case: CaseId, eval_set_id: str) -> 
     name, value = ("eval_set_id", eval_set_id) if header.by_label else ("path", case.path)
     named = f'"{name}":{json.dumps(value)},"eval_id":{json.dumps(case.eval_id)},'.encode()
     line = b""
-    for part in index_parts(path):
+    for _, part in index_parts(path):
         if (at := part.rfind(named)) >= 0:
             end = part.find(b"\n", at)
             line = part[part.rfind(b"\n", 0, at) + 1 : end + 1 if end >= 0 else len(part)]

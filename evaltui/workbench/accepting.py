@@ -118,7 +118,7 @@ async def effects(
         data, scored = after.get(editing.sets.file_of(case.path)), editing.outcomes.get(case)
         if data is None or scored is None:
             continue
-        events = await asyncio.to_thread(editing.outcomes.traces.events_of, case)
+        events = await asyncio.to_thread(editing.outcomes.events_of, case)
         if events is None or case.eval_id not in (ids := eval_ids(data)):
             continue
         stored = StoredCase.of_data(data["eval_cases"][list(ids).index(case.eval_id)])
@@ -199,7 +199,7 @@ def _actual(editing: Editing, case: _Case) -> list[Invocation]:
     """What was done in the run of a case that is shown, turn by turn."""
     from evaltui.core.conversation.invocations import invocations_from_events
 
-    events = editing.outcomes.traces.events_of(case.id)
+    events = editing.outcomes.events_of(case.id)
     if events is None:
         raise EditError("Run log unreadable; run again")
     return invocations_from_events(events.get(case.scored.repeat, ()))

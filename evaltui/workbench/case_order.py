@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.state import CaseOutcome
-
-if TYPE_CHECKING:
-    from evaltui.core.model.outcome import CaseResult
 
 
 class CaseOrder(StrEnum):
@@ -39,24 +35,14 @@ def in_order(
 
     def key(number: int) -> float:
         scored = outcome(CaseId(eval_set.case_path, eval_set.cases[number].eval_id))
-        return float("inf") if scored is None else _rank(scored.result, order)
+        return float("inf") if scored is None else _rank(scored, order)
 
     return sorted(numbers, key=key)
 
 
-def _rank(result: CaseResult, order: CaseOrder) -> float:
+def _rank(scored: CaseOutcome, order: CaseOrder) -> float:
     if order is CaseOrder.OUTCOME:
-        return _OUTCOMES.index(result.status)
-    if order is CaseOrder.TIME:
-        return -sum(repeat.seconds for repeat in result.repeats)
-    return -tokens_of(result)
-
-
-def tokens_of(result: CaseResult) -> float:
-    """The tokens of a case in all of its repeats; 0 where none are known."""
-    return sum(
-        (metric.score or 0.0) * len(metric.per_invocation)
-        for repeat in result.repeats
-        for metric in repeat.metrics
-        if metric.name == "token_usage_v1"
-    )
+        return _OUTCOMES.index(scored.status)
+    known = scored.figures
+    of_a_run = known.seconds if order is CaseOrder.TIME else known.tokens
+    return -(of_a_run or 0.0) * known.runs

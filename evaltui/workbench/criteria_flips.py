@@ -168,7 +168,7 @@ class FlipSearch:
             return
         unknown = (one for one in self._outcomes_of_sets() if self._known(*one, saved) is None)
         for case, scored in list(islice(unknown, _AT_ONCE)):
-            events = await asyncio.to_thread(self._outcomes.traces.events_of, case)
+            events = await asyncio.to_thread(self._outcomes.events_of, case)
             new = None
             if events is not None:
                 secrets = self._agent.secrets

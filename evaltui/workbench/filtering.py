@@ -69,6 +69,8 @@ class Scores:
 
     deciding: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    more: Callable[[], Scores | None] | None = None
+    """All scores where some are not among these: None while they are being read."""
 
 
 def scores_of(result: CaseResult) -> Scores:
@@ -164,6 +166,12 @@ class _Compared:
         return any(self.compare(value, self.number) for value in self._values(scores)) is not self.negated
 
     def _values(self, scores: Scores) -> list[float]:
+        values = self._among(scores)
+        if values or scores.more is None or (read := scores.more()) is None:
+            return values
+        return self._among(read)
+
+    def _among(self, scores: Scores) -> list[float]:
         if self.name == "score":
             return [] if scores.deciding is None else [scores.deciding]
         if self.name in scores.metrics:

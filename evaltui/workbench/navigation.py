@@ -12,7 +12,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
 from evaltui.workbench.case_order import CaseOrder, in_order
-from evaltui.workbench.filtering import Filtered, Scores, scores_of
+from evaltui.workbench.filtering import Filtered, Scores
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import differences_of, made_call
@@ -235,6 +235,8 @@ class Navigation:
 
     def _filter(self, text: str, also: CaseId | None = None) -> None:
         self._filtered_from = self._filter_source()
+        if not text:
+            self._outcomes.read_scores.forget()
         self._filtered.update(text, self._sets.listed, self._outcomes.last_status, also, self._last_scores)
 
     def _filter_source(self) -> object:
@@ -251,7 +253,7 @@ class Navigation:
 
     def _last_scores(self, case: CaseId) -> Scores | None:
         scored = self._outcomes.get(case)
-        return scores_of(scored.result) if scored else None
+        return self._outcomes.read_scores.of(case, scored) if scored else None
 
     @property
     def is_narrowed(self) -> bool:
@@ -285,8 +287,8 @@ class Navigation:
         """Shows the next (1) or the previous (-1) run of a case that was run several times."""
         case = self.selection.case
         scored = self._outcomes.get(case)
-        if scored is not None and len(scored.result.repeats) > 1:
-            self.show_repeat((scored.repeat + step) % len(scored.result.repeats))
+        if scored is not None and (repeats := len(scored.result.repeats)) > 1:
+            self.show_repeat((scored.repeat + step) % repeats)
 
     def mark(self, cases: Collection[CaseId]) -> int:
         """Marks these cases and no others, as far as the filter keeps them; how many there are."""

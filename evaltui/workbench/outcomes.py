@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING
 from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.histories import CasePast, Histories
+from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.open_sets import OpenSets
+from evaltui.workbench.read_scores import ReadScores
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results, needs_attention
+from evaltui.workbench.set_totals import SetTotals, set_totals
 from evaltui.workbench.state import CaseOutcome, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.events import Event
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.past_runs import PastRun
+
+# Results that leave memory to be given back when they have been read.
+_MANY = 1000
 
 
 class Outcomes:
@@ -45,7 +54,7 @@ class Outcomes:
     ) -> None:
         self.results = Results()
         """The results that are shown."""
-        self.traces = Traces(changed)
+        self.traces = Traces(self.results.get, changed)
         """What happened in these cases."""
         self.previous_run: PastRun | None = None
         """The run that is shown instead of the last results; None where those are."""
@@ -57,7 +66,10 @@ class Outcomes:
         """Another one whenever results have come or gone."""
         self.newly_failing: set[CaseId] = set()
         """Cases that fail since their last run and did not before, until they have been shown."""
+        self.read_scores = ReadScores(self._scores_read)
+        """What a filter compares."""
         self._before: dict[CaseId, str] = {}
+        self._totals: dict[str, tuple[object, SetTotals]] = {}
         self._agent = agent
         self._sets = sets
         self._run = run
@@ -65,9 +77,7 @@ class Outcomes:
         self._say = say
         # What was shown before a previous run was opened.
         self._latest: tuple[Results, Traces] | None = None
-        self._rescoring = Rescoring(
-            lambda case: self.traces.events_of(case), self._rescored, lambda: agent.secrets
-        )
+        self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
         self._histories = Histories(lambda: agent.store, changed)
 
     # What there is
@@ -104,11 +114,12 @@ class Outcomes:
     def last_status(self, case: CaseId) -> str:
         """The status of a case's last result, whether it is running again or not."""
         scored = self.results.get(case)
-        return scored.result.status if scored else NOT_RUN
+        return scored.status if scored else NOT_RUN
 
     def is_stale(self, case: CaseId) -> bool:
         """Whether the agent, the case or the config has been changed since the case's last result."""
-        return bool(self.changed_since(case))
+        scored = self.results.get(case)
+        return scored is not None and (scored.code != self._agent.code_version or bool(scored.outdated))
 
     def changed_since(self, case: CaseId) -> tuple[str, ...]:
         """What has been changed since the case's last result: files of the agent, `case`, `config`."""
@@ -130,6 +141,12 @@ class Outcomes:
         scored = self.results.get(case)
         return self.traces.get(case, scored.repeat) if scored else None
 
+    def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
+        """What happened in a case, by repeat, to score it again; None where that, or its result, cannot be
+        read. It may take as long as reading a file."""
+        scored = self.results.get(case)
+        return None if scored is None or scored.problem else self.traces.events_of(case)
+
     def call_op(self, case: CaseId, run: RunRef, repeat: int, turn: int, call: int) -> str:
         """How a call that the agent made differs from what is expected, "" where nothing tells.
 
@@ -146,6 +163,19 @@ class Outcomes:
         """What previous runs say of a case; None while they are being read, and observers are called then."""
         eval_set = self._sets.by_case_path(case.path)
         return self._histories.get(case, eval_set.eval_set_id) if eval_set else None
+
+    def totals(self, eval_set: EvalSetFile) -> SetTotals:
+        """How the cases of a set came out, added up; once for as long as no result is another one."""
+        results = self.results
+        known, state = self._totals.get(eval_set.case_path), (results, results.version, eval_set.cases)
+        if known is None or known[0] != state:
+            known = self._totals[eval_set.case_path] = state, set_totals(eval_set, self.get)
+        return known[1]
+
+    @property
+    def has_earlier(self) -> bool:
+        """Whether any case has another result than when the workbench began."""
+        return bool(self._before)
 
     def status_before(self, case: CaseId) -> str | None:
         """The status of the result that the last one has replaced; None where there was none."""
@@ -165,12 +195,19 @@ class Outcomes:
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Notes the result that a run has for a case; the caller notifies."""
         if (earlier := self.results.get(case)) is not None:
-            self._before[case] = earlier.result.status
-            if needs_attention(scored.result) and not needs_attention(earlier.result):
+            self._before[case] = earlier.status
+            if needs_attention(scored.kept) and not needs_attention(earlier.kept):
                 self.newly_failing.add(case)
         self.results.put(case, scored)
         self.results.count_again(case)
         self.version += 1
+
+    def moved_to(self, case: CaseId, logged: ResultInFile) -> None:
+        """The log of another run has what came of a case, too."""
+        scored = self.results.get(case)
+        if scored is not None:
+            kept = logged if scored.kept is scored.logged else scored.kept
+            self.results.put(case, replace(scored, kept=kept, logged=logged))
 
     def show_repeat(self, case: CaseId, repeat: int) -> None:
         """Shows one of the runs of a case that was run several times, counted from 0."""
@@ -202,12 +239,16 @@ class Outcomes:
 
     def logs_in_use(self) -> frozenset[Path]:
         """The logs that results are scored again from, and the base."""
-        of_cases = frozenset(log for _, traces in self._all() for log in traces.logs())
+        of_cases = frozenset(log for results, _ in self._all() for log in results.logs())
         return of_cases if self.base_run is None else of_cases | {self.base_run}
 
     def runs_changed(self) -> None:
         """There are other runs than before, or they have other names."""
         self._histories.outdate()
+        self._changed()
+
+    def _scores_read(self) -> None:
+        self.version += 1
         self._changed()
 
     # Scoring again
@@ -255,15 +296,19 @@ class Outcomes:
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
         code, url = self._agent.code_version, self._agent.address.url
         found = last_outcomes(self._agent.store, sets.workspace, sets.open, code, url)
-        while (outcomes := await asyncio.to_thread(next, found, None)) is not None:
-            results, traces = self._latest or (self.results, self.traces)
+        while (outcomes := await in_thread(lambda: next(found, None), Progress())) is not None:
+            results, _ = self._latest or (self.results, self.traces)
             running = self._running
-            for one in outcomes:
-                if results.get(one.case) is None and one.case not in running:
-                    results.put(one.case, one.scored)
-                    traces.keep_stretch(one.case, one.scored.run, one.log, one.logged)
+            for case, scored in outcomes:
+                if results.get(case) is None and case not in running:
+                    results.put(case, scored)
             self.version += 1
             self._changed()
+        if len(self.results) >= _MANY:
+            from evaltui.files.validating_apart import give_back
+
+            # What was read of logs.
+            await asyncio.to_thread(give_back)
 
     def mark_base(self, path: Path) -> None:
         """Makes a run the base, or none where it is the base."""
@@ -283,10 +328,11 @@ class Outcomes:
         sets, workspace = self._sets, self._sets.workspace
         if workspace is None:
             return False
-        run, traces = RunRef(log=path, title=title), Traces(self._changed)
-        code = self._agent.code_version
+        run, code = RunRef(log=path, title=title), self._agent.code_version
         try:
-            past = await asyncio.to_thread(open_past_run, run, path, workspace, sets.open, traces, code)
+            past = await asyncio.to_thread(
+                open_past_run, run, path, workspace, sets.open, code, self._changed
+            )
         except (OSError, ValueError) as error:
             self._say(str(error))
             return False
@@ -319,6 +365,7 @@ class Outcomes:
     async def close(self) -> None:
         """Ends what is read in the background."""
         await self._histories.close()
+        await self.read_scores.close()
 
 
 def _scored_by(scored: CaseOutcome, stored: StoredCase, config: EvalConfig) -> bool:

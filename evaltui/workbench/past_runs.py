@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from evaltui.core.compare.repeats import pass_if_of
 from evaltui.core.compare.run_comparison import config_of
 from evaltui.core.conversation.replay import events_of_invocation
-from evaltui.core.model.case_id import CaseId, case_fingerprint
+from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult
@@ -25,11 +29,13 @@ from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
-from evaltui.runs.history import result_of, run_id
+from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
-from evaltui.runs.log_reader import LoggedCase, StoredRun, read_run
+from evaltui.runs.log_header import RunHeader
+from evaltui.runs.log_reader import LoggedCase
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.store import RunStore
+from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 from evaltui.workbench.results import Results
 from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.traces import Traces
@@ -57,70 +63,68 @@ def open_past_run(
     path: Path,
     workspace: Workspace,
     open_set: Callable[[Path], EvalSetFile],
-    traces: Traces,
     code: int,
+    changed: Callable[[], None],
 ) -> PastRun:
-    """In a thread. `code` is the version of the agent's code now.
+    """In a thread. `code` is the version of the agent's code now; `changed` is told what is read later.
 
     Raises OSError, and ValueError for what is neither a run log nor a result file.
     """
     results = Results()
-    opened: dict[str, EvalSetFile] = {}
+    traces = Traces(results.get, changed)
     gone = unclear = 0
-    for found in _found(path):
-        eval_set_id = found.result.eval_set_id
-        case = workspace.find(found.result.id, eval_set_id, by_label=found.by_label)
+    # To look whether a set is still the same takes time.
+    open_once = cache(open_set)
+    for found in _found(path, run.name):
+        case = workspace.find(found.id, found.eval_set_id, by_label=found.by_label)
         if case is None:
-            is_unclear = found.by_label and workspace.shares_label(eval_set_id)
+            is_unclear = found.by_label and workspace.shares_label(found.eval_set_id)
             gone, unclear = gone + (not is_unclear), unclear + is_unclear
             continue
-        if case.path not in opened:
-            opened[case.path] = open_set(workspace.by_case_path[case.path].path)
-        stored, config = opened[case.path].case(case.eval_id), opened[case.path].config
+        opened = open_once(workspace.by_case_path[case.path].path)
+        stored, config = opened.case(case.eval_id), opened.config
         if stored is None or config is None:
             gone += 1
             continue
-        light = tuple(replace(repeat, actual=()) for repeat in found.result.repeats)
-        result = replace(found.result, repeats=light)
-        scored = CaseOutcome(
-            result,
-            run,
-            stored,
-            config.config,
-            code=code,
-            pass_if=pass_if_of(result.policy),
-        )
-        results.put(case, scored)
-        if found.logged is not None:
-            traces.keep_stretch(case, run, path, found.logged)
-        else:
+        kept, pass_if = found.kept, pass_if_of(found.kept.policy)
+        logged = kept if isinstance(kept, ResultInFile) else None
+        scored = CaseOutcome(kept, run, stored, config.config, code=code, pass_if=pass_if, logged=logged)
+        results.put(CaseId(case.path, stored.eval_id), scored)
+        if logged is None:
             traces.keep(case, run, found.events)
     return PastRun(path, run.title, results, traces, gone, unclear)
 
 
 def case_changed(scored: CaseOutcome) -> bool:
     """Whether the case says something else now than it did in the run, as far as the run tells."""
-    expects = scored.result.repeats[0].expects if scored.result.repeats else ""
-    return bool(expects) and expects != case_fingerprint(scored.case)
+    repeats = scored.result.repeats
+    expects = repeats[0].expects if repeats else ""
+    return bool(expects) and expects != scored.stored.fingerprint
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A result, and what happened: a stretch of the log, or the events by repeat."""
+class _Found(NamedTuple):
+    """A result, with the ids that its run knows; the events by repeat where the run has no log."""
 
-    result: CaseResult
-    events: Mapping[int, Sequence[Event]]
+    id: CaseId
+    eval_set_id: str
+    kept: CaseResult | ResultInFile
     by_label: bool
-    logged: logs.LoggedCase | None = None
+    events: Mapping[int, Sequence[Event]] = MappingProxyType({})
 
 
-def _found(path: Path) -> Iterator[_Found]:
+def _found(path: Path, name: str) -> Iterator[_Found]:
     if path.name.endswith(ADK_SUFFIX):
         yield from _of_adk(read_adk_result(path))
         return
-    run = logs.read_run(path)
-    for logged in run.results:
-        yield _Found(result_of(path, logged), {}, run.header.by_label, logged)
+    header = logs.read_header(path)
+    file = ResultsInLog(path, name, header)
+    found: dict[CaseId, ResultInFile] = {}
+    for place, logged in logs.logged_cases(path, header):
+        known = found.get(logged.id)
+        if known is None or logs.stands_instead(logged, known.status, header):
+            found[logged.id] = ResultInFile.of(file, place, logged.summary)
+    for case, kept in found.items():
+        yield _Found(case, kept.eval_set_id, kept, header.by_label)
 
 
 def _of_adk(run: AdkRun) -> Iterator[_Found]:
@@ -135,23 +139,17 @@ def _of_adk(run: AdkRun) -> Iterator[_Found]:
             for number, repeat in enumerate(case.repeats)
             if repeat.actual
         }
-        yield _Found(case, events, by_label=True)
+        light = replace(case, repeats=tuple(replace(repeat, actual=()) for repeat in case.repeats))
+        yield _Found(case.id, case.eval_set_id, light, by_label=True, events=events)
 
 
 # Cases that none of the newest runs had stay `not run`.
 MOST_RUNS = 50
-# Whoever leaves meanwhile waits for no more than these.
-_AT_ONCE = 200
+# Keys wait for no more than these.
+_AT_ONCE = 1000
 
-
-@dataclass(frozen=True)
-class LastOutcome:
-    """A case's result, the log that it is from, and where it is there."""
-
-    case: CaseId
-    scored: CaseOutcome
-    log: Path
-    logged: LoggedCase
+# Nobody has counted the calls of an earlier sitting: nothing may be run again because it was free.
+_UNKNOWN = ModelCalls(known=False)
 
 
 def last_outcomes(
@@ -160,103 +158,136 @@ def last_outcomes(
     open_set: Callable[[Path], EvalSetFile],
     code: int,
     url: str = "",
-) -> Iterator[list[LastOutcome]]:
+) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
     `code` is the agent's version now; results of an agent that was changed since have version -1. Of one
     behind a network with this `url`, and where traces were scored, no change is known.
     A log that cannot be read is passed over.
     """
-    wanted = {CaseId(one.case_path, case.eval_id) for one in workspace.sets for case in one.cases}
+    # The ids as the sets have them: ten thousand more take megabytes.
+    wanted = {
+        case: case
+        for one in workspace.sets
+        for case in (CaseId(one.case_path, stored.eval_id) for stored in one.cases)
+    }
     names = {run: name for name, run in store.names().items()}
-    logs = store.logs()
-    for place, log in list(enumerate(logs, 1))[: -MOST_RUNS - 1 : -1]:
+    for place, log in list(enumerate(store.logs(), 1))[: -MOST_RUNS - 1 : -1]:
         if not wanted:
             return
         try:
-            run = read_run(log)
-            if run.header.variant is not None and run.header.variant.changes:
+            header = logs.read_header(log)
+            if header.variant is not None and header.variant.changes:
                 # Not what the agent does as it is.
                 continue
-            found = [
-                (case, logged)
-                for logged in run.results
-                if (case := _place(workspace, run, logged)) is not None and case in wanted
-            ]
-            if not found:
+            if not header.by_label and not any(case in wanted for case, _ in header.selected()):
                 continue
-            before = run.header.files
-            changed = tuple(files_changed_since(log, before, AgentAddress(store.agent_dir))) if before else ()
+            title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
+            read = _Reading(store, workspace, open_set, code, url, log, title, header)
+            found = read.outcomes(wanted)
         except (OSError, ValueError):
             continue
-        header = run.header
-        title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
-        # Of an agent that held its conversations elsewhere, no change is known either.
-        is_elsewhere = bool(url or header.data.get("traces"))
-        is_same = header.data.get("url", "") == url and (is_elsewhere or bool(before and not changed))
-        version = code if is_same else -1
-        reading = _Reading(run, workspace, open_set, version, RunRef(log=log, title=title), changed)
-        for start in range(0, len(found), _AT_ONCE):
-            some = (reading.read(case, logged) for case, logged in found[start : start + _AT_ONCE])
-            outcomes = [outcome for outcome in some if outcome is not None]
-            wanted -= {outcome.case for outcome in outcomes}
-            yield outcomes
-
-
-def _place(workspace: Workspace, run: StoredRun, logged: LoggedCase) -> CaseId | None:
-    return workspace.find(logged.id, logged.summary.eval_set_id, by_label=run.header.by_label)
+        for case in found:
+            del wanted[case]
+        outcomes = iter(found.items())
+        while some := list(islice(outcomes, _AT_ONCE)):
+            yield some
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """A run whose results are read; `ref` is how it is shown, `code` the version of the agent's code, and
-    `changed_files` are those of the agent that were changed since."""
+    """A run whose results are read; the other fields are as in `last_outcomes`."""
 
-    run: StoredRun
+    store: RunStore
     workspace: Workspace
     open_set: Callable[[Path], EvalSetFile]
     code: int
-    ref: RunRef
-    changed_files: tuple[str, ...]
+    url: str
+    log: Path
+    title: str
+    header: RunHeader
 
-    def read(self, case: CaseId, logged: LoggedCase) -> LastOutcome | None:
-        """None for a case that cannot be shown or read."""
-        opened = self.open_set(self.workspace.by_case_path[case.path].path)
+    def outcomes(self, wanted: Mapping[CaseId, CaseId]) -> dict[CaseId, CaseOutcome]:
+        """What came of the wanted cases that can be shown.
+
+        Raises OSError, and ValueError for a log that is damaged.
+        """
+        header, find = self.header, self.workspace.find
+        file = ResultsInLog(self.log, self.title, header)
+        found: dict[CaseId, CaseOutcome] = {}
+        for place, logged in logs.logged_cases(self.log, header):
+            case = find(logged.id, logged.summary.eval_set_id, by_label=header.by_label)
+            if case is None or (case := wanted.get(case)) is None:
+                continue
+            known = found.get(case)
+            if known is None or logs.stands_instead(logged, known.status, header):
+                outcome = self._outcome(case, logged, ResultInFile.of(file, place, logged.summary))
+                if outcome is not None:
+                    found[case] = outcome
+        return found
+
+    def _outcome(self, case: CaseId, logged: LoggedCase, kept: ResultInFile) -> CaseOutcome | None:
+        """None for a case that cannot be shown."""
+        opened = self._sets(case.path)
         stored, config = opened.case(case.eval_id), opened.config
         if stored is None or config is None:
             return None
-        log = self.run.path
         try:
-            result = result_of(log, logged)
-            pass_if = pass_if_of(result.policy)
-        except (OSError, ValueError):
+            pass_if = pass_if_of(kept.policy)
+        except ValueError:
             return None
-        scored = CaseOutcome(
-            result,
-            self.ref,
+        return CaseOutcome(
+            kept,
+            self._ref,
             stored,
             config.config,
-            # Nobody has counted them: nothing may be run again because it was free.
-            ModelCalls(known=False),
-            self.code,
+            _UNKNOWN,
+            self._version,
             pass_if=pass_if,
-            changed_files=self.changed_files,
-            outdated=tuple(self._changed(logged, stored, config.config)),
+            logged=kept,
+            changed_files=self._changed,
+            outdated=tuple(_changed_since(self.header, logged, stored, config.config)),
         )
-        return LastOutcome(case, scored, log, logged)
 
-    def _changed(self, logged: LoggedCase, stored: StoredCase, config: EvalConfig) -> Iterator[str]:
-        """What was another one when the case was run, besides the agent."""
-        expects = logged.summary.expects
-        if expects and expects != case_fingerprint(stored.model()):
-            yield "case"
-        sets = self.run.header.sets
-        began_with = next((one for one in sets if one.path == logged.id.path), None)
-        if began_with is None or began_with.config is None:
-            return
-        now = config.scoring()
-        ids = logged.summary.eval_set_id, logged.id.eval_id
-        if began_with.config != now and config_of(began_with.config, *ids) != config_of(now, *ids):
-            yield "config"
-        elif self.run.header.data.get("adk_verdicts"):
-            yield "scoring"
+    @cached_property
+    def _ref(self) -> RunRef:
+        return RunRef(log=self.log, title=self.title)
+
+    @cached_property
+    def _sets(self) -> Callable[[str], EvalSetFile]:
+        """The opened set with this path; to look whether it is still the same takes time."""
+        return cache(lambda path: self.open_set(self.workspace.by_case_path[path].path))
+
+    @cached_property
+    def _changed(self) -> tuple[str, ...]:
+        """The files of the agent that were changed since the run."""
+        before = self.header.files
+        agent = AgentAddress(self.store.agent_dir)
+        return tuple(files_changed_since(self.log, before, agent)) if before else ()
+
+    @cached_property
+    def _version(self) -> int:
+        """That of the agent's code in the run."""
+        header = self.header
+        # Of an agent that held its conversations elsewhere, no change is known either.
+        is_elsewhere = bool(self.url or header.data.get("traces"))
+        is_same = is_elsewhere or bool(header.files and not self._changed)
+        return self.code if is_same and header.data.get("url", "") == self.url else -1
+
+
+def _changed_since(
+    header: RunHeader, logged: LoggedCase, stored: StoredCase, config: EvalConfig
+) -> Iterator[str]:
+    """What was another one when a case was run, besides the agent: `case`, `config`, `scoring`."""
+    expects = logged.summary.expects
+    if expects and expects != stored.fingerprint:
+        yield "case"
+    began_with = next((one for one in header.sets if one.path == logged.id.path), None)
+    if began_with is None or began_with.config is None:
+        return
+    now = config.scoring()
+    ids = logged.summary.eval_set_id, logged.id.eval_id
+    if began_with.config != now and config_of(began_with.config, *ids) != config_of(now, *ids):
+        yield "config"
+    elif header.data.get("adk_verdicts"):
+        yield "scoring"

@@ -198,7 +198,7 @@ class Relaxing:
                 yield case, scored
 
     async def _score(self, case: CaseId, scored: CaseOutcome, config: EvalConfig) -> CaseOutcome | None:
-        events = await asyncio.to_thread(self._outcomes.traces.events_of, case)
+        events = await asyncio.to_thread(self._outcomes.events_of, case)
         if events is None:
             return None
         return await score_again(

@@ -129,14 +129,14 @@ async def score_again(
     again = partial(_scored_by, scored, actual, before)
     masked = secrets if _needs_masking(stored, secrets) else None
     result = await again(_expected(eval_set_id, stored, config, secrets), masked)
-    new = replace(scored, result=result, stored=stored, config=config, judged_as=judged_as, outdated=())
+    new = replace(scored, kept=result, stored=stored, config=config, judged_as=judged_as, outdated=())
     if not secrets.may_be_in(stored.text) or _is_known(new, scored, secrets):
         return new
     by_secrets = await again(Expected(eval_set_id, stored.model(), config), masked)
     if by_secrets.status is result.status:
         return new
     # Without them, one key is like another: it may have been the wrong one.
-    return replace(new, result=scored.result, outdated=("case",))
+    return replace(new, kept=scored.kept, outdated=("case",))
 
 
 def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:

@@ -9,11 +9,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.compare.turn_verdicts import answer_differs, response_op, text_differs
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_score
+from evaltui.workbench.kept_results import ResultInFile, ResultsApart, ResultsInLog
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult, TurnResult
 
 
-def needs_attention(result: CaseResult) -> bool:
+def needs_attention(result: CaseResult | ResultInFile) -> bool:
     """Whether a result is one to stop at: everything but a pass, and but what the flaky policy lets pass."""
     if result.status == "FLAKY":
         return not result.policy_met
@@ -186,6 +189,10 @@ def failing_differences(result: CaseResult) -> list[DifferenceAt]:
     return failing or every
 
 
+# More results that are in no log go into a file.
+_MOST_IN_MEMORY = 500
+
+
 class Results:
     """Counted as they come in: a set of ten thousand cases is not counted anew for each of them.
 
@@ -194,6 +201,8 @@ class Results:
 
     def __init__(self) -> None:
         self._scored: dict[CaseId, CaseOutcome] = {}
+        self._in_memory = 0
+        self._apart: ResultsApart | None = None
         self._counts: dict[str, Counter[str]] = {}
         # Cases of the run that goes on: what they have is from before.
         self._uncounted: set[CaseId] = set()
@@ -201,25 +210,44 @@ class Results:
         self.version = 0
         """Another one after every change."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether as many results are in memory as may be."""
+        return self._in_memory >= _MOST_IN_MEMORY
+
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
         self.drop(case)
         self.version += 1
+        if not isinstance(scored.kept, ResultInFile):
+            if self.is_full:
+                scored = replace(scored, kept=self._put_apart(scored.kept))
+            self._in_memory += not isinstance(scored.kept, ResultInFile)
         self._scored[case] = scored
         self._count(case, 1)
-        if needs_attention(scored.result):
+        if needs_attention(scored.kept):
             self.attention.add(case)
 
     def drop(self, case: CaseId) -> None:
         if case in self._scored:
             self.version += 1
             self._count(case, -1)
+            self._in_memory -= not isinstance(self._scored[case].kept, ResultInFile)
             del self._scored[case]
             self.attention.discard(case)
 
+    def _put_apart(self, result: CaseResult) -> CaseResult | ResultInFile:
+        try:
+            if self._apart is None or self._apart.is_full:
+                self._apart = ResultsApart()
+            return self._apart.add(result)
+        except OSError:
+            # The disk is full: then there is memory.
+            return result
+
     def _count(self, case: CaseId, number: int) -> None:
         if case in self._scored and case not in self._uncounted:
-            self._counts.setdefault(case.path, Counter())[self._scored[case].result.status] += number
+            self._counts.setdefault(case.path, Counter())[self._scored[case].status] += number
 
     def count_without(self, cases: Iterable[CaseId]) -> None:
         """Counts no result of these cases, and those of all others."""
@@ -235,12 +263,20 @@ class Results:
             self._uncounted.remove(case)
             self._count(case, 1)
 
+    def __len__(self) -> int:
+        return len(self._scored)
+
     def get(self, case: CaseId) -> CaseOutcome | None:
         return self._scored.get(case)
 
     def of(self, path: str) -> list[tuple[CaseId, CaseOutcome]]:
         """Every result of a set's cases."""
         return [(case, scored) for case, scored in self._scored.items() if case.path == path]
+
+    def logs(self) -> set[Path]:
+        """The logs that results are read from."""
+        files = {scored.logged.file for scored in self._scored.values() if scored.logged is not None}
+        return {file.log for file in files if isinstance(file, ResultsInLog)}
 
     def paths(self) -> list[str]:
         """The sets that have results."""

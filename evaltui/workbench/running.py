@@ -9,8 +9,10 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
+from evaltui.core.compare.run_summary import summarize
 from evaltui.core.metrics.preflight import in_short
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig, PassIf
@@ -34,14 +36,18 @@ from evaltui.runner.plan import (
     Scaled,
 )
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
-from evaltui.runs.log_reader import read_run
+from evaltui.runs.log_reader import logged_cases, read_header
 from evaltui.runs.selection import SelectedRun
 from evaltui.runs.sets import SetToRun
 from evaltui.workbench.agent_state import AgentState, Console
+from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import needs_attention
 from evaltui.workbench.state import CaseOutcome, Run, Stage
+
+# Results that are read before keys are looked at again.
+_AT_ONCE = 1000
 
 
 class EditedSets:
@@ -93,6 +99,9 @@ class RunFollower:
         self._changed = changed
         self._cases: Mapping[CaseId, tuple[StoredCase, EvalConfig]] = {}
         self._pass_if: PassIf | None = None
+        self._in_log: ResultsInLog | None = None
+        # Where in the log the last result is; None where none can be written.
+        self._logged: int | None = None
 
     def take(self, update: RunUpdate) -> None:
         run = self._run
@@ -103,13 +112,14 @@ class RunFollower:
                 self._agent.imported(info)
             case AgentBroken(error):
                 self._agent.failed(error)
-            case LogGrew(log, size):
-                run.log = log or run.log
-                run.log_size = size
+            case LogGrew(log, result=result):
+                if log is not None and log != run.log:
+                    run.log, self._in_log = log, ResultsInLog(log, run.ref.name)
+                self._logged = result
                 return
             case CaseStarted(case=case, repeat=repeat):
                 run.running.add(case)
-                self._outcomes.traces.started(case, run.ref, repeat, run.log_size)
+                self._outcomes.traces.started(case, run.ref, repeat)
                 run.working_since = run.working_since or time.monotonic()
                 if run.stage is Stage.STARTING:
                     run.stage = Stage.RUNNING
@@ -160,7 +170,8 @@ class RunFollower:
         run, case = self._run, result.id
         calls = sum(map(judge_calls, result.repeats), self._model_calls(case))
         run.running.discard(case)
-        self._outcomes.traces.done(case, result.eval_set_id, run.log, run.log_size)
+        logged = self._logged_now(result)
+        self._outcomes.traces.done(case, is_logged=logged is not None)
         run.done.add(case)
         run.last_verdict_at = time.time()
         run.counts[result.status] += 1
@@ -170,9 +181,17 @@ class RunFollower:
         # Without the invocations: ten thousand results would take hundreds of megabytes with them.
         repeats = tuple(replace(repeat, actual=()) for repeat in result.repeats)
         light = replace(result, repeats=repeats)
+        kept = logged if logged is not None and self._outcomes.results.is_full else light
         self._outcomes.put(
-            case, CaseOutcome(light, run.ref, stored, config, calls, run.code, pass_if=self._pass_if)
+            case,
+            CaseOutcome(kept, run.ref, stored, config, calls, run.code, pass_if=self._pass_if, logged=logged),
         )
+
+    def _logged_now(self, result: CaseResult) -> ResultInFile | None:
+        """Where a result is that has just been written to the log; None where it is in none."""
+        if self._in_log is None or self._logged is None:
+            return None
+        return ResultInFile.of(self._in_log, self._logged, summarize(result))
 
     def _model_calls(self, case: CaseId) -> ModelCalls:
         """Those of a case that has just been run."""
@@ -189,9 +208,13 @@ class RunFollower:
             self._outcomes.traces.happened(case, event)
 
     async def read_carried_over(self, log: Path) -> None:
-        """Notes where the traces of cases are that an earlier run had finished, and nobody heard of.
+        """Notes where the cases are that an earlier run had finished, and nobody heard of.
 
         Raises OSError, and ValueError for a log that is damaged.
         """
-        for logged in (await asyncio.to_thread(read_run, log)).results:
-            self._outcomes.traces.keep_stretch(logged.id, self._run.ref, log, logged)
+        header = await asyncio.to_thread(read_header, log)
+        in_log = self._in_log or ResultsInLog(log, self._run.ref.name, header)
+        rows = logged_cases(log, header)
+        while some := await asyncio.to_thread(list, islice(rows, _AT_ONCE)):
+            for place, one in some:
+                self._outcomes.moved_to(one.id, ResultInFile.of(in_log, place, one.summary))

@@ -149,12 +149,14 @@ class DueCases:
     def free(self, *, replays: bool) -> set[CaseId]:
         """The cases with an old result that asked no model then, and will not now if they ask the same;
         with `replays` those, too, whose model calls were replayed."""
+        results = self._outcomes.results
         return {
             case
-            for case in self.stale()
-            if (scored := self._outcomes.get(case)) is not None
-            and scored.calls.need_no_model
+            for path in results.paths()
+            for case, scored in results.of(path)
+            if scored.calls.need_no_model
             and (replays or not scored.calls.replayed)
+            and self._outcomes.is_stale(case)
             and self.is_included(case)
         }
 

@@ -14,14 +14,16 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.trace.model_calls import NO_CALLS, CallCounts, ModelCalls
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
+from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.traffic import Traffic
 
 if TYPE_CHECKING:
     # Importing these loads google.genai, which must not happen before the first frame.
+    from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.metrics.preflight import MetricCheck
     from evaltui.core.model.config import EvalConfig, PassIf
     from evaltui.core.model.eval_set import EvalCase
-    from evaltui.core.model.outcome import CaseResult
+    from evaltui.core.model.outcome import CaseResult, Status
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runner.plan import Scaled
     from evaltui.runs.resuming import Resumption
@@ -98,8 +100,9 @@ def deciding_repeat(result: CaseResult) -> int:
 class CaseOutcome:
     """What came of a case, and what it was scored by."""
 
-    result: CaseResult
-    """The result without the invocations of its repeats: `Outcomes.trace` has what they are made of."""
+    kept: CaseResult | ResultInFile
+    """The result without the invocations of its repeats: `Outcomes.trace` has what they are made of. Both
+    kinds have `status` and `policy_met`."""
     run: RunRef
     stored: StoredCase
     """The case that it was scored by."""
@@ -117,8 +120,37 @@ class CaseOutcome:
     """What judges saw, once the case has been scored again."""
     changed_files: tuple[str, ...] = ()
     """The files of the agent that were changed between that run and the start of the workbench."""
+    logged: ResultInFile | None = None
+    """Where in the log of its run the case is, as it came out then; None where it is in none."""
     outdated: tuple[str, ...] = ()
-    """What besides the agent was another one in that sitting: `the case`, `the config`."""
+    """What besides the agent was another one in that run: `case`, `config`, `scoring`."""
+
+    @property
+    def status(self) -> Status:
+        return self.kept.status
+
+    @property
+    def figures(self) -> ResultInFile | CaseSummary:
+        """What is known of the result without reading it."""
+        if isinstance(self.kept, ResultInFile):
+            return self.kept
+        from evaltui.core.compare.run_summary import summarize
+
+        return summarize(self.kept)
+
+    @property
+    def result(self) -> CaseResult:
+        """All of the result; where it cannot be read, how it came out and nothing else."""
+        if not isinstance(self.kept, ResultInFile):
+            return self.kept
+        found = self.kept.read()
+        return self.kept.unread(self.stored.eval_id) if isinstance(found, str) else found
+
+    @property
+    def problem(self) -> str:
+        """Why the result cannot be read, as a sentence; "" where it can."""
+        found = self.kept.read() if isinstance(self.kept, ResultInFile) else ""
+        return found if isinstance(found, str) else ""
 
     @property
     def repeat(self) -> int:
@@ -129,11 +161,12 @@ class CaseOutcome:
     @property
     def shown(self) -> CaseResult:
         """The result, with metrics, error, turns and state of the repeat that is shown."""
-        if self.chosen is None:
-            return self.result
-        one = self.result.repeats[self.chosen]
+        result = self.result
+        if self.chosen is None or self.chosen >= len(result.repeats):
+            return result
+        one = result.repeats[self.chosen]
         return replace(
-            self.result,
+            result,
             metrics=one.metrics,
             error=one.error,
             turns=one.turns,
@@ -217,8 +250,6 @@ class Run:
     last_verdict_at: float | None = None
     """When the last verdict came, as `at`."""
     log: Path | None = None
-    log_size: int | None = None
-    """How many bytes of the log have been written; None where none can be."""
     remarks: list[str] = field(default_factory=list)
     """Sentences on what went otherwise than it should."""
     is_stopped: bool = False

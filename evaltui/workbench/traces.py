@@ -10,18 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.trace.spans import SPAN_KINDS, Span, SpanTree
 from evaltui.text.values import did_you_mean
-from evaltui.workbench.state import RunRef
-
-if TYPE_CHECKING:
-    from evaltui.runs.log_reader import LoggedCase
-
+from evaltui.workbench.kept_results import ResultInFile
+from evaltui.workbench.state import CaseOutcome, RunRef
 
 # A case that loops may print without end.
 MOST_EVENTS = 100_000
@@ -51,43 +46,34 @@ class Trace:
     """Of the chat: another number where it begins anew; 0 for the trace of a case."""
 
 
-class _Stretch(NamedTuple):
-    """The part of a run's log that has every event of a case, between those of others."""
-
-    run: RunRef
-    log: Path
-    place: tuple[int, int]
-    case: CaseId
-    eval_set_id: str
-
-
 @dataclass
 class _Live:
-    """A case that is running. `start` is where in the log it began, None where there is no log."""
+    """A case that is running."""
 
     run: RunRef
-    start: int | None
     repeat: int = 0
     events: _ByRepeat = field(default_factory=dict)
     left_out: int = 0
 
 
 class Traces:
-    """Of finished cases only a place in a log is kept, and what was read last. `changed` is told of that."""
+    """Of finished cases only what was read last is kept. `outcome` gives what came of a case and where in a
+    log it is; `changed` is called when something has been read."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, outcome: Callable[[CaseId], CaseOutcome | None], changed: Callable[[], None]) -> None:
+        self._outcome = outcome
         self._changed = changed
         self._live: dict[CaseId, _Live] = {}
-        self._stretches: dict[CaseId, _Stretch] = {}
+        # Of cases that are in no log.
         self._kept: dict[CaseId, tuple[RunRef, _ByRepeat]] = {}
-        self._read: tuple[CaseId, _Stretch, _ByRepeat | str] | None = None
+        self._read: tuple[CaseId, ResultInFile, _ByRepeat | str] | None = None
         self._reading: asyncio.Task[None] | None = None
 
     # While a run tells
 
-    def started(self, case: CaseId, run: RunRef, repeat: int, log_size: int | None) -> None:
-        """A repeat of a case begins, or begins again; `log_size` is how much of the log there is."""
-        live = self._live.setdefault(case, _Live(run, log_size))
+    def started(self, case: CaseId, run: RunRef, repeat: int) -> None:
+        """A repeat of a case begins, or begins again."""
+        live = self._live.setdefault(case, _Live(run))
         live.repeat = repeat
         live.events[repeat] = []
 
@@ -100,18 +86,11 @@ class Traces:
         else:
             live.left_out += 1
 
-    def done(self, case: CaseId, eval_set_id: str, log: Path | None, log_size: int | None) -> None:
-        """Nothing more will happen in the case: from now on its log is read where it was kept.
-
-        `eval_set_id` is that of its set in the log.
-        """
+    def done(self, case: CaseId, *, is_logged: bool) -> None:
+        """Nothing more will happen in the case: from now on its log is read where there is one."""
         live = self._live.pop(case, None)
-        self._forget(case)
-        if live is None:
-            return
-        if log is not None and live.start is not None and log_size is not None:
-            self._stretches[case] = _Stretch(live.run, log, (live.start, log_size), case, eval_set_id)
-        else:
+        self._kept.pop(case, None)
+        if live is not None and not is_logged:
             self._kept[case] = live.run, live.events
             if len(self._kept) > _KEPT_WITHOUT_LOG:
                 del self._kept[next(iter(self._kept))]
@@ -120,33 +99,18 @@ class Traces:
         """What is known to have happened in a case, by repeat."""
         self._kept[case] = run, {repeat: list(some) for repeat, some in events.items()}
 
-    def keep_stretch(self, case: CaseId, run: RunRef, log: Path, logged: LoggedCase) -> None:
-        """Where in a log, in bytes, the events of a case are."""
-        stretch, eval_set_id = logged.events or (0, 0), logged.summary.eval_set_id
-        self._stretches[case] = _Stretch(run, log, stretch, logged.id, eval_set_id)
-
-    def logs(self) -> frozenset[Path]:
-        """The logs that are still read."""
-        return frozenset(stretch.log for stretch in self._stretches.values())
-
     def run_over(self) -> None:
         """What still ran was cancelled: what is known of its last whole run stays."""
         self._live.clear()
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases are called otherwise now; the log has them under the old ones."""
-        known: tuple[dict[CaseId, Any], ...] = (self._stretches, self._kept)
-        for of_cases in known:
-            of_cases.update({new: of_cases.pop(old) for old, new in moved.items() if old in of_cases})
+        self._kept.update({new: self._kept.pop(old) for old, new in moved.items() if old in self._kept})
 
     def keep_only(self, cases: set[CaseId]) -> None:
         """Forget cases that do not exist any more."""
-        for case in {*self._stretches, *self._kept} - cases:
-            self._forget(case)
-
-    def _forget(self, case: CaseId) -> None:
-        self._stretches.pop(case, None)
-        self._kept.pop(case, None)
+        for case in self._kept.keys() - cases:
+            del self._kept[case]
 
     def all_live_events(self, case: CaseId) -> Iterator[Event]:
         """What every repeat of a case has done so far; nothing where the case does not run."""
@@ -171,49 +135,36 @@ class Traces:
         if kept := self._kept.get(case):
             run, repeats = kept
             return Trace(run, repeat, len(repeats), repeats.get(repeat, ()))
-        stretch = self._stretches.get(case)
-        if stretch is None:
+        scored = self._outcome(case)
+        if scored is None or scored.logged is None:
             return Trace(RunRef(), problem="No run log for this case")
-        if self._read is None or self._read[:2] != (case, stretch):
+        if self._read is None or self._read[0] != case or self._read[1] is not scored.logged:
             if self._reading is None:
-                self._reading = asyncio.create_task(self._read_log(case, stretch))
+                self._reading = asyncio.create_task(self._read_log(case, scored.logged))
             return None
         found = self._read[2]
         if isinstance(found, str):
-            return Trace(stretch.run, repeat, problem=found)
+            return Trace(scored.run, repeat, problem=found)
         events = found.get(repeat, [])
         left_out = max(0, len(events) - MOST_EVENTS)
-        return Trace(stretch.run, repeat, len(found), events[:MOST_EVENTS], left_out)
+        return Trace(scored.run, repeat, len(found), events[:MOST_EVENTS], left_out)
 
     def events_of(self, case: CaseId) -> Mapping[int, Sequence[Event]] | None:
         """Every event of a case that is over, by repeat; None where there is no log of it."""
         if kept := self._kept.get(case):
             return kept[1]
-        stretch = self._stretches.get(case)
-        if stretch is None or case in self._live:
+        scored = self._outcome(case)
+        if scored is None or scored.logged is None or case in self._live:
             return None
-        try:
-            return _events_of(stretch)
-        except (OSError, ValueError):
-            return None
+        found = scored.logged.file.events(scored.logged.place)
+        return None if isinstance(found, str) else found
 
-    async def _read_log(self, case: CaseId, stretch: _Stretch) -> None:
+    async def _read_log(self, case: CaseId, logged: ResultInFile) -> None:
         try:
-            found = await asyncio.to_thread(_events_of, stretch)
-            self._read = case, stretch, found
-        except FileNotFoundError:
-            self._read = case, stretch, f"Run log of {stretch.run.name} was deleted; run again"
-        except (OSError, ValueError) as error:
-            self._read = case, stretch, f"Run log of {stretch.run.name} is unreadable: {error}"
+            self._read = case, logged, await asyncio.to_thread(logged.file.events, logged.place)
         finally:
             self._reading = None
         self._changed()
-
-
-def _events_of(stretch: _Stretch) -> _ByRepeat:
-    from evaltui.runs.log_reader import events_between
-
-    return events_between(stretch.log, stretch.place, stretch.case, stretch.eval_set_id)
 
 
 # A row that keeps turns apart.

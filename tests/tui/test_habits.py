@@ -350,7 +350,7 @@ async def test_a_metric_of_a_page_that_is_no_longer_there_opens_nothing(parrot):
         link = next(link for link in view.page.links if isinstance(link.opens, str) and link.opens)
         outcomes, case = app.workbench.outcomes, app.workbench.navigation.selection.case
         scored = outcomes.get(case)
-        outcomes.results.put(case, replace(scored, result=replace(scored.result, metrics=())))
+        outcomes.results.put(case, replace(scored, kept=replace(scored.result, metrics=())))
         view.open_link(link)
         assert not isinstance(app.screen, DetailsScreen)
         outcomes.results.put(case, scored)

@@ -19,6 +19,7 @@ from evaltui.tui.pages.running import FailedCase, InFlight, waiting, write_runni
 from evaltui.tui.pages.set_result import write_set_results
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.tree.view import CaseTree
+from evaltui.workbench.set_totals import set_totals
 from evaltui.workbench.state import Run
 from evaltui.workbench.traffic import Traffic
 from evaltui.workbench.workbench import Workbench
@@ -118,9 +119,7 @@ def test_a_wide_run_has_cards_and_its_failures_the_newest_first():
     run = run_of(16, done=5)
     for one in (asked(0.0), answered(0.5, 0.5, 1200), event("error", 0, 0.6, code=429, retrying=True)):
         run.traffic.on_event(one)
-    failed = [
-        FailedCase(CaseId(PATH, name), "home", outcome(EXPECTED, MADE).result) for name in ("first", "second")
-    ]
+    failed = [FailedCase(CaseId(PATH, name), "home", outcome(EXPECTED, MADE)) for name in ("first", "second")]
     page = Page(116, 180)
     write_running(page, run, [], failed)
     lines = lines_of(page)
@@ -145,6 +144,13 @@ class Known:
     def history(self, case):
         return None
 
+    def totals(self, eval_set):
+        return set_totals(eval_set, self.get)
+
+    @property
+    def has_earlier(self):
+        return bool(self._before)
+
 
 def set_page(width, found, before=None, cases=("good", "bad", "slow", "new")):
     stored = tuple(StoredCase.of_data({"eval_id": name, "conversation": []}) for name in cases)
@@ -156,7 +162,7 @@ def set_page(width, found, before=None, cases=("good", "bad", "slow", "new")):
 
 def timed(scored, seconds):
     repeats = (RepeatResult(scored.result.status, seconds=seconds),)
-    return replace(scored, result=replace(scored.result, repeats=repeats))
+    return replace(scored, kept=replace(scored.result, repeats=repeats))
 
 
 GOOD, BAD = outcome(EXPECTED, EXPECTED), outcome(EXPECTED, MADE)

@@ -98,6 +98,6 @@ async def test_another_threshold_needs_no_judge(scored):
 
 
 async def test_a_metric_that_was_not_judged_waits_for_a_run(scored):
-    plain = replace(scored, result=replace(scored.result, repeats=(RepeatResult(Status.PASSED),)))
+    plain = replace(scored, kept=replace(scored.result, repeats=(RepeatResult(Status.PASSED),)))
     new = judged(await again(plain))
     assert (new.status, new.reason) == (Status.NOT_EVALUATED, "is judged when the case is run")

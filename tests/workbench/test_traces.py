@@ -4,14 +4,18 @@ import json
 
 import pytest
 
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.execution import LoggedRun
 from evaltui.runs.log import RunLog
 from evaltui.runs.store import RunStore
 from evaltui.workbench import traces as traces_module
-from evaltui.workbench.state import RunRef, deciding_repeat
+from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
+from evaltui.workbench.state import CaseOutcome, RunRef, deciding_repeat
 from evaltui.workbench.traces import Traces
 from evaltui.workbench.workbench import Workbench
 
@@ -156,19 +160,22 @@ def test_the_gravest_repeat_decides_and_of_equals_the_first():
 
 async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     told = []
-    traces = Traces(lambda: told.append(1))
+    outcomes = {}
+    traces = Traces(outcomes.get, lambda: told.append(1))
     key = CaseId("a.evalset.json", "case")
     log = RunLog.create(RunStore(tmp_path), {})
-    start = log.size
     for text in ("died", "lived"):
-        log.event({"kind": "case_started", "set": "set", "case": "case", "repeat": 0})
-        traces.started(key, RunRef(1), 0, start)
-        event = Event("text", {"parts": [{"text": text}]}, set="set", case="case")
+        log.started(key, "set", 0)
+        traces.started(key, RunRef(1), 0)
+        event = Event("text", {"parts": [{"text": text}]}, path=key.path, set="set", case="case")
         log.event(event.to_json())
         traces.happened(key, event)
     assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == ["lived"]
+    summary = CaseSummary("set", "case", Status.PASSED, path=key.path)
+    logged = ResultInFile.of(ResultsInLog(log.path, "run 1"), log.result(summary), summary)
     log.close()
-    traces.done(key, "set", log.path, log.size)
+    outcomes[key] = CaseOutcome(logged, RunRef(1), StoredCase("{}"), EvalConfig(), logged=logged)
+    traces.done(key, is_logged=True)
     await until(lambda: traces.get(key, 0))
     assert told
     assert [event.content["parts"][0]["text"] for event in traces.get(key, 0).events] == ["lived"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from evaltui.core.model.case_id import CaseOutline, outline_of
+from evaltui.core.model.case_id import CaseOutline, case_fingerprint, outline_of
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import Problem
 
@@ -26,7 +26,7 @@ class StoredCase:
     the memory.
     """
 
-    __slots__ = ("_lines", "_outline", "_value", "problems", "text")
+    __slots__ = ("_fingerprint", "_lines", "_outline", "_value", "problems", "text")
 
     def __init__(self, text: str, value: Any = None) -> None:
         self.text = text
@@ -35,6 +35,7 @@ class StoredCase:
         self._value = value
         self._outline: CaseOutline | None = None
         self._lines: int | None = None
+        self._fingerprint: str | None = None
 
     @classmethod
     def parsed(cls, text: str, value: Any) -> StoredCase:
@@ -68,6 +69,17 @@ class StoredCase:
 
         # Not the text itself: of a key given twice, the last one counts.
         return EvalCase.model_validate_json(json.dumps(self.data()))
+
+    def was_validated(self, problems: tuple[Problem, ...], fingerprint: str | None) -> None:
+        """Notes what making a model of it has found; the fingerprint is None where there is no model."""
+        self.problems, self._fingerprint = problems, fingerprint
+
+    @property
+    def fingerprint(self) -> str:
+        """As `case_fingerprint`. Raises ValueError for what is no case."""
+        if self._fingerprint is None:
+            self._fingerprint = case_fingerprint(self.model())
+        return self._fingerprint
 
     @property
     def outline(self) -> CaseOutline:

@@ -49,7 +49,7 @@ def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
     known: Mapping[str, MetricResult] = {one.name: one for one in before.metrics}
     old = known[failed.name].score if failed.name in known else None
     moves = "stays" if old == failed.score else f"{show_score(old)} →"
-    (name,) = short_names([failed], shortest=True)
+    (name,) = short_names([failed.name], shortest=True)
     threshold = f", threshold {show_score(failed.threshold)}"
     return [(f"{name} {moves} {show_score(failed.score)}{threshold}", "muted")]
 

@@ -37,7 +37,7 @@ def write_metrics(page: Page, result: CaseResult, folding: Folding, *, fits: boo
 
     Those that passed are open where all of the page `fits`."""
     metrics = gating(result)
-    for metric, name in zip(metrics, short_names(metrics, shortest=False), strict=True):
+    for metric, name in zip(metrics, short_names([one.name for one in metrics], shortest=False), strict=True):
         if was_judged(metric) or metric.judge is not None:
             _write_judged(page, metric, name, folding, fits=fits)
         elif metric.name == "final_session_state" and not metric.error:

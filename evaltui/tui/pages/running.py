@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import Call, CaseResult
+from evaltui.core.model.outcome import Call
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_elapsed, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, with_role
@@ -18,7 +18,7 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.verdict import ROOMY, chip
 from evaltui.tui.pages.writer import Link, Page
 from evaltui.workbench.results import why
-from evaltui.workbench.state import Run
+from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.traffic import as_shares, is_rate_limit
 
 _MOST_IN_FLIGHT = 12
@@ -49,7 +49,7 @@ class FailedCase(NamedTuple):
     case: CaseId
     set_name: str
     """"" where all cases of the run are of one set."""
-    result: CaseResult
+    scored: CaseOutcome
 
 
 class Figure(NamedTuple):
@@ -173,8 +173,10 @@ def write_failing(page: Page, failures: Sequence[FailedCase]) -> None:
     for failed in list(reversed(failures))[:_MOST_FAILURES]:
         page.links.append(Link(failed.case, len(page.lines), len(page.lines) + 1))
         prefix = f"{visible(failed.set_name)} › " if failed.set_name else ""
-        left: Line = [("  ", ""), glyph(failed.result.status), (f" {prefix}", "muted")]
-        page.ends([*left, (visible(failed.case.eval_id), "")], [(visible(why(failed.result)), "muted")])
+        left: Line = [("  ", ""), glyph(failed.scored.status), (f" {prefix}", "muted")]
+        page.ends(
+            [*left, (visible(failed.case.eval_id), "")], [(visible(why(failed.scored.result)), "muted")]
+        )
     if len(failures) > _MOST_FAILURES:
         page.row(
             (

@@ -192,7 +192,7 @@ def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
     for case in run.failures:
         of_set = workbench.sets.by_case_path(case.path) if several else None
         if (scored := workbench.outcomes.get(case)) is not None:
-            failures.append(FailedCase(case, of_set.eval_set_id if of_set else "", scored.result))
+            failures.append(FailedCase(case, of_set.eval_set_id if of_set else "", scored))
     write_running(page, run, _in_flight(workbench, run), failures)
 
 
@@ -247,6 +247,8 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
 
     if workbench.outcomes.is_waiting(case):
         return [("queued", "bold"), (f"   result of {scored.run.name}", "muted")]
+    if scored.problem:
+        return [(visible(scored.problem), "warning")]
     if changed := workbench.outcomes.changed_since(case):
         key = key_of("run")
         what = some_of([visible(one) for one in changed])

@@ -116,14 +116,11 @@ def gating(result: CaseResult | RepeatResult) -> list[MetricResult]:
     return [metric for metric in result.metrics if metric.status is not Status.INFORMATIONAL]
 
 
-def short_names(metrics: Sequence[MetricResult], *, shortest: bool) -> list[str]:
-    """Names without what goes without saying, as long as they are different ones."""
-    names = [
-        (_SHORT.get(one.name) if shortest else None) or _NEEDLESS.sub("", one.name) or one.name
-        for one in metrics
-    ]
+def short_names(metrics: Sequence[str], *, shortest: bool) -> list[str]:
+    """Names of metrics without what goes without saying, as long as they are different ones."""
+    names = [(_SHORT.get(one) if shortest else None) or _NEEDLESS.sub("", one) or one for one in metrics]
     twice = Counter(names)
-    return [visible(one.name if twice[name] > 1 else name) for name, one in zip(names, metrics, strict=True)]
+    return [visible(one if twice[name] > 1 else name) for name, one in zip(names, metrics, strict=True)]
 
 
 def write_strip(page: Page, result: CaseResult, past: CasePast | None, *, stale: bool = False) -> None:
@@ -147,7 +144,7 @@ def write_strip(page: Page, result: CaseResult, past: CasePast | None, *, stale:
 def _write_cards(page: Page, metrics: Sequence[MetricResult], past: CasePast | None) -> None:
     in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_LEAST_CARD + _CARD_GAP))
     width = (page.width + _CARD_GAP) // in_row - _CARD_GAP
-    names = short_names(metrics, shortest=False)
+    names = short_names([one.name for one in metrics], shortest=False)
     cards = [_card(one, name, width - 2) for one, name in zip(metrics, names, strict=True)]
     cards.append(_history_card(past, width - 2))
     opens = [*(one.name for one in metrics), ""]
@@ -191,7 +188,7 @@ def _write_line(page: Page, metrics: Sequence[MetricResult], past: CasePast | No
     lines: list[Line] = [[]]
     room = page.width - cells(sparks) - 2
     above = len(page.lines)
-    for metric, name in zip(metrics, short_names(metrics, shortest=True), strict=True):
+    for metric, name in zip(metrics, short_names([one.name for one in metrics], shortest=True), strict=True):
         part = _figure(metric, name)
         if lines[-1] and cells(lines[-1]) + cells(part) + 2 > room:
             lines.append([])

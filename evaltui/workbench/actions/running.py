@@ -51,13 +51,13 @@ def _never_ran(workbench: Workbench) -> str | None:
 
 def _no_repeats(workbench: Workbench) -> str | None:
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
-    has_repeats = scored is not None and len(scored.result.repeats) > 1
+    has_repeats = scored is not None and scored.figures.runs > 1
     return None if has_repeats else "No repeats of this case"
 
 
 def _which_repeat(workbench: Workbench) -> str:
     scored = workbench.outcomes.get(workbench.navigation.selection.case)
-    return f"repeat {scored.repeat + 1}/{len(scored.result.repeats)}" if scored else "next repeat"
+    return f"repeat {scored.repeat + 1}/{scored.figures.runs}" if scored else "next repeat"
 
 
 def _nothing_fails(workbench: Workbench) -> str | None:

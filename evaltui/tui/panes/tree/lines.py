@@ -113,7 +113,7 @@ class TreeLines:
         status, scored = outcomes.status(case_id), outcomes.get(case_id)
         waiting = outcomes.is_waiting(case_id)
         mark, role = glyph(status)
-        stale = outcomes.is_stale(case_id) and scored is not None and status == scored.result.status
+        stale = outcomes.is_stale(case_id) and scored is not None and status == scored.status
         pale = "muted" if waiting or marking.is_cut(case_id) else ""
         chosen = ("◆ ", "bold accent") if case_id in marking else ("  ", "")
         name = visible(case.eval_id) or "(no id)"
@@ -130,7 +130,7 @@ class TreeLines:
             return left, [("stale", "faint")]
         if scored is None:
             return left, []
-        reason = visible(why(scored.result))
+        reason = visible(why(scored.result)) if scored.status != "PASSED" else ""
         return left, [
             (fit(reason, _WHY), "error" if self._is_selected(case_id) else "muted")
         ] if reason else []

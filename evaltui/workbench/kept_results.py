@@ -1,0 +1,173 @@
+"""Results that stay in files: lists need a few figures of each case, and whoever looks at one the rest."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from evaltui.core.compare.run_summary import CaseSummary
+    from evaltui.core.model.events import Event
+    from evaltui.core.model.outcome import CaseResult, Status
+    from evaltui.core.model.spending import Cost, Payer
+    from evaltui.runs.log_header import RunHeader
+    from evaltui.runs.log_reader import LoggedCase
+
+# More results than are seen at once.
+_MOST_READ = 500
+# A temporary file goes when none of its results is needed any more.
+_MOST_IN_FILE = 10_000
+
+
+class ResultFile(Protocol):
+    """A file that has results."""
+
+    def result(self, place: int) -> CaseResult | str:
+        """A result without the invocations of its repeats, or a sentence on why it cannot be read."""
+
+    def events(self, place: int) -> dict[int, list[Event]] | str:
+        """What happened in the case, by repeat, or a sentence on why it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultInFile:
+    """A result that is read when it is asked for, and figures of it as in `CaseSummary`."""
+
+    file: ResultFile
+    place: int
+    eval_set_id: str
+    status: Status
+    runs: int
+    passed: int
+    policy: str
+    policy_met: bool
+    scores: Mapping[str, float]
+    seconds: float | None
+    tokens: float | None
+    costs: Mapping[Payer, Cost]
+
+    @classmethod
+    def of(cls, file: ResultFile, place: int, summary: CaseSummary) -> ResultInFile:
+        return cls(
+            file,
+            place,
+            summary.eval_set_id,
+            summary.status,
+            summary.runs,
+            summary.passed,
+            summary.policy,
+            summary.policy_met,
+            summary.scores,
+            summary.seconds,
+            summary.tokens,
+            summary.costs,
+        )
+
+    def read(self) -> CaseResult | str:
+        """The result, or a sentence on why it cannot be read."""
+        return self.file.result(self.place)
+
+    def unread(self, eval_id: str) -> CaseResult:
+        """What stands for the result where it cannot be read: how it came out, and nothing else."""
+        from evaltui.core.model.outcome import CaseResult
+
+        return CaseResult(
+            eval_id,
+            self.status,
+            eval_set_id=self.eval_set_id,
+            policy=self.policy,
+            policy_met=self.policy_met,
+        )
+
+
+class ResultsInLog:
+    """The results of a run in its log; `run` is what it is called."""
+
+    def __init__(self, log: Path, run: str, header: RunHeader | None = None) -> None:
+        self.log = log
+        self._run = run
+        self._header = header and header.without_cases()
+
+    def logged(self, place: int) -> LoggedCase:
+        """Where in the log all of a case is. Raises OSError, and ValueError for a log that is damaged."""
+        from evaltui.runs.log_reader import logged_case_at, read_header
+
+        if self._header is None:
+            self._header = read_header(self.log).without_cases()
+        return logged_case_at(self.log, self._header, place)
+
+    def result(self, place: int) -> CaseResult | str:
+        """See `ResultFile`."""
+        return _result_in(self, place)
+
+    def read(self, place: int) -> CaseResult | str:
+        """As `result`, from the log in any case."""
+        from evaltui.runs.history import result_of
+
+        try:
+            return result_of(self.log, self.logged(place))
+        except (OSError, ValueError) as error:
+            return self._why_not(error)
+
+    def events(self, place: int) -> dict[int, list[Event]] | str:
+        """See `ResultFile`."""
+        from evaltui.runs.history import events_of
+
+        try:
+            return events_of(self.log, self.logged(place))
+        except (OSError, ValueError) as error:
+            return self._why_not(error)
+
+    def _why_not(self, error: OSError | ValueError) -> str:
+        if isinstance(error, FileNotFoundError):
+            return f"Run log of {self._run} was deleted; run again"
+        return f"Run log of {self._run} is unreadable: {error}"
+
+
+@lru_cache(_MOST_READ)
+def _result_in(file: ResultsInLog, place: int) -> CaseResult | str:
+    """Of all logs together, those that were asked for last are kept."""
+    return file.read(place)
+
+
+class ResultsApart:
+    """Results that no log has, as those that were scored again, in a file without a name."""
+
+    def __init__(self) -> None:
+        """Raises OSError."""
+        self._file = TemporaryFile(buffering=0)  # noqa: SIM115  it is closed with the last result
+        self._ends = array("Q", [0])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next results belong into another file: this one goes when none of its is needed."""
+        return len(self._ends) > _MOST_IN_FILE
+
+    def add(self, result: CaseResult) -> ResultInFile:
+        """Raises OSError."""
+        from evaltui.core.compare.run_summary import summarize
+
+        data = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+        os.pwrite(self._file.fileno(), data, self._ends[-1])
+        self._ends.append(self._ends[-1] + len(data))
+        return ResultInFile.of(self, len(self._ends) - 2, summarize(result))
+
+    def events(self, place: int) -> str:
+        """See `ResultFile`."""
+        return "No run log for this case"
+
+    def result(self, place: int) -> CaseResult | str:
+        """See `ResultFile`."""
+        start, end = self._ends[place : place + 2]
+        try:
+            result: CaseResult = pickle.loads(os.pread(self._file.fileno(), end - start, start))
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            return f"Result cannot be read from the folder of temporary files: {error}; run again"
+        return result

@@ -1,0 +1,140 @@
+"""How the cases of a set came out, added up."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.workbench.kept_results import ResultInFile
+from evaltui.workbench.results import needs_attention
+from evaltui.workbench.state import CaseOutcome
+
+if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.spending import Cost
+
+MOST_SLOW = 3
+
+
+@dataclass
+class MetricTotal:
+    """What a metric says of the cases that it scores."""
+
+    cases: int = 0
+    passed: int = 0
+    scored: int = 0
+    """How many cases have a score."""
+    sum: float = 0.0
+    """Of their scores."""
+
+
+@dataclass
+class SetTotals:
+    """Of the cases of a set that have a result."""
+
+    cases: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
+    runs: set[str] = field(default_factory=set)
+    """The names of the runs that they are from."""
+    failing: list[CaseId] = field(default_factory=list)
+    """The cases to stop at, in the order of the set."""
+    first: CaseId | None = None
+    timed: int = 0
+    """How many have a known time."""
+    seconds: float = 0.0
+    """Of these, all repeats together."""
+    tokens: float | None = None
+    """Of all repeats; None where none are known."""
+    cost: Cost | None = None
+    """Of all repeats; None where nobody knows."""
+    metrics: dict[str, MetricTotal] = field(default_factory=dict)
+    """Those that pass or fail cases, by name."""
+    slowest: list[tuple[float, CaseId]] = field(default_factory=list)
+    """The seconds of those that took longest, the longest first."""
+
+
+def set_totals(eval_set: EvalSetFile, outcome: Callable[[CaseId], CaseOutcome | None]) -> SetTotals:
+    """Adds up what came of the cases of a set; of many cases no result is read."""
+    totals, thresholds = SetTotals(), Thresholds()
+    times: list[tuple[float, CaseId]] = []
+    for one in eval_set.cases:
+        case = CaseId(eval_set.case_path, one.eval_id)
+        scored = outcome(case)
+        if scored is None:
+            continue
+        if totals.first is None:
+            totals.first = case
+        if (seconds := _add(totals, case, scored)) is not None:
+            times.append((seconds, case))
+        for name, score, passed in _metrics(scored, thresholds):
+            total = totals.metrics.setdefault(name, MetricTotal())
+            total.cases += 1
+            total.passed += passed
+            if score is not None:
+                total.scored += 1
+                total.sum += score
+    totals.timed, totals.seconds = len(times), sum(seconds for seconds, _ in times)
+    totals.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
+    return totals
+
+
+def _add(totals: SetTotals, case: CaseId, scored: CaseOutcome) -> float | None:
+    """Returns the seconds of all repeats; None where nobody knows."""
+    known = scored.figures
+    totals.cases += 1
+    totals.statuses[str(known.status)] += 1
+    totals.runs.add(scored.run.name)
+    if needs_attention(scored.kept):
+        totals.failing.append(case)
+    if known.tokens is not None:
+        totals.tokens = (totals.tokens or 0.0) + known.tokens * known.runs
+    for cost in known.costs.values():
+        totals.cost = cost if totals.cost is None else totals.cost + cost
+    return known.seconds * known.runs if known.seconds else None
+
+
+def _metrics(scored: CaseOutcome, thresholds: Thresholds) -> Iterator[tuple[str, float | None, bool]]:
+    """The metrics that pass or fail a case: the name, the score, and whether it passes."""
+    kept = scored.kept
+    if isinstance(kept, ResultInFile):
+        is_passed = kept.status == "PASSED"
+        for name, score in kept.scores.items():
+            yield name, score, is_passed or thresholds.passes(scored.config, name, score)
+        return
+    for metric in kept.metrics:
+        if metric.status != "INFORMATIONAL":
+            yield metric.name, metric.score, metric.status == "PASSED"
+
+
+class Thresholds:
+    """Those of the metrics of configs, most of which are the same object."""
+
+    def __init__(self) -> None:
+        # With the config, so that no other one gets its number.
+        self._known: dict[int, tuple[EvalConfig, Mapping[str, tuple[float, bool]]]] = {}
+
+    def passes(self, config: EvalConfig, name: str, score: float) -> bool:
+        """Whether a score of a metric passes, False for a metric that the config does not ask for."""
+        if (known := self._known.get(id(config))) is None:
+            known = self._known[id(config)] = config, _thresholds(config)
+        if name not in known[1]:
+            return False
+        threshold, lower_is_better = known[1][name]
+        return score <= threshold if lower_is_better else score >= threshold
+
+
+def _thresholds(config: EvalConfig) -> Mapping[str, tuple[float, bool]]:
+    """The threshold of each metric that has one, and whether scores up to it pass."""
+    from evaltui.core.metrics.metric import effective_threshold
+
+    asked = ((metric, effective_threshold(metric)) for metric in config.metrics())
+    return {
+        metric.metric_name: (threshold, metric.lower_is_better)
+        for metric, threshold in asked
+        if threshold is not None
+    }

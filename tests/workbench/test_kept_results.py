@@ -1,0 +1,163 @@
+"""Results stay in files: a list has figures of each, and one is read when somebody looks at it."""
+
+import pytest
+
+from evaltui.core.model.case_id import CaseId
+from evaltui.runs import history
+from evaltui.runs.history import open_run, result_of
+from evaltui.workbench import results as results_module
+from evaltui.workbench.case_order import CaseOrder, in_order
+from evaltui.workbench.kept_results import ResultInFile
+from evaltui.workbench.set_totals import set_totals
+from evaltui.workbench.workbench import Workbench
+
+CASES = {f"case_{number}": ("hello", "goodbye" if number % 3 == 0 else "hello") for number in range(6)}
+
+
+@pytest.fixture
+def path(write_agent, write_set):
+    return write_set(
+        write_agent("root_agent = lambda message, session: message", name="echo"), "echoes", **CASES
+    )
+
+
+@pytest.fixture
+async def ran(path):
+    """A sitting in which everything was run."""
+    workbench = Workbench(path.parent)
+    await workbench.open()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    yield workbench
+    await workbench.close()
+
+
+@pytest.fixture
+async def opened(path, ran):
+    """The next sitting."""
+    workbench = Workbench(path.parent)
+    await workbench.open()
+    await workbench.outcomes.restore()
+    yield workbench
+    await workbench.close()
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The cases whose results have been read."""
+    cases = []
+
+    def counted(log, case):
+        cases.append(case.id.eval_id)
+        return result_of(log, case)
+
+    monkeypatch.setattr(history, "result_of", counted)
+    return cases
+
+
+def key(path, number):
+    return CaseId(path.name, f"case_{number}")
+
+
+def expect_hello(workbench, path, number):
+    workbench.editing.do(
+        "answer", path, lambda eval_set: eval_set.case(number).turn(0).answer.set_text("hello")
+    )
+
+
+def shown(result):
+    return result.status, result.turns, [(one.name, one.score, one.status) for one in result.metrics]
+
+
+async def test_only_what_is_looked_at_is_read(path, ran, read):
+    workbench = Workbench(path.parent)
+    await workbench.open()
+    await workbench.outcomes.restore()
+    outcomes, (eval_set,) = workbench.outcomes, workbench.sets.listed
+    assert outcomes.results.counts() == {"PASSED": 4, "FAILED": 2}
+    assert outcomes.results.attention == {key(path, 0), key(path, 3)}
+    assert list(in_order(eval_set, range(6), CaseOrder.OUTCOME, outcomes.get)) == [0, 3, 1, 2, 4, 5]
+    workbench.navigation.set_filter("fail score<0.5 response_match<0.5")
+    assert workbench.navigation.filtered.kept == {path.name: [0, 3]}
+    totals = outcomes.totals(eval_set)
+    assert not read
+    first = ran.outcomes.get(key(path, 0)).result
+    assert shown(outcomes.get(key(path, 0)).result) == shown(first)
+    assert read == ["case_0"]
+    in_memory = set_totals(eval_set, ran.outcomes.get)
+    assert totals.metrics == in_memory.metrics
+    assert (totals.failing, totals.statuses, totals.timed) == (
+        in_memory.failing,
+        in_memory.statuses,
+        in_memory.timed,
+    )
+    await workbench.close()
+
+
+async def test_scores_that_the_index_has_not_are_read_for_a_filter(path, opened, read, until):
+    opened.navigation.set_filter("tool_call_count_v1=0 fail")
+    assert opened.navigation.filtered.kept == {}
+    await until(lambda: read)
+    await until(lambda: opened.outcomes.read_scores._task.done())
+    opened.navigation.set_filter("tool_call_count_v1=0 fail")
+    assert opened.navigation.filtered.kept == {path.name: [0, 3]}
+    assert sorted(read) == ["case_0", "case_3"]
+
+
+async def test_a_deleted_log_leaves_how_cases_came_out_and_why_there_is_no_more(path, ran, until):
+    workbench = Workbench(path.parent)
+    await workbench.open()
+    await workbench.outcomes.restore()
+    ran.runs.current.log.unlink()
+    scored = workbench.outcomes.get(key(path, 0))
+    assert (scored.result.status, scored.result.turns) == ("FAILED", ())
+    assert scored.problem == "Run log of run 1 was deleted; run again"
+    assert workbench.outcomes.results.counts() == {"PASSED": 4, "FAILED": 2}
+    await until(lambda: workbench.outcomes.trace(key(path, 0)) is not None)
+    assert workbench.outcomes.trace(key(path, 0)).problem == scored.problem
+    # Nothing is scored again without what was done.
+    expect_hello(workbench, path, 0)
+    await workbench.outcomes.rescored([path])
+    assert workbench.outcomes.get(key(path, 0)).status == "FAILED"
+    await workbench.close()
+
+
+async def test_a_line_that_cannot_be_read_is_told_of_its_case_alone(path, ran, opened):
+    log = ran.runs.current.log
+    kept = opened.outcomes.get(key(path, 3)).kept
+    with log.open("r+b") as file:
+        file.seek(kept.place)
+        file.write(b"#####")
+    assert "is unreadable" in opened.outcomes.get(key(path, 3)).problem
+    assert opened.outcomes.events_of(key(path, 3)) is None
+    assert not opened.outcomes.get(key(path, 0)).problem
+    log.write_bytes(log.read_bytes()[: kept.place // 2])
+    assert opened.outcomes.get(key(path, 1)).problem
+    assert opened.outcomes.get(key(path, 1)).result.status == "PASSED"
+
+
+async def test_of_many_results_of_a_run_few_are_in_memory_and_all_are_the_same(path, monkeypatch, until):
+    monkeypatch.setattr(results_module, "_MOST_IN_MEMORY", 2)
+    workbench = Workbench(path.parent)
+    await workbench.open()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    outcomes = workbench.outcomes
+    cases = list(workbench.sets.every_case())
+    in_files = [case for case in cases if isinstance(outcomes.get(case).kept, ResultInFile)]
+    assert len(in_files) == len(cases) - 2
+    run = open_run(workbench.runs.current.log)
+    for case in cases:
+        assert shown(outcomes.get(case).result) == shown(run.case(case))
+        assert outcomes.events_of(case)
+    # Scored again, they are in no log.
+    for number in (0, 3):
+        expect_hello(workbench, path, number)
+    await workbench.outcomes.rescored([path])
+    assert outcomes.results.counts() == {"PASSED": 6}
+    assert sum(isinstance(outcomes.get(case).kept, ResultInFile) for case in cases) == len(cases) - 2
+    for case in cases:
+        result = outcomes.get(case).result
+        assert (result.status, result.turns[0].response.expected) == ("PASSED", "hello")
+        assert outcomes.events_of(case)
+    await workbench.close()
