@@ -44,7 +44,7 @@ class RepeatRule(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FixedRuns:
     """So many runs."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from itertools import count
@@ -19,7 +18,8 @@ class WorkQueue(Generic[Item]):
     def __init__(self, most: int) -> None:
         self.most = most
         """How many items there will be at most."""
-        self._waiting: dict[int, deque[Item]] = {}
+        # Of a hundred thousand groups, each of few items: a deque takes ten times as much as a list.
+        self._waiting: dict[int, list[Item]] = {}
         # Of a group the last entry counts.
         self._order: list[tuple[float, int, int]] = []
         self._entry_of: dict[int, tuple[float, int, int]] = {}
@@ -33,7 +33,7 @@ class WorkQueue(Generic[Item]):
 
     def add(self, items: Iterable[Item], group: int = 0, urgency: float = 1.0) -> None:
         """More to run, of a group that is as urgent from now on: the lower the `urgency`, the sooner."""
-        waiting = self._waiting.setdefault(group, deque())
+        waiting = self._waiting.setdefault(group, [])
         waiting.extend(items)
         known = self._entry_of.get(group)
         if not waiting:
@@ -47,7 +47,7 @@ class WorkQueue(Generic[Item]):
         while (entry := self._order[0]) != self._entry_of.get(entry[-1]):
             heappop(self._order)
         group = entry[-1]
-        item = self._waiting[group].popleft()
+        item = self._waiting[group].pop(0)
         if not self._waiting[group]:
             del self._waiting[group], self._entry_of[group]
             heappop(self._order)
