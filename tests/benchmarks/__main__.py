@@ -213,6 +213,10 @@ def hundred_thousand_cases(folder: Path) -> list[Row]:
     commands = {
         "listed (evaltui runs)": (["runs", str(agent)], 5.0),
         "reported (console)": (["report", str(agent), run], 30.0),
+        **{
+            f"reported ({kind})": (["report", str(agent), run, "--report", f"{kind}={folder / kind}"], None)
+            for kind in ("json", "csv", "junit", "markdown", "html")
+        },
         "compared with itself": (["compare", str(agent), run, run], 30.0),
         "merged from 8 shards": (["merge", *shards, "-o", str(folder / "merged.jsonl")], 60.0),
         "run, a function agent": (["run", str(agent), "--record", "off"], None),
