@@ -93,11 +93,11 @@ class _Searched:
 
     @cached_property
     def ids(self) -> list[str]:
-        return [case.eval_id.casefold() for case in self._cases]
+        return [_folded(case.eval_id) for case in self._cases]
 
     @cached_property
     def texts(self) -> list[str]:
-        return ["\n".join(case.outline.texts).casefold() for case in self._cases]
+        return [_folded("\n".join(case.outline.texts)) for case in self._cases]
 
     def fold(self) -> None:
         """Have ids and texts ready."""
@@ -111,6 +111,12 @@ class _Searched:
     @cached_property
     def tools(self) -> list[tuple[str, ...]]:
         return [tuple(map(str.casefold, case.outline.tools)) for case in self._cases]
+
+
+def _folded(text: str) -> str:
+    """Where that changes nothing the same object: of many cases a copy takes megabytes."""
+    folded = text.casefold()
+    return text if folded == text else folded
 
 
 _Search = Callable[[str], object]

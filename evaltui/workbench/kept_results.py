@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
@@ -36,39 +36,67 @@ class ResultFile(Protocol):
         """What happened in the case, by repeat, or a sentence on why it cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultInFile:
-    """A result that is read when it is asked for, and figures of it as in `CaseSummary`."""
+class _Verdict(NamedTuple):
+    """What many results have in common, so that they share it; as in `CaseSummary`."""
 
-    file: ResultFile
-    place: int
     eval_set_id: str
     status: Status
     runs: int
     passed: int
     policy: str
     policy_met: bool
+
+
+_shared = lru_cache(1024)(_Verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultInFile:
+    """A result that is read when it is asked for, and figures of it as in `CaseSummary`."""
+
+    file: ResultFile
+    place: int
+    verdict: _Verdict
     scores: Mapping[str, float]
     seconds: float | None
     tokens: float | None
     costs: Mapping[Payer, Cost]
 
+    @property
+    def eval_set_id(self) -> str:
+        return self.verdict.eval_set_id
+
+    @property
+    def status(self) -> Status:
+        return self.verdict.status
+
+    @property
+    def runs(self) -> int:
+        return self.verdict.runs
+
+    @property
+    def passed(self) -> int:
+        return self.verdict.passed
+
+    @property
+    def policy(self) -> str:
+        return self.verdict.policy
+
+    @property
+    def policy_met(self) -> bool:
+        return self.verdict.policy_met
+
     @classmethod
     def of(cls, file: ResultFile, place: int, summary: CaseSummary) -> ResultInFile:
-        return cls(
-            file,
-            place,
+        verdict = _shared(
             summary.eval_set_id,
             summary.status,
             summary.runs,
             summary.passed,
             summary.policy,
             summary.policy_met,
-            summary.scores,
-            summary.seconds,
-            summary.tokens,
-            summary.costs,
         )
+        return cls(file, place, verdict, summary.scores, summary.seconds, summary.tokens, summary.costs)
 
     def read(self) -> CaseResult | str:
         """The result, or a sentence on why it cannot be read."""
