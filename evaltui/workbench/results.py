@@ -204,6 +204,7 @@ class Results:
         self._in_memory = 0
         self._apart: ResultsApart | None = None
         self._counts: dict[str, Counter[str]] = {}
+        self._passed: Counter[str] = Counter()
         # Cases of the run that goes on: what they have is from before.
         self._uncounted: set[CaseId] = set()
         self.attention: set[CaseId] = set()
@@ -247,7 +248,9 @@ class Results:
 
     def _count(self, case: CaseId, number: int) -> None:
         if case in self._scored and case not in self._uncounted:
-            self._counts.setdefault(case.path, Counter())[self._scored[case].status] += number
+            scored = self._scored[case]
+            self._counts.setdefault(case.path, Counter())[scored.status] += number
+            self._passed[case.path] += 0 if needs_attention(scored.kept) else number
 
     def count_without(self, cases: Iterable[CaseId]) -> None:
         """Counts no result of these cases, and those of all others."""
@@ -294,6 +297,10 @@ class Results:
         """Forget cases that do not exist any more."""
         for case in [case for case in self._scored if case not in cases]:
             self.drop(case)
+
+    def passed(self, path: str) -> int:
+        """How many of the counted cases of a set passed, flaky ones by their policy."""
+        return self._passed[path]
 
     def counts(self, path: str | None = None) -> Counter[str]:
         """How many cases of a set, or of all, came out how, by status; without those that are not run, or

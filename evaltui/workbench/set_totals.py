@@ -57,6 +57,11 @@ class SetTotals:
     slowest: list[tuple[float, CaseId]] = field(default_factory=list)
     """The seconds of those that took longest, the longest first."""
 
+    @property
+    def passed(self) -> int:
+        """How many passed, flaky ones by their policy."""
+        return self.cases - len(self.failing)
+
 
 def set_totals(eval_set: EvalSetFile, outcome: Callable[[CaseId], CaseOutcome | None]) -> SetTotals:
     """Adds up what came of the cases of a set; of many cases no result is read."""

@@ -11,6 +11,7 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.workbench.set_totals import set_totals
 from evaltui.workbench.state import CaseOutcome, Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -63,6 +64,23 @@ async def test_errors_and_repeats(begin):
     await workbench.runs.finished()
     scored = workbench.outcomes.get(next(workbench.sets.every_case()))
     assert [repeat.status for repeat in scored.result.repeats] == [Status.PASSED, Status.ERROR]
+
+
+async def test_a_flaky_case_that_passes_by_its_policy_counts_as_passed(begin):
+    def act(case, repeat):
+        if repeat == 1:
+            raise RuntimeError("no")
+        return list(case.conversation)
+
+    workbench = await begin(FakeRuns(act))
+    (eval_set,) = workbench.sets.listed
+    for policy, passed in (("majority", 2), ("all", 0)):
+        workbench.runs.run_case(Repeated(3, policy))
+        await workbench.runs.finished()
+        results = workbench.outcomes.results
+        assert results.counts() == {"FLAKY": 2}
+        assert results.passed(eval_set.case_path) == passed
+        assert set_totals(eval_set, workbench.outcomes.get).passed == passed
 
 
 async def test_a_run_can_be_held_and_cancelled(begin, until):

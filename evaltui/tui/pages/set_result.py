@@ -68,8 +68,8 @@ def write_set_results(
 def _write_head(page: Page, totals: SetTotals, count: int) -> None:
     tally = totals.statuses + Counter({NOT_RUN: count - totals.cases})
     status = next((status for status in _WORST if tally[status]), NOT_RUN)
-    passed = tally["PASSED"]
-    left: Line = [chip(status), ("  ", ""), (f"{passed}/{count} passed", "bold"), ("   ", ""), *counts(tally)]
+    passed = f"{totals.passed}/{count} passed"
+    left: Line = [chip(status), ("  ", ""), (passed, "bold"), ("   ", ""), *counts(tally)]
     page.ends(left, [(visible(min(totals.runs)) if len(totals.runs) == 1 else "several runs", "muted")])
     parts = [(tally[status], ROLES[status]) for status in COUNTED]
     page.lines.append([(" ", ""), *stacked_bar(parts, count, min(page.width - 1, _MOST_BAR))])
@@ -78,7 +78,7 @@ def _write_head(page: Page, totals: SetTotals, count: int) -> None:
 def _figures(totals: SetTotals, count: int, width: int) -> Iterator[Figure]:
     """Pass rate, time, tokens and cost."""
     room = plot_width(width)
-    passed, timed, cost = totals.statuses["PASSED"], totals.timed, totals.cost
+    passed, timed, cost = totals.passed, totals.timed, totals.cost
     interval = show_interval(*wilson(passed, count))
     yield Figure("pass rate", show_rate(passed / count), interval, bar(passed / count, room, "success"))
     mean = f"mean {show_duration(totals.seconds / timed)}" if timed else ""

@@ -86,12 +86,13 @@ class TreeLines:
         name += self._saved_mark(eval_set.path)
         if errors := self._workbench.sets.errors(eval_set):
             return [("! ", "error"), *name[1:], (f"  {visible(str(errors[0]))}", "error")], []
-        counts = self._workbench.outcomes.results.counts(eval_set.case_path)
+        results = self._workbench.outcomes.results
+        counts = results.counts(eval_set.case_path)
         if not counts:
             return name, [(str(len(eval_set.cases)), "muted")]
         total = len(eval_set.cases)
         bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED], total, _BAR)
-        return name, [(f"{counts['PASSED']}/{total}", "muted"), (" ", ""), *bar]
+        return name, [(f"{results.passed(eval_set.case_path)}/{total}", "muted"), (" ", ""), *bar]
 
     def of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
         left, right = self._case_line(eval_set, case, width)
