@@ -20,17 +20,53 @@ from typing import NoReturn
 
 from evaltui.runner import bootstrap
 
+_MODELS = (
+    "AutomaticFunctionCallingConfig",
+    "Candidate",
+    "Content",
+    "FunctionCall",
+    "FunctionDeclaration",
+    "FunctionResponse",
+    "GenerateContentConfig",
+    "GenerateContentResponse",
+    "GenerateContentResponseUsageMetadata",
+    "HttpOptions",
+    "HttpResponse",
+    "HttpRetryOptions",
+    "LiveConnectConfig",
+    "Tool",
+    "UserContent",
+    "_GenerateContentParameters",
+)
 # Without google-adk, its parts are left out; hosts do without them, too.
 _LIBRARIES = (
+    f"{bootstrap.NAME}.events",
+    f"{bootstrap.NAME}.runner.child.guard",
     f"{bootstrap.NAME}.runner.child.host",
+    f"{bootstrap.NAME}.runner.child.model_client",
     f"{bootstrap.NAME}.runner.child.adapters.function",
     f"{bootstrap.NAME}.runner.child.adapters.native.adapter",
     f"{bootstrap.NAME}.runner.child.native.models",
-    f"{bootstrap.NAME}.runner.child.adapters.adk",
+    f"{bootstrap.NAME}.runner.child.adapters.adk.adapter",
     f"{bootstrap.NAME}.runner.child.adapters.custom_metric",
     "google.adk.agents.config_agent_utils",
-    # What ADK itself imports in the first turn.
+    "google.adk.agents.llm_agent",
+    # What google-genai and ADK themselves import in the first turn; its models are completed then, too.
+    "anyio._backends._asyncio",
+    "google.adk.agents._agent_router",
+    "google.adk.agents.remote_a2a_agent",
+    "google.adk.auth.auth_preprocessor",
+    "google.adk.flows.llm_flows.auto_flow",
+    "google.adk.models.google_llm",
+    "google.adk.tools.agent_tool",
+    "google.adk.tools.google_search_tool",
+    "google.adk.workflow._llm_agent_wrapper",
+    "google.adk.workflow._node_runner_utils",
     "google.adk.workflow._workflow",
+    "google.auth.aio.credentials",
+    "google.genai._automatic_function_calling_util",
+    "httpcore",
+    *(f"google.genai.types:{model}" for model in _MODELS),
 )
 # Bytes: an environment.
 _LONGEST_REQUEST = 1 << 20
@@ -42,11 +78,12 @@ def serve(control: socket.socket) -> NoReturn:
     for name in [one for one in sys.modules if one.partition(".")[0] == bootstrap.PUBLIC_NAME]:
         del sys.modules[name]
     bootstrap.make_known()
+    preloading = importlib.import_module(f"{bootstrap.NAME}.runner.child.preloading")
     for library in _LIBRARIES:
-        with suppress(ImportError):
-            importlib.import_module(library)
+        with suppress(ImportError, KeyError):
+            preloading.bring_in(library)
     # A host tells what it brought in when it is closed: where the libraries lie is looked up once.
-    importlib.import_module(f"{bootstrap.NAME}.runner.child.preloading").Environment().steps()
+    preloading.Environment().steps()
     gc.collect()
     gc.freeze()
     ended, ends = os.pipe()

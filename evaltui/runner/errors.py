@@ -49,7 +49,8 @@ def own_modules() -> list[str]:
     modules = [vars(one) for one in list(sys.modules.values()) if isinstance(one, ModuleType)]
     files = {file for module in modules if isinstance(file := module.get("__file__"), str)}
     # There are a thousand and more of them, and looking at each on disk takes its time.
-    libraries = tuple(f"{place}{os.sep}" for place in (*LIBRARIES, *map(sysconfig.get_path, _LIBRARY_NAMES)))
+    places = (_HERE, *LIBRARIES, *map(sysconfig.get_path, _LIBRARY_NAMES))
+    libraries = tuple(f"{place}{os.sep}" for place in places)
     suspects = (file for file in files if not file.startswith(libraries))
     return sorted(str(Path(file).resolve()) for file in suspects if is_own_code(file))
 

@@ -106,7 +106,7 @@ class Preloaded:
             if isinstance(step, str):
                 # Some end the process when they are imported at the wrong time.
                 with contextlib.suppress(BaseException):
-                    _bring_in(step)
+                    bring_in(step)
             else:
                 name, value = step
                 assert name is not None
@@ -148,7 +148,8 @@ class Preloaded:
         os.execve(sys.executable, again, self._environ)
 
 
-def _bring_in(step: str) -> None:
+def bring_in(step: str) -> None:
+    """Import a module, or complete a model, by its name in `BroughtIn`."""
     module, _, model = step.partition(":")
     found = importlib.import_module(module)
     if model and not vars(found)[model].__pydantic_complete__:
@@ -185,24 +186,25 @@ def _set(name: str, value: str | None) -> None:
 
 
 def _is_of_library(module: object) -> bool:
-    file = _file_of(module)
-    return file is not None and not _is_own_folder(file.parent)
+    folder = _folder_of(module)
+    return folder is not None and not _is_own_folder(folder)
 
 
 def _is_own(module: object) -> bool:
-    file = _file_of(module)
-    return file is not None and _is_own_folder(file.parent)
+    folder = _folder_of(module)
+    return folder is not None and _is_own_folder(folder)
 
 
-def _file_of(module: object) -> Path | None:
+def _folder_of(module: object) -> str | None:
     # Modules may do anything when they are asked for an attribute.
     file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    return Path(file) if isinstance(file, str) else None
+    # There are thousands of them: a `Path` of each would take longer than a turn of an agent.
+    return os.path.dirname(file) if isinstance(file, str) else None  # noqa: PTH120
 
 
 @cache
-def _is_own_folder(folder: Path) -> bool:
-    return is_own_code(str(folder / "module.py"))
+def _is_own_folder(folder: str) -> bool:
+    return is_own_code(os.path.join(folder, "module.py"))  # noqa: PTH118
 
 
 def _names_in(folder: Path) -> set[str]:
