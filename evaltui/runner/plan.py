@@ -288,6 +288,8 @@ class Scaled:
     @property
     def in_words(self) -> str:
         """`2 machines, 8 hosts, 31 in flight`"""
+        if not self.machines:
+            return "no worker"
         machines, hosts = counted(self.machines, "machine"), counted(self.hosts, "host")
         return f"{machines}, {hosts}, {self.in_flight} in flight"
 

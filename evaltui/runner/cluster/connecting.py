@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, redirect_stderr, suppress
 from typing import Any
@@ -18,6 +19,8 @@ from evaltui.runner.parent.executor import ExecutorError
 # Seconds.
 _CONNECT_TIMEOUT = 15.0
 _CLOSE_TIMEOUT = 4.0
+# Without any worker of our own, until the run ends.
+_MOST_WAITING = 120.0
 
 
 @asynccontextmanager
@@ -108,6 +111,32 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
             except Exception:
                 # Workers that were still starting are closed with any error.
                 kill_workers()
+
+
+class OwnWorkers:
+    """Looks after the workers of `local:N`: Dask gives up those that are killed while they start, or take long
+    to start again."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._cluster = cluster
+        self._had_some = time.monotonic()
+
+    def look(self, *, have_some: bool) -> None:
+        """Start a worker in the place of each that was given up. Raises ExecutorError where none comes."""
+        from distributed import Status
+
+        now = time.monotonic()
+        if have_some:
+            self._had_some = now
+        elif now - self._had_some > _MOST_WAITING:
+            raise ExecutorError(f"no worker of this machine has come back for {_MOST_WAITING:g} s")
+        workers: dict[Any, Any] = self._cluster.workers
+        for name, nanny in list(workers.items()):
+            if nanny.status in (Status.closed, Status.failed):
+                del workers[name]
+        if len(workers) < len(self._cluster.worker_spec):
+            # One that is being started is not started twice.
+            self._cluster.scale(len(self._cluster.worker_spec))
 
 
 def kill_workers() -> None:

@@ -17,7 +17,7 @@ from evaltui.files.folders import agent_folder
 from evaltui.files.schedulers import is_elsewhere, local_workers, warning_of
 from evaltui.files.versions import own_version, versions_of
 from evaltui.runner.cluster.chunks import Chunk
-from evaltui.runner.cluster.connecting import connected, kill_workers
+from evaltui.runner.cluster.connecting import OwnWorkers, connected, kill_workers
 from evaltui.runner.cluster.items import RunItems
 from evaltui.runner.cluster.messages import (
     Arrived,
@@ -66,6 +66,7 @@ class DaskExecutor:
     # While it runs.
     _client: Any
     _tickets: Tickets
+    _own_workers: OwnWorkers | None
 
     def __init__(
         self,
@@ -108,7 +109,7 @@ class DaskExecutor:
         # Addresses of those that do not answer.
         self._silent: set[str] = set()
         self._unfit = UnfitWorkers(listener, on_update)
-        self._scale = Scaled(0, 0, 0)
+        self._scale: Scaled | None = None
         self._is_over = False
 
     def host_count(self, items: int) -> int:
@@ -143,6 +144,7 @@ class DaskExecutor:
         async with connected(self._scheduler, self._run.hosts) as client:
             self._client = client
             self._tickets = Tickets(client, self._run.topic)
+            self._own_workers = None if self._own is None else OwnWorkers(client.cluster)
             try:
                 async with asyncio.TaskGroup() as self._items.group:
                     feeding = self._items.group.create_task(self._feed(work))
@@ -262,6 +264,8 @@ class DaskExecutor:
                 self._lose(worker, "did not answer")
                 self._silent.add(worker.address)
                 self._tickets.give_up_unused()
+        if self._own_workers is not None:
+            self._own_workers.look(have_some=bool(self._workers))
         if self._gate is not None and self._gate.stopped is not None:
             self._items.leave()
         self._make_tickets()

@@ -181,7 +181,8 @@ def _progress(run: Run, width: int) -> Line:
     name: Line = [("◐ ", "accent"), (f"Run {run.number}", "bold"), (f" {visible(run.title)}", "muted")]
     clock = show_elapsed(run.seconds)
     if run.stage in (Stage.READING, Stage.STARTING):
-        return [*name, _GAP, (run.stage, ""), _GAP, (clock, "")]
+        workers = [_GAP, (run.scale.in_words, "muted")] if run.scale is not None else []
+        return [*name, _GAP, (run.stage, ""), _GAP, (clock, ""), *workers]
     if run.stage is Stage.CANCELLING:
         name[1] = (f"Cancelling run {run.number}", "bold")
     total = len(run.selected)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from distributed.security import Security
 from runner.cluster.clusters import Run, cluster
@@ -53,6 +55,23 @@ def test_a_killed_worker_costs_no_case(write_agent):
     run.own_workers()[-1].kill()
     assert run.end()[0] == 0
     assert run.results() == passed_once(600)
+
+
+def test_workers_that_dask_gives_up_come_back(write_agent):
+    # It does so where starting again takes longer than this.
+    environ = {"DASK_DISTRIBUTED__DEPLOY__LOST_WORKER_TIMEOUT": "100ms"}
+    folder = agent_of(write_agent, 200)
+    run = Run(folder, "--record", "off", "--scheduler", "local:2", environ=environ)
+    run.wait_for_results(20)
+    killed: set[int] = set()
+    while len(killed) < 8:
+        # As soon as their processes are there.
+        with suppress(psutil.NoSuchProcess):
+            for worker in run.own_workers():
+                worker.kill()
+                killed.add(worker.pid)
+    assert run.end()[0] == 0
+    assert run.results() == passed_once(200)
 
 
 def test_a_case_that_kills_its_worker_is_the_only_error(write_agent):
