@@ -114,8 +114,8 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
 
 
 class OwnWorkers:
-    """Looks after the workers of `local:N`: Dask gives up those that are killed while they start, or take long
-    to start again."""
+    """Looks after the workers of `local:N`: Dask gives up those that are killed while they start, or take
+    long to start again."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster
