@@ -42,6 +42,6 @@ async def test_a_quota_costs_time_and_no_errors(write_agent, gemini: GeminiServe
     accepted = len(gemini.requests) - quota.refused
     assert accepted == 2 * cases
     assert quota.refused
-    # It learns how many the service bears at once.
-    assert quota.refused < (accepted / 4 if thorough else accepted)
+    # It learns how many the service bears at once; of a few calls, many are refused before it knows.
+    assert quota.refused < (accepted / 4 if thorough else 2 * accepted)
     print(f"{accepted} calls, {quota.refused} refused")
