@@ -61,14 +61,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _other_sizes(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Of a test that is sampled, or is the same at several sizes of the screen, all but one, which is the
-    same every day."""
+    """Of a test that is the same at several sizes of the screen, all but one, which is the same every day."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         if (
             isinstance(item, pytest.Function)
             and hasattr(item, "callspec")
-            and ([*item.callspec.params] == ["size"] or item.get_closest_marker("sampled"))
+            and [*item.callspec.params] == ["size"]
         ):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -105,3 +106,11 @@ def _table(folder: Path, *names: str) -> dict[str, Any]:
     for name in names:
         table = table.get(name) if isinstance(table, dict) else None
     return table if isinstance(table, dict) else {}
+
+
+def own_version() -> str:
+    """The version of evaltui."""
+    try:
+        return version("evaltui")
+    except PackageNotFoundError:
+        return "not installed"

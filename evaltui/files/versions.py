@@ -1,10 +1,10 @@
-"""Versions of evaltui and of the packages that an agent imports, on this machine and on others."""
+"""Versions of the packages that an agent imports, on this machine and on others."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from evaltui.files.packages import site_packages
@@ -52,11 +52,3 @@ def _differing(versions: Mapping[str, str], found: Mapping[str, str]) -> Iterato
 def _key(name: str) -> str:
     """Names of packages are the same whatever their case and separators."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def own_version() -> str:
-    """The version of evaltui."""
-    try:
-        return version("evaltui")
-    except PackageNotFoundError:
-        return "not installed"

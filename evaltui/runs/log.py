@@ -27,8 +27,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Json
 from evaltui.core.secrets import Secrets
 from evaltui.files.atomic import private
+from evaltui.files.packages import own_version
 from evaltui.files.settings import secrets_of
-from evaltui.files.versions import own_version
 from evaltui.runs.log_index import IndexParts
 from evaltui.runs.store import SUFFIX, RunStore
 

@@ -39,7 +39,6 @@ def ran(capsys) -> str:
         [".", "--agent", "my_app.agents.desk"],
     ],
 )
-@pytest.mark.sampled
 def test_an_agent_is_run_however_it_is_named(words, project, capsys):
     assert call("run", *words, "--workers", "1") == 0
     assert ran(capsys) == "greets"

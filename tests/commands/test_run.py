@@ -193,7 +193,6 @@ def log_lines(agent: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "SIGKILL"])
 @pytest.mark.parametrize("says", ["wait", "hang"])
-@pytest.mark.sampled
 def test_an_interrupted_run_leaves_what_was_finished(agent, how, says):
     write_set(agent, PASSING, FAILING, one_case("endless", says, "never"))
     process = start(agent, "--parallel", "1")

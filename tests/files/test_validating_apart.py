@@ -50,7 +50,6 @@ def given_back(monkeypatch):
 @pytest.mark.parametrize(
     "first", [{}, {"conversation": 1, "surprise": 1}, {"eval_id": "case 1", "creation_timestamp": "soon"}]
 )
-@pytest.mark.sampled
 def test_a_large_set_is_what_it_would_be_if_it_were_read_here(tmp_path, started, first):
     path = write(tmp_path, LARGE, **first)
     there, here = validated_apart(read(path)), validated(read(path))

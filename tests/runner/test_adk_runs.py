@@ -115,7 +115,6 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.__name__)
-@pytest.mark.sampled
 async def test_an_agent_is_found_however_it_is_laid_out(tmp_path, layout):
     result = await evaluate(layout(tmp_path), HELLO)
     assert result.cases[0].error is None

@@ -56,7 +56,6 @@ def make(folder, *, package):
 
 @pytest.mark.parametrize("package", [True, False])
 @pytest.mark.parametrize("name", ["my_agent", "agent", "colorsys"])
-@pytest.mark.sampled
 def test_every_spelling_in_a_package_and_in_a_plain_folder(tmp_path, call, name, package):
     folder = make(tmp_path / "agents" / name, package=package)
     found = {

@@ -126,7 +126,6 @@ async def test_a_model_with_retry_options_asks_again(write_agent, gemini):
     ],
     ids=["refused", "too many requests", "internal error", "no JSON", "lost in the answer"],
 )
-@pytest.mark.sampled
 async def test_what_the_service_refuses_is_the_error_of_the_case(write_agent, gemini, failure, said):
     gemini.script(calls("area", TWO_BY_THREE), failure)
 

@@ -124,7 +124,6 @@ HANGING = """
 
 
 @pytest.mark.parametrize("hang", HANGS.values(), ids=HANGS)
-@pytest.mark.sampled
 async def test_a_hang_ends_at_its_time_out_and_says_where(write_agent, hang):
     agent = write_agent(HANGING.format(hang=hang))
     result = await evaluate(agent, cases_saying("one", "hang", "two"), TEXT_ONLY, timeout=1, parallel=1)

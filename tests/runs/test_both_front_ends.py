@@ -194,7 +194,6 @@ ASKED = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-@pytest.mark.sampled
 def test_the_same_is_kept(agent, tmp_path, name, capsys):
     asked = ASKED[name]
     (agent / "errors.txt").write_text("two bye")

@@ -80,7 +80,6 @@ class EveryPane(App):
 
 
 @pytest.mark.parametrize("content", CONTENTS)
-@pytest.mark.sampled
 async def test_every_line_of_every_pane_fits_every_width(agent, content):
     workbench = Workbench(agent(CONTENTS[content]))
     await workbench.open()

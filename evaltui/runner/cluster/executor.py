@@ -14,8 +14,9 @@ from typing import Any
 from evaltui.core.metrics.requirements import functions_of
 from evaltui.files.bundles import LARGE, bundle_of
 from evaltui.files.folders import agent_folder
+from evaltui.files.packages import own_version
 from evaltui.files.schedulers import is_elsewhere, local_workers, warning_of
-from evaltui.files.versions import own_version, versions_of
+from evaltui.files.versions import versions_of
 from evaltui.runner.cluster.chunks import Chunk
 from evaltui.runner.cluster.connecting import OwnWorkers, connected, kill_workers
 from evaltui.runner.cluster.items import RunItems

@@ -21,7 +21,8 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import OWN
-from evaltui.files.versions import differing, own_version
+from evaltui.files.packages import own_version
+from evaltui.files.versions import differing
 from evaltui.runner.cluster.link import Link
 from evaltui.runner.cluster.messages import (
     Again,

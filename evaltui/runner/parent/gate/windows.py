@@ -11,7 +11,7 @@ from evaltui.core.model.limits import CallRate
 
 MINUTE = 60.0
 # Seconds. A call that was let go has reached its service by then, or is over.
-_ON_THE_WAY = 1.0
+_ON_THE_WAY = 0.75
 
 
 @dataclass(eq=False, slots=True)
