@@ -48,6 +48,9 @@ from evaltui.runs.sets import FileSets
 from evaltui.text.figures import counted
 from evaltui.text.values import visible
 
+# New objects after which garbage is looked for: a case makes hundreds, which are soon gone without that.
+_GARBAGE = 10_000
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -287,6 +290,7 @@ class Job:
     def _on_selected(self, selected: SelectedRun) -> None:
         """Raises UsageError where a required metric cannot run."""
         gc.freeze()
+        gc.set_threshold(_GARBAGE)
         gc.enable()
         self._selected = selected
         for problem in (one for info in selected.sets if info.defaulted for one in info.problems):

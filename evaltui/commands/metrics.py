@@ -18,7 +18,7 @@ from evaltui.files.interpreters import InterpreterError, find_interpreter
 from evaltui.files.run_settings import SettingsError
 from evaltui.files.workspace import open_workspace
 from evaltui.reports.details import MAX_WIDTH
-from evaltui.runner.parent.metric_host import checked, facts_of
+from evaltui.runner.parent.metric_checks import checked, facts_of
 from evaltui.runner.parent.python_check import check_python, python_lines
 from evaltui.text.lines import Line, pad, wrap
 from evaltui.text.values import did_you_mean, visible

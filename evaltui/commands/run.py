@@ -64,6 +64,10 @@ async def _run(
         return await run_matrix(options, targets, agent, settings, variants)
     if options.resume or options.retry_errors:
         return await _resume(options, targets, agent, settings)
+    if settings.scheduler:
+        from evaltui.runner.executors import begin_workers
+
+        begin_workers(settings.scheduler)
     with with_variant(options, agent, variants[0] if variants else None) as agent:
         first = _start_host(agent, settings)
         # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
@@ -108,6 +112,8 @@ def _prepare(
     settings: RunSettings,
 ) -> Job:
     from evaltui.commands.job import prepare
+    from evaltui.runner.executors import import_executor
     from evaltui.runs.selection import RunRequest
 
+    import_executor(settings.scheduler or "")
     return prepare(options, targets, RunRequest(agent, settings=settings))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 
+from evaltui.files.schedulers import OFF, local_workers
 from evaltui.runner.parent.executor import Executor, ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.held_pool import HeldPool
@@ -39,6 +41,20 @@ def executor_of(
     executor = DaskExecutor(plan, settings, listener, first, gate, on_update)
     # The files of an agent behind a network are on this machine alone.
     return executor, local if plan.agent.url else executor.scoring
+
+
+def begin_workers(scheduler: str) -> None:
+    """Start what workers of `local:N` begin with, before it is known what they run."""
+    if local_workers(scheduler) and not missing():
+        from evaltui.runner.cluster.forking import begin_forking
+
+        begin_forking()
+
+
+def import_executor(scheduler: str) -> None:
+    """Import what a run on a scheduler needs, where it is installed; "" and `off` are none."""
+    if scheduler not in ("", OFF) and not missing():
+        import_module("evaltui.runner.cluster.executor")
 
 
 def missing() -> str:

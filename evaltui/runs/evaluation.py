@@ -20,7 +20,7 @@ from evaltui.files.eval_sets import InitialSession
 from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, RunSettings
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.parent.in_process import start_in_process
-from evaltui.runner.parent.metric_host import checked
+from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import OnUpdate, RunPlan, Update
 from evaltui.runs.execution import LoggedRun
 from evaltui.runs.given import (

@@ -19,13 +19,14 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.agent_environment import environment_of
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.schedulers import OFF
 from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import SelectionError, open_workspace
 from evaltui.runner.parent.gate.shared import SharedByGates
-from evaltui.runner.parent.metric_host import checked, environment_of
+from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log_reader import StoredRun, read_run
 from evaltui.runs.matrices import newest_runs, recorded_seconds

@@ -7,7 +7,8 @@ from typing import Any
 
 from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.metrics.requirements import Facts, GeminiAccess, unmet_by_metric
+from evaltui.core.metrics.gemini_access import GeminiAccess
+from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import camel, value_at
 from evaltui.core.model.problems import JsonPath, Problem

@@ -6,7 +6,7 @@ from google import genai
 from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import DefaultCredentialsError
 
-from evaltui.core.metrics.requirements import gemini_access, is_gemini_name
+from evaltui.core.metrics.gemini_access import gemini_access, is_gemini_name
 
 _VALUES = {
     "GOOGLE_API_KEY": (None, "", "k"),

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.metrics.preflight import SCENARIO, SetToCheck, check_metric, in_short, preflight, withheld
 from evaltui.core.metrics.registry import METRICS
-from evaltui.core.metrics.requirements import Facts, GeminiAccess, Readiness
+from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.stored_cases import StoredCase, StoredCases

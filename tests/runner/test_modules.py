@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.runner.parent.metric_host import has_module
+from evaltui.runner.parent.metric_checks import has_module
 
 NAMES = [
     "my_agent.metrics",

@@ -10,7 +10,7 @@ import pytest
 from evaltui import EvalConfig, EvalSet, Status, evaluate
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.recordings import recordings_path
-from evaltui.runner.parent.metric_host import checked, facts_of
+from evaltui.runner.parent.metric_checks import checked, facts_of
 from evaltui.runner.plan import RunPlan, SetPlan
 
 AGENT = "def root_agent(message, session): return message"

@@ -6,14 +6,14 @@ import asyncio
 import logging
 import multiprocessing
 import os
-import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, redirect_stderr, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from evaltui.files.schedulers import local_workers
 from evaltui.runner.cluster import worker
+from evaltui.runner.cluster.forking import start_method
 from evaltui.runner.parent.executor import ExecutorError
 
 # Seconds.
@@ -25,7 +25,7 @@ _MOST_WAITING = 120.0
 
 @asynccontextmanager
 async def connected(scheduler: str, threads: int) -> AsyncIterator[Any]:
-    """A client of the scheduler; of `local:N`, the workers have so many threads.
+    """A client of the scheduler; of `local:N`, the workers have so many threads, see `OwnWorkers`.
 
     Raises ExecutorError where none answers.
     """
@@ -61,14 +61,14 @@ def _unreachable(scheduler: str, error: Exception) -> str:
 
 @asynccontextmanager
 async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
-    workers = local_workers(scheduler)
-    if workers is None:
+    if local_workers(scheduler) is None:
         yield scheduler
         return
     import dask
     from distributed import LocalCluster, Security
 
     config = {
+        "distributed.worker.multiprocessing-method": start_method(),
         # What passes through the scheduler is not kept there: it is in this process.
         "distributed.admin.low-level-log-length": 0,
         # What agents find in their environment is as without workers.
@@ -76,13 +76,18 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
         # Dask starts web servers in any case; these have no page.
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
+        # Every process of Dask measures itself a hundred times a second, and nobody sees it.
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "10s",
     }
     with dask.config.set(config):
         cluster = LocalCluster(
-            n_workers=workers,
+            n_workers=0,
             threads_per_worker=threads,
             processes=True,
             host="127.0.0.1",
+            env=dict(os.environ),
             protocol="tcp://",
             dashboard_address=None,
             worker_dashboard_address=None,
@@ -93,16 +98,8 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
             asynchronous=True,
             security=Security(require_encryption=False),
         )
-        _start_tracker()
         try:
-            try:
-                await cluster
-            except Exception as error:
-                if (task := asyncio.current_task()) and task.cancelling():
-                    # Workers whose start is cancelled are said to have failed.
-                    raise asyncio.CancelledError from error
-                reason = error.__cause__ or error
-                raise ExecutorError(f"{scheduler}: its workers do not start: {reason}") from error
+            await cluster
             yield cluster
         finally:
             try:
@@ -117,9 +114,25 @@ class OwnWorkers:
     """Looks after the workers of `local:N`: Dask gives up those that are killed while they start, or take
     long to start again."""
 
-    def __init__(self, cluster: Any) -> None:
+    def __init__(self, cluster: Any, count: int) -> None:
         self._cluster = cluster
+        self._count = count
+        self._have_started = False
         self._had_some = time.monotonic()
+
+    async def start(self) -> None:
+        """Until all of them have; those that have are used meanwhile. Raises ExecutorError."""
+        for _ in range(self._count):
+            self._cluster.worker_spec.update(self._cluster.new_worker_spec())
+        try:
+            await self._cluster
+        except Exception as error:
+            if (task := asyncio.current_task()) and task.cancelling():
+                # Workers whose start is cancelled are said to have failed.
+                raise asyncio.CancelledError from error
+            reason = error.__cause__ or error
+            raise ExecutorError(f"workers of this machine do not start: {reason}") from error
+        self._have_started = True
 
     def look(self, *, have_some: bool) -> None:
         """Start a worker in the place of each that was given up. Raises ExecutorError where none comes."""
@@ -134,24 +147,12 @@ class OwnWorkers:
         for name, nanny in list(workers.items()):
             if nanny.status in (Status.closed, Status.failed):
                 del workers[name]
-        if len(workers) < len(self._cluster.worker_spec):
+        if self._have_started and len(workers) < self._count:
             # One that is being started is not started twice.
-            self._cluster.scale(len(self._cluster.worker_spec))
+            self._cluster.scale(self._count)
 
 
 def kill_workers() -> None:
     """Ends the workers of `local:N` by force: only they are such children of this process."""
     for child in multiprocessing.active_children():
         child.kill()
-
-
-def _start_tracker() -> None:
-    """Starts the process with which multiprocessing clears up after workers.
-
-    It is given standard error, which has no file where the workbench is shown.
-    """
-    if os.name == "posix":
-        from multiprocessing import resource_tracker
-
-        with redirect_stderr(sys.__stderr__):
-            resource_tracker.ensure_running()

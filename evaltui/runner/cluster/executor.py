@@ -145,10 +145,12 @@ class DaskExecutor:
         async with connected(self._scheduler, self._run.hosts) as client:
             self._client = client
             self._tickets = Tickets(client, self._run.topic)
-            self._own_workers = None if self._own is None else OwnWorkers(client.cluster)
+            self._own_workers = None if self._own is None else OwnWorkers(client.cluster, self._own)
             try:
                 async with asyncio.TaskGroup() as self._items.group:
                     feeding = self._items.group.create_task(self._feed(work))
+                    if self._own_workers is not None:
+                        self._items.group.create_task(self._own_workers.start())
                     try:
                         await self._begin()
                         while self._items.left or not feeding.done():

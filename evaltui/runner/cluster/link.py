@@ -11,7 +11,7 @@ from typing import Any
 from evaltui.runner.cluster.waiting import wait_set
 
 # Seconds for which what happens is gathered, and after which a worker that has nothing to tell tells that.
-_GATHERED = 0.1
+_GATHERED = 0.25
 _HEARTBEAT = 2.0
 # Characters that are passed on at once, and those after which hosts wait until the run has taken some.
 _BATCH = 64_000

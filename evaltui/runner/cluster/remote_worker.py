@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from evaltui.core.metrics.requirements import GeminiAccess
+from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.events import Event
 from evaltui.runner.cluster.chunks import Chunk
 from evaltui.runner.cluster.messages import (

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from evaltui.core.metrics.requirements import GeminiAccess
+from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.runner.cluster.messages import LeaveScore, Score, Scored

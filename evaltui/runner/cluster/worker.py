@@ -18,6 +18,7 @@ from distributed import WorkerPlugin, get_worker
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.agent_environment import environment_of, gemini_here
 from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import OWN
@@ -46,7 +47,6 @@ from evaltui.runner.cluster.messages import (
 )
 from evaltui.runner.cluster.remote_gate import RemoteGate
 from evaltui.runner.cluster.worker_scoring import WorkerScoring
-from evaltui.runner.parent.metric_host import environment_of, gemini_here
 from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.work import WorkQueue

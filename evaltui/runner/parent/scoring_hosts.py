@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol
 
-from evaltui.core.metrics.requirements import GeminiAccess
+from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.parent.gate.requests import CallGate

@@ -24,7 +24,7 @@ from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.model_gate import SHORTEST_WAIT
 from evaltui.runner.parent.judges import CaseJudge, Judges
 from evaltui.runner.parent.metric_calls import MetricCalls
-from evaltui.runner.parent.metric_host import checked
+from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.parent.pool import ExecutionResult
 from evaltui.runner.parent.scoring_hosts import ScoringHosts
 from evaltui.runner.plan import MetricsImported, OnUpdate, RunPlan, WorkItem

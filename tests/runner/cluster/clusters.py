@@ -90,7 +90,7 @@ class Run:
     def own_workers(self) -> list[psutil.Process]:
         """The processes of `local:N`."""
         children = psutil.Process(self.process.pid).children(recursive=True)
-        return [one for one in children if any("spawn_main" in word for word in one.cmdline())]
+        return [one for one in children if any("forkserver" in word for word in one.cmdline())]
 
     def interrupt(self) -> None:
         """As ctrl+c does in a terminal: every process of it."""

@@ -29,7 +29,7 @@ AGENT = """
         await asyncio.sleep(0.05)
         if message.endswith(" 17") and os.environ.get("KILLS"):
             one = psutil.Process()
-            while not any("spawn_main" in word for word in one.cmdline()):
+            while not any("forkserver" in word for word in one.cmdline()):
                 one = one.parent()
             one.kill()
         return "right"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -17,9 +18,16 @@ from evaltui.runner.parent.executor import ExecutorError
 class Cluster:
     """As much of Dask's as is asked for: it starts what it is asked to at once."""
 
-    worker_spec: dict[int, None] = field(default_factory=lambda: dict.fromkeys(range(3)))
+    worker_spec: dict[int, None] = field(default_factory=dict)
     workers: dict[int, SimpleNamespace] = field(default_factory=dict)
     started: list[int] = field(default_factory=list)
+
+    def new_worker_spec(self) -> dict[int, None]:
+        return {len(self.worker_spec): None}
+
+    def __await__(self) -> Generator[None, None, None]:
+        self.scale(len(self.worker_spec))
+        yield from ()
 
     def scale(self, count: int) -> None:
         missing = [name for name in range(count) if name not in self.workers]
@@ -27,10 +35,12 @@ class Cluster:
         self.workers |= {name: SimpleNamespace(status=Status.running) for name in missing}
 
 
-def test_each_that_was_given_up_or_cannot_start_is_replaced():
+async def test_each_that_was_given_up_or_cannot_start_is_replaced():
     cluster = Cluster()
-    looking = OwnWorkers(cluster)
+    looking = OwnWorkers(cluster, 3)
     looking.look(have_some=False)
+    assert cluster.started == []
+    await looking.start()
     assert cluster.started == [0, 1, 2]
     looking.look(have_some=True)
     del cluster.workers[1]
@@ -40,7 +50,7 @@ def test_each_that_was_given_up_or_cannot_start_is_replaced():
 
 
 def test_a_run_to_which_no_worker_comes_back_ends(monkeypatch):
-    looking = OwnWorkers(Cluster())
+    looking = OwnWorkers(Cluster(), 3)
     looking.look(have_some=False)
     monkeypatch.setattr(connecting, "_MOST_WAITING", -1.0)
     looking.look(have_some=True)

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.requirements import GeminiAccess
+from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.runner.cluster.messages import LeaveScore, Score, Scored
 from evaltui.runner.cluster.scoring import ScoringOnWorkers
 from evaltui.runner.errors import HostLostError

@@ -1,0 +1,110 @@
+"""What can be computed of a plan here."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from evaltui.core.metrics.gemini_access import GeminiAccess
+from evaltui.core.metrics.preflight import SetToCheck, preflight
+from evaltui.core.metrics.requirements import Facts
+from evaltui.core.metrics.scoring import as_adk_has_it
+from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
+from evaltui.files.agent_environment import environment_of, gemini_here
+from evaltui.files.folders import agent_folder
+from evaltui.files.import_names import import_name
+from evaltui.files.schedulers import is_elsewhere
+from evaltui.runner.plan import RunPlan
+
+
+def has_module(name: str, agent_folder: Path, python: Path | None = None) -> bool:
+    """Whether the child process would find this module for an agent, going by the files there are.
+
+    True in another Python than evaltui's: only that one knows what is installed there, and how.
+    """
+    if python is not None:
+        return True
+    importlib.invalidate_caches()
+    folder = agent_folder.resolve()
+    return any(
+        _is_there(spelling.split("."), places)
+        for spelling in _spellings(name, folder)
+        for places in (*([str(one)] for one in import_name(folder).folders), *_above(spelling, folder), None)
+    )
+
+
+def _spellings(name: str, folder: Path) -> Iterator[str]:
+    yield name
+    head, _, rest = name.partition(".")
+    if head == "agent":
+        # `adk eval` knows the agent's package under this name.
+        yield f"{folder.name}.{rest}" if rest else folder.name
+
+
+def _above(name: str, folder: Path) -> Iterator[list[str]]:
+    """The path may start further up: `agents.my_agent.metrics`."""
+    head = name.partition(".")[0]
+    return ([str(one.parent)] for one in folder.parents if one.name == head)
+
+
+def _is_there(parts: Sequence[str], places: Sequence[str] | None) -> bool:
+    """`places` are the folders to look in; None is wherever Python itself looks."""
+    for number, part in enumerate(parts):
+        try:
+            if number == 0 and places is None:
+                spec = importlib.util.find_spec(part)
+            else:
+                spec = PathFinder.find_spec(part, places)
+        except (ImportError, ValueError):
+            # Of a module without a spec, such as __main__.
+            return False
+        if spec is None:
+            return False
+        places = list(spec.submodule_search_locations or ())
+    return True
+
+
+def checked(plan: RunPlan, gemini: GeminiAccess | None = None) -> RunPlan:
+    """The plan with a check of every metric that it asks for.
+
+    `gemini` is how judges reach their models; None: as from this machine, or in a way that nobody knows yet.
+    """
+    sets = [
+        SetToCheck(
+            one.eval_set_id,
+            one.cases,
+            as_adk_has_it(one.config) if plan.adk_verdicts else one.config,
+            plan.path_of(one),
+        )
+        for one in plan.sets
+    ]
+    recorded = (
+        plan.path_of(one)
+        for one in plan.sets
+        if (file := plan.recordings_path(one)) is not None and file.is_file()
+    )
+    facts = facts_of(plan.agent_dir, plan.record, recorded, plan.agent.interpreter.executable)
+    if gemini is None and is_elsewhere(plan.scheduler) and not plan.agent.url:
+        gemini = GeminiAccess(serves_other_names=facts.gemini.serves_other_names)
+    return replace(plan, checks=preflight(sets, replace(facts, gemini=gemini or facts.gemini)))
+
+
+def facts_of(
+    agent_dir: Path,
+    record: RecordMode = DEFAULT_MODE,
+    recorded: Iterable[str] = (),
+    python: Path | None = None,
+) -> Facts:
+    """What is known of this machine and an agent. `recorded` are the sets with recordings, as in `CaseId`."""
+    folder = agent_folder(agent_dir)
+    return Facts(
+        gemini=gemini_here(environment_of(agent_dir)),
+        has_module=cache(partial(has_module, agent_folder=folder, python=python)),
+        record=record,
+        recorded=frozenset(recorded),
+    )
