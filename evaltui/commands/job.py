@@ -268,9 +268,10 @@ class Job:
                 self._results.log_grew(log)
                 return
             case CaseDone(result):
+                spent = result.spent
                 self._results.add(result)
-                self._spent.add(result.spent)
-                self._totals.add(result.id.path, result.seconds, result.spent)
+                self._spent.add(spent)
+                self._totals.add(result.id.path, result.seconds, spent)
             case AgentLoaded(info):
                 self._agent = info
                 self._notes += changes_in_words(self.agent, info)

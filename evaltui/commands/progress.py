@@ -41,6 +41,8 @@ class Progress:
         self._painted = 0.0
 
     def on_update(self, update: Update) -> None:
+        if not self._shown:
+            return
         run = self._run
         match update:
             case AtWork(rate=rate):
@@ -57,7 +59,7 @@ class Progress:
                 run.scale = scale
             case Happened():
                 return
-        if self._shown and time.monotonic() - self._painted > _EVERY:
+        if time.monotonic() - self._painted > _EVERY:
             self._paint()
 
     def _finished(self, case: CaseId) -> None:

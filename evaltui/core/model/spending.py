@@ -21,6 +21,13 @@ def _sum_of_known(values: Iterable[Number | None]) -> Number | None:
     return sum(known[1:], known[0]) if known else None
 
 
+def _plus(one: Number | None, other: Number | None) -> Number | None:
+    """As `_sum_of_known`, of two: each case adds dozens."""
+    if one is None:
+        return other
+    return one if other is None else one + other
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """Tokens by kind; None is not known."""
@@ -37,12 +44,16 @@ class Tokens:
     @property
     def total(self) -> int | None:
         """Input and output, as far as they are known."""
-        return _sum_of_known((self.input, self.output))
+        return _plus(self.input, self.output)
 
     def __add__(self, other: Tokens) -> Tokens:
         """The sums of what is known."""
-        names = (one.name for one in fields(self))
-        return Tokens(*(_sum_of_known((getattr(self, name), getattr(other, name))) for name in names))
+        return Tokens(
+            _plus(self.input, other.input),
+            _plus(self.cached, other.cached),
+            _plus(self.thoughts, other.thoughts),
+            _plus(self.output, other.output),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +95,8 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
-            _sum_of_known((self.usd, other.usd)),
-            _sum_of_known((self.saved_usd, other.saved_usd)),
+            _plus(self.usd, other.usd),
+            _plus(self.saved_usd, other.saved_usd),
             self.unpriced + other.unpriced,
             self.unseen + other.unseen,
         )
@@ -161,8 +172,8 @@ class ModelSpending:
             self.unmetered + other.unmetered,
             self.tokens + other.tokens,
             self.saved_tokens + other.saved_tokens,
-            _sum_of_known((self.usd, other.usd)),
-            _sum_of_known((self.saved_usd, other.saved_usd)),
+            _plus(self.usd, other.usd),
+            _plus(self.saved_usd, other.saved_usd),
             self.unpriced + other.unpriced,
             self.prices or other.prices,
         )
@@ -230,6 +241,10 @@ class Spending:
         return Spending(tuple(one for one in self.models if one.payer == payer), unseen)
 
     def __add__(self, other: Spending) -> Spending:
+        if not other.models and not other.unseen:
+            return self
+        if not self.models and not self.unseen:
+            return other
         found: dict[tuple[str, str, str], ModelSpending] = {}
         for one in (*self.models, *other.models):
             key = one.payer, one.model, one.prices
