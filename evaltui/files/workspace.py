@@ -79,15 +79,12 @@ class Workspace:
                 return None
             if case.path == eval_set_id:
                 case = CaseId(paths[0], case.eval_id)
-        return case if case in self._cases else None
+        eval_set = self.by_case_path.get(case.path)
+        return None if eval_set is None or eval_set.number(case.eval_id) is None else case
 
     def shares_label(self, eval_set_id: str) -> bool:
         """Whether several files have this set id."""
         return len(self._labels.get(eval_set_id, [])) > 1
-
-    @cached_property
-    def _cases(self) -> frozenset[CaseId]:
-        return frozenset(CaseId(one.case_path, case.eval_id) for one in self.sets for case in one.cases)
 
     @cached_property
     def _labels(self) -> Mapping[str, list[str]]:

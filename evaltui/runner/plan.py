@@ -37,6 +37,7 @@ class SetPlan:
     `cases` may make its models when they are asked for: each is asked for when it is run. `path` is its file,
     beside which its recordings are, `whole` whether these are all of its cases. `config_path` is the file of
     the config, if it is one. `places` are those of the cases in their set, from 0, None where nobody knows.
+    `fingerprint` is that of the file's text that was read, None where nobody knows.
     """
 
     eval_set_id: str
@@ -46,6 +47,7 @@ class SetPlan:
     whole: bool = False
     config_path: Path | None = None
     places: tuple[int, ...] | None = None
+    fingerprint: str | None = None
 
     @cached_property
     def config_name(self) -> str:

@@ -158,6 +158,7 @@ def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
         tags_of_cases(one.config, one.eval_set_id, eval_ids),
         None if plan.held is None else _conversations(plan.held, path, eval_ids),
         more,
+        one.fingerprint,
     )
 
 

@@ -7,18 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Literal
 
 from evaltui.core.model.outcome import Status, worst_status
-from evaltui.core.model.spending import Cost, total_cost
+from evaltui.core.model.spending import Cost
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.log_header import LoggedSet
-from evaltui.runs.log_reader import StoredRun, read_agent, read_run
+from evaltui.runs.log_reader import read_agent, read_ends, totals_of
 from evaltui.runs.store import RunStore, is_being_written
 from evaltui.text.figures import show_local
 
@@ -175,12 +174,11 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
 
 
 def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) -> RunRow:
-    run = read_run(path)
+    run, totals = read_ends(path), totals_of(path)
     header = run.header
     ending: RunEnding = "over"
     if run.footer is None:
         ending = "going on" if is_being_written(path) else "interrupted"
-    seconds = [one.summary.seconds for one in run.results if one.summary.seconds is not None]
     return RunRow(
         path,
         header.started,
@@ -188,28 +186,21 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
         names,
         ending,
         run.footer.status if run.footer else None,
-        Counter(one.summary.status.value for one in run.results),
-        sum(one.summary.status is Status.FLAKY and one.summary.policy_met for one in run.results),
+        totals.counts,
+        totals.flaky_passed,
         sum(len(one.eval_ids) for one in header.sets),
         header.sets,
         run.footer.seconds if run.footer else None,
-        _tokens(run),
+        totals.tokens,
         str(read_agent(path).get("model") or ""),
         header.in_process,
         header.files,
         None if files is None or not header.files else changed_files(header.files, files),
         header.matrix,
         header.variant,
-        total_cost(one.summary.cost for one in run.results),
-        median(seconds) if seconds else None,
+        totals.cost,
+        totals.case_seconds,
     )
-
-
-def _tokens(run: StoredRun) -> float | None:
-    summaries = [one.summary for one in run.results]
-    known = [one.tokens * one.runs for one in summaries if one.tokens is not None]
-    # Of some cases only it would look like little.
-    return sum(known) if known and len(known) == len(summaries) else None
 
 
 def _started(path: Path) -> datetime:

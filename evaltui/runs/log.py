@@ -30,6 +30,7 @@ from evaltui.files.atomic import private
 from evaltui.files.packages import own_version
 from evaltui.files.settings import secrets_of
 from evaltui.runs.log_index import IndexParts
+from evaltui.runs.run_totals import AddedResults
 from evaltui.runs.store import SUFFIX, RunStore
 
 VERSION = 4
@@ -60,6 +61,7 @@ class RunLog:
         self._began: dict[CaseId, int] = {}
         self._repeats: dict[CaseId, dict[int, int]] = {}
         self._index = IndexParts()
+        self._added = AddedResults()
 
     @classmethod
     def create(cls, store: RunStore, header: Json) -> RunLog:
@@ -137,6 +139,7 @@ class RunLog:
         members, place = self._line(row)[1:], self.size
         self._write_text(f'{{"kind":"case_result",{members}\n')
         self._index.add(case, members)
+        self._added.add(summary)
         if self._index.is_due(self.size):
             self._write({"kind": "checkpoint", **self._write_index()})
         self._flush()
@@ -149,7 +152,8 @@ class RunLog:
 
     def close(self, footer: Json | None = None) -> None:
         """End the log. With a footer the run is complete, without one it was interrupted."""
-        self._write({"kind": "footer", **(footer or {}), **self._write_index()})
+        totals = {} if self._added.is_unclear else {"totals": self._added.totals().to_json()}
+        self._write({"kind": "footer", **(footer or {}), **totals, **self._write_index()})
         self._flush()
         self._file.close()
 

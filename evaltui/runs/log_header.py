@@ -47,6 +47,8 @@ class LoggedSet:
     conversations: Mapping[str, tuple[str, ...]] | None = None
     more: Mapping[str, int] = field(default_factory=dict)
     """How often cases are run that are run more often than the others, by their ids."""
+    fingerprint: str | None = None
+    """Of the text of its file; None where nobody knows."""
 
     def to_json(self) -> Json:
         data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
@@ -60,6 +62,8 @@ class LoggedSet:
             data["more"] = dict(self.more)
         if self.places is not None and not self.whole:
             data["places"] = list(self.places)
+        if self.fingerprint is not None:
+            data["fingerprint"] = self.fingerprint
         return data | ({"whole": True} if self.whole else {})
 
 
@@ -83,7 +87,10 @@ class RunHeader:
 
     def without_cases(self) -> RunHeader:
         """The header without what it says of single cases: of many they take megabytes."""
-        sets = tuple(LoggedSet(one.path, one.eval_set_id, (), one.config, one.whole) for one in self.sets)
+        sets = tuple(
+            LoggedSet(one.path, one.eval_set_id, (), one.config, one.whole, fingerprint=one.fingerprint)
+            for one in self.sets
+        )
         data = {name: value for name, value in self.data.items() if name not in ("sets", "selected")}
         return replace(self, sets=sets, data=data)
 
@@ -208,7 +215,18 @@ def _logged_set(data: Any) -> LoggedSet:
     tags = {eval_id: _texts(data["tags"], eval_id) for eval_id in member(data, "tags", dict, {})}
     held = member(data, "conversations", dict) if "conversations" in data else None
     conversations = None if held is None else {eval_id: _texts(held, eval_id) for eval_id in held}
-    return LoggedSet(path, eval_set_id, eval_ids, config, whole, places, tags, conversations, _more(data))
+    return LoggedSet(
+        path,
+        eval_set_id,
+        eval_ids,
+        config,
+        whole,
+        places,
+        tags,
+        conversations,
+        _more(data),
+        member(data, "fingerprint", (str, type(None)), None),
+    )
 
 
 def _more(data: Json) -> dict[str, int]:

@@ -33,6 +33,7 @@ from evaltui.runs.log_lines import (
     parsed,
     placed_lines,
 )
+from evaltui.runs.run_totals import RunTotals
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
 
@@ -129,6 +130,18 @@ def stands_instead(later: LoggedCase, earlier: Status, header: RunHeader) -> boo
 def read_ends(path: Path) -> StoredRun:
     """As `read_run`, without the results."""
     return StoredRun(path, read_header(path), (), _footer(path))
+
+
+def totals_of(path: Path) -> RunTotals:
+    """What the results of a log came to, as its footer has it; of a log without one they are read.
+
+    Raises OSError, and ValueError for a log that is damaged.
+    """
+    data = read_footer(path)
+    if data is None or "totals" not in data:
+        return RunTotals.of(one.summary for one in read_run(path).results)
+    with damage(path, "its footer"):
+        return RunTotals.from_json(member(data, "totals", dict))
 
 
 def _gravity(status: Status) -> int:

@@ -26,6 +26,8 @@ class SetOfRun(BaseModel):
     """Of the selected cases, by id; absent where none has a tag."""
     conversations: dict[str, list[str]] | None = None
     """Of scored traces: by the id of a case those of its conversations, a repeat each."""
+    fingerprint: str | None = None
+    """SHA-256 of the text of its file; absent where that was edited and not saved."""
 
 
 class Shards(BaseModel):
@@ -243,12 +245,28 @@ class Checkpoint(BaseModel):
     """Where the checkpoint of the part before is, in bytes; absent in the first one."""
 
 
+class Totals(BaseModel):
+    """What the cases of a run came to."""
+
+    counts: dict[Status, int]
+    flaky_passed: int = 0
+    """How many of the flaky ones pass by their policy."""
+    tokens: float | None = None
+    """Of all cases; absent where nobody knows."""
+    cost: Cost | None = None
+    """Of all cases; absent where nobody knows."""
+    case_seconds: float | None = None
+    """What a run of a case took, the median of its cases; absent where nobody knows."""
+
+
 class Footer(BaseModel):
     """The last line of a log that was closed; it is the last checkpoint, too."""
 
     kind: Literal["footer"]
     status: Status | None = None
     """Absent where the run was interrupted."""
+    totals: Totals | None = None
+    """Absent where a case has several results, of which only one stands."""
     seconds: float | None = None
     index: list[int]
     """Where the last part of the index begins and ends, in bytes."""

@@ -16,6 +16,7 @@ from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.files.eval_sets import load_eval_set
 from evaltui.files.folders import file_of
+from evaltui.files.saving import Fingerprint
 from evaltui.files.workspace import open_workspace, select
 from evaltui.runner.plan import SetPlan
 
@@ -28,6 +29,8 @@ class SetToRun:
     eval_set_id: str
     cases: Sequence[EvalCase]
     config: ConfigInUse
+    fingerprint: Fingerprint | None = None
+    """Of the text that was read; None where it is in an old format, or has been edited since."""
 
     def plan(self, eval_ids: Collection[str] | None = None) -> SetPlan:
         """All of its cases, or some of them in the order of the set."""
@@ -38,6 +41,7 @@ class SetToRun:
             self.path,
             whole=eval_ids is None,
             config_path=self.config.path,
+            fingerprint=self.fingerprint,
         )
 
 
@@ -87,19 +91,19 @@ class FileSets:
     def open(self, path: Path) -> SetToRun:
         """A file is read once."""
         if path not in self._open:
-            eval_set_id, cases = self._read(path)
-            self._open[path] = SetToRun(path, eval_set_id, cases, self._config or find_config(path))
+            self._open[path] = self._read(path, self._config or find_config(path))
         return self._open[path]
 
-    def _read(self, path: Path) -> tuple[str, Sequence[EvalCase]]:
+    def _read(self, path: Path, config: ConfigInUse) -> SetToRun:
         if self.initial_session is not None:
             # For old formats, whose sets are small.
             eval_set = load_eval_set(path, self.initial_session)
-            return eval_set.eval_set_id, tuple(eval_set.eval_cases)
+            return SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
         file = validated(read_eval_set_file(path, "", path.parent))
         if file.eval_set is None:
             raise EvalSetError(file.errors)
-        return file.eval_set.eval_set_id, StoredCases(case.to_run() for case in file.cases)
+        cases = StoredCases(case.to_run() for case in file.cases)
+        return SetToRun(path, file.eval_set.eval_set_id, cases, config, file.fingerprint)
 
     def find(self, case_path: str, eval_set_id: str) -> Path | None:
         """Raises SelectionError for a set of which only the id is known, and that is not to be found."""

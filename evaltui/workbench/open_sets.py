@@ -165,7 +165,7 @@ class OpenSets:
         if known is not None and known.versions[1] == versions[1]:
             config = known.config
         else:
-            config = self._config_now(path)
+            config = self.config_now(path)
             # The same object as long as it says the same: what it scored need not be scored again.
             config = known.config if known is not None and known.config == config else config
         if known is None or file is not known.file or config is not known.config:
@@ -205,7 +205,8 @@ class OpenSets:
     def _edited(self, path: Path, open_file: OpenFile, *, validate: bool) -> EvalSetFile:
         return edited(self._known(path), open_file.document.copy(), validate=validate)
 
-    def _config_now(self, path: Path) -> ConfigInUse | EvalSetError:
+    def config_now(self, path: Path) -> ConfigInUse | EvalSetError:
+        """What scores a set now, or what is wrong with that."""
         from evaltui.files.configs import find_config
 
         open_file = self.files.known(config_file(path, self.config))
@@ -299,7 +300,7 @@ class OpenSets:
                 # Who edits a large set before it is validated need not wait for that.
                 listed[path] = self._edited(path, open_file, validate=False)
             else:
-                listed[path] = listed[path].scored_by(self._config_now(path))
+                listed[path] = listed[path].scored_by(self.config_now(path))
             listed[path] = self._tagged(listed[path])
         self.workspace = replace(
             self.workspace, sets=tuple(sorted(listed.values(), key=lambda eval_set: eval_set.path))

@@ -66,7 +66,7 @@ class Outcomes:
         """Another one whenever results have come or gone."""
         self.newly_failing: set[CaseId] = set()
         """Cases that fail since their last run and did not before, until they have been shown."""
-        self.read_scores = ReadScores(self._scores_read)
+        self.read_scores = ReadScores(self._results_read)
         """What a filter compares."""
         self._before: dict[CaseId, str] = {}
         self._totals: dict[str, tuple[object, SetTotals]] = {}
@@ -247,7 +247,7 @@ class Outcomes:
         self._histories.outdate()
         self._changed()
 
-    def _scores_read(self) -> None:
+    def _results_read(self) -> None:
         self.version += 1
         self._changed()
 
@@ -293,17 +293,23 @@ class Outcomes:
         sets = self._sets
         if sets.workspace is None:
             return
-        self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
         code, url = self._agent.code_version, self._agent.address.url
-        found = last_outcomes(self._agent.store, sets.workspace, sets.open, code, url)
+        found = last_outcomes(self._agent.store, sets, sets.workspace, code, url)
+        shown = 0
         while (outcomes := await in_thread(lambda: next(found, None), Progress())) is not None:
             results, _ = self._latest or (self.results, self.traces)
             running = self._running
             for case, scored in outcomes:
-                if results.get(case) is None and case not in running:
+                known = results.get(case)
+                if (known is None or known.run == scored.run) and case not in running:
                     results.put(case, scored)
-            self.version += 1
-            self._changed()
+            # What a hundred thousand came to is not added up and drawn a hundred times.
+            if len(results) >= 2 * shown:
+                shown = len(results)
+                self._results_read()
+        self._results_read()
+        self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
+        self._changed()
         if len(self.results) >= _MANY:
             from evaltui.files.validating_apart import give_back
 
@@ -330,9 +336,7 @@ class Outcomes:
             return False
         run, code = RunRef(log=path, title=title), self._agent.code_version
         try:
-            past = await asyncio.to_thread(
-                open_past_run, run, path, workspace, sets.open, code, self._changed
-            )
+            past = await asyncio.to_thread(open_past_run, run, path, sets, workspace, code, self._changed)
         except (OSError, ValueError) as error:
             self._say(str(error))
             return False

@@ -5,9 +5,10 @@ Importing this loads the models: do it in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
@@ -17,13 +18,11 @@ from evaltui.core.compare.repeats import pass_if_of
 from evaltui.core.compare.run_comparison import config_of
 from evaltui.core.conversation.replay import events_of_invocation
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import CaseResult
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_reader import AdkRun
@@ -36,7 +35,9 @@ from evaltui.runs.log_reader import LoggedCase
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.store import RunStore
 from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
+from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.results import Results
+from evaltui.workbench.sets_of_run import SetOfRun, SetsOfRun
 from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.traces import Traces
 
@@ -61,8 +62,8 @@ class PastRun:
 def open_past_run(
     run: RunRef,
     path: Path,
+    sets: OpenSets,
     workspace: Workspace,
-    open_set: Callable[[Path], EvalSetFile],
     code: int,
     changed: Callable[[], None],
 ) -> PastRun:
@@ -73,22 +74,22 @@ def open_past_run(
     results = Results()
     traces = Traces(results.get, changed)
     gone = unclear = 0
-    # To look whether a set is still the same takes time.
-    open_once = cache(open_set)
-    for found in _found(path, run.name):
+    header = None if path.name.endswith(ADK_SUFFIX) else logs.read_header(path)
+    sets_of_run = SetsOfRun(sets, workspace, header.sets if header else ())
+    for found in _of_adk(read_adk_result(path)) if header is None else _of_log(path, run.name, header):
         case = workspace.find(found.id, found.eval_set_id, by_label=found.by_label)
         if case is None:
             is_unclear = found.by_label and workspace.shares_label(found.eval_set_id)
             gone, unclear = gone + (not is_unclear), unclear + is_unclear
             continue
-        opened = open_once(workspace.by_case_path[case.path].path)
-        stored, config = opened.case(case.eval_id), opened.config
+        eval_set = sets_of_run.get(case.path, found.id.path)
+        stored, config = eval_set.case(case.eval_id), eval_set.config
         if stored is None or config is None:
             gone += 1
             continue
         kept, pass_if = found.kept, pass_if_of(found.kept.policy)
         logged = kept if isinstance(kept, ResultInFile) else None
-        scored = CaseOutcome(kept, run, stored, config.config, code=code, pass_if=pass_if, logged=logged)
+        scored = CaseOutcome(kept, run, stored, config, code=code, pass_if=pass_if, logged=logged)
         results.put(CaseId(case.path, stored.eval_id), scored)
         if logged is None:
             traces.keep(case, run, found.events)
@@ -112,11 +113,7 @@ class _Found(NamedTuple):
     events: Mapping[int, Sequence[Event]] = MappingProxyType({})
 
 
-def _found(path: Path, name: str) -> Iterator[_Found]:
-    if path.name.endswith(ADK_SUFFIX):
-        yield from _of_adk(read_adk_result(path))
-        return
-    header = logs.read_header(path)
+def _of_log(path: Path, name: str, header: RunHeader) -> Iterator[_Found]:
     file = ResultsInLog(path, name, header)
     found: dict[CaseId, ResultInFile] = {}
     for place, logged in logs.logged_cases(path, header):
@@ -154,8 +151,8 @@ _UNKNOWN = ModelCalls(known=False)
 
 def last_outcomes(
     store: RunStore,
+    sets: OpenSets,
     workspace: Workspace,
-    open_set: Callable[[Path], EvalSetFile],
     code: int,
     url: str = "",
 ) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
@@ -163,35 +160,27 @@ def last_outcomes(
 
     `code` is the agent's version now; results of an agent that was changed since have version -1. Of one
     behind a network with this `url`, and where traces were scored, no change is known.
-    A log that cannot be read is passed over.
+    What cannot be read of a log is passed over.
     """
-    # The ids as the sets have them: ten thousand more take megabytes.
-    wanted = {
-        case: case
-        for one in workspace.sets
-        for case in (CaseId(one.case_path, stored.eval_id) for stored in one.cases)
-    }
+    count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
+    done: set[CaseId] = set()
     names = {run: name for name, run in store.names().items()}
     for place, log in list(enumerate(store.logs(), 1))[: -MOST_RUNS - 1 : -1]:
-        if not wanted:
+        if len(done) == count:
             return
-        try:
+        found: dict[CaseId, Status] = {}
+        with suppress(OSError, ValueError):
             header = logs.read_header(log)
             if header.variant is not None and header.variant.changes:
                 # Not what the agent does as it is.
                 continue
-            if not header.by_label and not any(case in wanted for case, _ in header.selected()):
-                continue
             title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
-            read = _Reading(store, workspace, open_set, code, url, log, title, header)
-            found = read.outcomes(wanted)
-        except (OSError, ValueError):
-            continue
-        for case in found:
-            del wanted[case]
-        outcomes = iter(found.items())
-        while some := list(islice(outcomes, _AT_ONCE)):
-            yield some
+            read = _Reading(store, sets, workspace, code, url, log, title, header)
+            if header.by_label or any(read.is_wanted(case, done) for case, _ in header.selected()):
+                outcomes = read.outcomes(done, found)
+                while some := list(islice(outcomes, _AT_ONCE)):
+                    yield some
+        done.update(found)
 
 
 @dataclass(frozen=True)
@@ -199,37 +188,45 @@ class _Reading:
     """A run whose results are read; the other fields are as in `last_outcomes`."""
 
     store: RunStore
+    sets: OpenSets
     workspace: Workspace
-    open_set: Callable[[Path], EvalSetFile]
     code: int
     url: str
     log: Path
     title: str
     header: RunHeader
 
-    def outcomes(self, wanted: Mapping[CaseId, CaseId]) -> dict[CaseId, CaseOutcome]:
-        """What came of the wanted cases that can be shown.
+    def is_wanted(self, case: CaseId, done: Container[CaseId]) -> bool:
+        """Whether there is such a case now, and it is not `done`."""
+        return case not in done and self.workspace.find(case, "", by_label=False) is not None
+
+    def outcomes(
+        self, done: Container[CaseId], found: dict[CaseId, Status]
+    ) -> Iterator[tuple[CaseId, CaseOutcome]]:
+        """What came of the cases that can be shown and are not `done`, as it is read: a later one of a case
+        stands instead of an earlier one. `found` is told which there are.
 
         Raises OSError, and ValueError for a log that is damaged.
         """
         header, find = self.header, self.workspace.find
         file = ResultsInLog(self.log, self.title, header)
-        found: dict[CaseId, CaseOutcome] = {}
         for place, logged in logs.logged_cases(self.log, header):
             case = find(logged.id, logged.summary.eval_set_id, by_label=header.by_label)
-            if case is None or (case := wanted.get(case)) is None:
+            if case is None or case in done:
                 continue
             known = found.get(case)
-            if known is None or logs.stands_instead(logged, known.status, header):
+            if known is None or logs.stands_instead(logged, known, header):
                 outcome = self._outcome(case, logged, ResultInFile.of(file, place, logged.summary))
                 if outcome is not None:
-                    found[case] = outcome
-        return found
+                    # The id as the set has it: ten thousand more take megabytes.
+                    case = CaseId(self.workspace.by_case_path[case.path].case_path, outcome.stored.eval_id)
+                    found[case] = outcome.status
+                    yield case, outcome
 
     def _outcome(self, case: CaseId, logged: LoggedCase, kept: ResultInFile) -> CaseOutcome | None:
         """None for a case that cannot be shown."""
-        opened = self._sets(case.path)
-        stored, config = opened.case(case.eval_id), opened.config
+        eval_set = self._sets.get(case.path, logged.id.path)
+        stored, config = eval_set.case(case.eval_id), eval_set.config
         if stored is None or config is None:
             return None
         try:
@@ -240,13 +237,13 @@ class _Reading:
             kept,
             self._ref,
             stored,
-            config.config,
+            config,
             _UNKNOWN,
             self._version,
             pass_if=pass_if,
             logged=kept,
             changed_files=self._changed,
-            outdated=tuple(_changed_since(self.header, logged, stored, config.config)),
+            outdated=tuple(_changed_since(self.header, logged, eval_set, stored)),
         )
 
     @cached_property
@@ -254,9 +251,8 @@ class _Reading:
         return RunRef(log=self.log, title=self.title)
 
     @cached_property
-    def _sets(self) -> Callable[[str], EvalSetFile]:
-        """The opened set with this path; to look whether it is still the same takes time."""
-        return cache(lambda path: self.open_set(self.workspace.by_case_path[path].path))
+    def _sets(self) -> SetsOfRun:
+        return SetsOfRun(self.sets, self.workspace, self.header.sets)
 
     @cached_property
     def _changed(self) -> tuple[str, ...]:
@@ -276,18 +272,15 @@ class _Reading:
 
 
 def _changed_since(
-    header: RunHeader, logged: LoggedCase, stored: StoredCase, config: EvalConfig
+    header: RunHeader, logged: LoggedCase, eval_set: SetOfRun, stored: StoredCase
 ) -> Iterator[str]:
     """What was another one when a case was run, besides the agent: `case`, `config`, `scoring`."""
     expects = logged.summary.expects
-    if expects and expects != stored.fingerprint:
+    if expects and not eval_set.is_same and expects != stored.fingerprint:
         yield "case"
-    began_with = next((one for one in header.sets if one.path == logged.id.path), None)
-    if began_with is None or began_with.config is None:
-        return
-    now = config.scoring()
+    then, now = eval_set.scored_then, eval_set.scored_now
     ids = logged.summary.eval_set_id, logged.id.eval_id
-    if began_with.config != now and config_of(began_with.config, *ids) != config_of(now, *ids):
+    if then is not None and now is not None and config_of(then, *ids) != config_of(now, *ids):
         yield "config"
     elif header.data.get("adk_verdicts"):
         yield "scoring"

@@ -64,7 +64,8 @@ class EditedSets:
         opened = self._open(path)
         if opened.eval_set is None or opened.config is None:
             raise EvalSetError(opened.errors)
-        return SetToRun(path, opened.eval_set.eval_set_id, StoredCases(opened.cases), opened.config)
+        cases = StoredCases(opened.cases)
+        return SetToRun(path, opened.eval_set.eval_set_id, cases, opened.config, opened.fingerprint)
 
     def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
         for eval_set in self._entries:

@@ -84,6 +84,17 @@ async def test_the_last_outcomes_are_there_and_f_goes_to_those_that_failed(
     ]
 
 
+async def test_outcomes_do_not_wait_until_a_set_is_validated_that_is_what_was_run(
+    echo, ran, open_workbench, monkeypatch
+):
+    workbench = await open_workbench(restored=False)
+    monkeypatch.setattr(workbench.sets, "open", None)
+    await workbench.outcomes.restore()
+    assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("FAILED", ())}
+    assert await workbench.outcomes.open_run(ran.runs.current.log, "run 1")
+    assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("FAILED", ())}
+
+
 @pytest.mark.parametrize("changed", ["agent.py", "case", "config"])
 async def test_what_was_changed_since_is_stale(changed, echo, ran, open_workbench):
     match changed:

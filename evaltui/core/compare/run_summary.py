@@ -121,16 +121,20 @@ class CaseSummary:
         """Raises ValueError for what is no summary."""
         # A run may have a hundred thousand: what a row does not have is not asked for.
         for name, value in data.items():
-            if name in _KINDS and type(value) not in _KINDS[name]:
+            kinds = _KINDS.get(name)
+            if kinds is not None and type(value) not in kinds:
                 raise ValueError(f"{name} is {in_words(value)}")
-        status = Status(member(data, "status", str))
+        for name in ("status", "eval_set_id", "eval_id"):
+            if name not in data:
+                raise ValueError(f"{name} is missing")
+        status = _STATUSES.get(data["status"]) or Status(data["status"])
         runs = data.get("runs", 1)
         passed = data.get("passed", int(status is Status.PASSED))
         if not 0 <= passed <= runs or runs < 1:
             raise ValueError(f"passed {passed} of {runs}")
         return cls(
-            eval_set_id=intern(member(data, "eval_set_id", str)),
-            eval_id=member(data, "eval_id", str),
+            eval_set_id=intern(data["eval_set_id"]),
+            eval_id=data["eval_id"],
             status=status,
             runs=runs,
             passed=passed,
@@ -152,12 +156,13 @@ class CaseSummary:
 
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("runs", "passed"), (int,)),
-    **dict.fromkeys(("pass_if", "expects", "path"), (str,)),
+    **dict.fromkeys(("eval_set_id", "eval_id", "status", "pass_if", "expects", "path"), (str,)),
     **dict.fromkeys(("seconds", "tokens"), (int, float, type(None))),
     "throttled": (int, float),
     **dict.fromkeys(("scores", "judges", "costs"), (dict,)),
     "policy_met": (bool,),
 }
+_STATUSES = {status.value: status for status in Status}
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -170,11 +175,11 @@ def _scores(data: Mapping[str, Any]) -> Mapping[str, float]:
 
 
 def _costs(data: Mapping[str, Any]) -> Mapping[Payer, Cost]:
-    costs = members_of(data, "costs", dict)
+    costs: Mapping[str, Any] = data["costs"]
     try:
-        return _shared_costs(tuple((payer, tuple(one.items())) for payer, one in costs.items()))
-    except TypeError:
-        return _read_costs(costs)
+        return _shared_costs(tuple([(payer, tuple(one.items())) for payer, one in costs.items()]))
+    except (TypeError, AttributeError):
+        return _read_costs(members_of(data, "costs", dict))
 
 
 # Those of many cases are the same: they share them.

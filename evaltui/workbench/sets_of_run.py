@@ -1,0 +1,65 @@
+"""The eval sets of an earlier run, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.events import Json
+from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import StoredCase
+from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.workspace import Workspace
+from evaltui.runs.log_header import LoggedSet
+from evaltui.workbench.open_sets import OpenSets
+
+
+class SetOfRun(NamedTuple):
+    """An eval set, and what scores it now."""
+
+    file: EvalSetFile
+    config: EvalConfig | None
+    """None where it has errors."""
+    is_same: bool
+    """Whether the file is what it was in the run. It need not be validated then."""
+    scored_then: Json | None = None
+    """The config that scored it in the run; None where nobody knows, or it says the same now."""
+    scored_now: Json | None = None
+    """As `EvalConfig.scoring`; None where that says the same as then, or nobody knows."""
+
+    def case(self, eval_id: str) -> StoredCase | None:
+        """A case that can be scored; None where there is none."""
+        if not self.is_same:
+            return self.file.case(eval_id)
+        number = self.file.number(eval_id)
+        return None if number is None else self.file.cases[number]
+
+
+class SetsOfRun:
+    """Each is looked at once: that takes time. For a thread."""
+
+    def __init__(self, sets: OpenSets, workspace: Workspace, began_with: Iterable[LoggedSet] = ()) -> None:
+        """`began_with` is what a log says of them; nothing where the run has none."""
+        self._sets = sets
+        self._workspace = workspace
+        self._began_with = {one.path: one for one in began_with}
+        self._known: dict[str, SetOfRun] = {}
+
+    def get(self, path: str, path_then: str) -> SetOfRun:
+        """The set with this path, which the workspace has; `path_then` is what the run calls it."""
+        if path not in self._known:
+            then = self._began_with.get(path_then)
+            self._known[path] = self._look(self._workspace.by_case_path[path], then)
+        return self._known[path]
+
+    def _look(self, listed: EvalSetFile, then: LoggedSet | None) -> SetOfRun:
+        is_same = then is not None and then.fingerprint is not None and then.fingerprint == listed.fingerprint
+        file = listed if is_same else self._sets.open(listed.path)
+        found = self._sets.config_now(listed.path) if is_same else file.config
+        if found is None or isinstance(found, EvalSetError):
+            return SetOfRun(file, None, is_same)
+        now = found.config.scoring()
+        if then is None or then.config is None or then.config == now:
+            return SetOfRun(file, found.config, is_same)
+        return SetOfRun(file, found.config, is_same, then.config, now)
