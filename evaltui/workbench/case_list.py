@@ -165,9 +165,9 @@ def _unfolded(eval_set: EvalSetFile, cases: Sequence[int], ids: Collection[str])
     if not ids:
         return found
     before = 0
-    for place, number in enumerate(cases):
-        case = eval_set.cases[number]
-        if case.eval_id in ids and (turns := case.outline.turns):
+    wanted = {eval_set.number(eval_id) for eval_id in ids}
+    for place in [place for place, number in enumerate(cases) if number in wanted]:
+        if turns := eval_set.cases[cases[place]].outline.turns:
             found.append(_Unfolded(place, turns, before))
             before += turns
     return found

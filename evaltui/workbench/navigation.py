@@ -156,26 +156,42 @@ class Navigation:
 
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
-        order = {case: number for number, case in enumerate(self._every_case())}
-        within = self._kept().keys() if self.filtered.filter else order.keys()
-        failing = sorted(self._outcomes.results.attention & within, key=order.__getitem__)
+        attention = self._outcomes.results.attention
+        places = self._places(attention & self._kept().keys() if self.filtered.filter else attention)
+        failing = sorted(places, key=places.__getitem__)
         if not failing:
             self._say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
             return
-        current = self.selection.case
-        if current is not None:
-            here: float = order.get(current, -1)
-        else:
-            of_set = [number for case, number in order.items() if case.path == self.selection.path]
-            # Just before the first case of the selected set.
-            here = min(of_set, default=0) - 0.5
-        ahead = [case for case in failing if (order[case] - here) * step > 0]
+        here = self._place_of_selection()
+        ahead = [case for case in failing if (places[case] > here if step > 0 else places[case] < here)]
         if ahead:
             chosen = ahead[0] if step > 0 else ahead[-1]
         else:
             chosen = failing[0] if step > 0 else failing[-1]
             self._say("Wrapped to the first" if step > 0 else "Wrapped to the last")
         self.select(Selection(*chosen))
+
+    def _places(self, cases: Collection[CaseId]) -> dict[CaseId, tuple[int, int]]:
+        """Where those of these cases that there are stand in the list: number of the set, and place in it."""
+        found: dict[CaseId, tuple[int, int]] = {}
+        for of_set, eval_set in enumerate(self._sets.listed):
+            numbers = {
+                number: case
+                for case in cases
+                if case.path == eval_set.case_path and (number := eval_set.number(case.eval_id)) is not None
+            }
+            if numbers:
+                order = enumerate(self.in_order(eval_set, range(len(eval_set.cases))))
+                found |= {numbers[number]: (of_set, place) for place, number in order if number in numbers}
+        return found
+
+    def _place_of_selection(self) -> tuple[int, int]:
+        """As in `_places`; of a set, just before its first case."""
+        case = self.selection.case
+        if case is not None:
+            return self._places([case]).get(case, (-1, 0))
+        paths = [eval_set.case_path for eval_set in self._sets.listed]
+        return (paths.index(self.selection.path) if self.selection.path in paths else -1, -1)
 
     def _every_case(self) -> Iterator[CaseId]:
         """The cases of all sets, in the order in which they are listed."""

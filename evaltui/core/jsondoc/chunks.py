@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from evaltui.core.jsondoc.spans import BOM, Node, Tree, decode_at, skip_space
@@ -41,6 +43,17 @@ class Chunks:
             parts += (lead, case.text)
         parts.append(self.tail)
         return parts
+
+    @cached_property
+    def lines_of_cases(self) -> Sequence[int]:
+        """The line, from 1, on which each case begins."""
+        line = self.head.count("\n") + 1
+        lines = array("Q")
+        for lead, case in zip(self.leads, self.cases, strict=True):
+            line += lead.count("\n")
+            lines.append(line)
+            line += case.lines
+        return lines
 
     def has_text_of(self, other: Chunks) -> bool:
         """Whether both texts are the same."""

@@ -132,19 +132,9 @@ class JsonDocument:
                 lines += sum(case.lines for case in chunks.cases)
             return lines
         own = chunks.cases[number].text
-        return self.lines_of_cases()[number] + own.count(
+        return chunks.lines_of_cases[number] + own.count(
             "\n", 0, Tree.parse(own).deepest_way(path[2:])[-1].begin
         )
-
-    def lines_of_cases(self) -> list[int]:
-        """The line, from 1, on which each case begins."""
-        line = self.chunks.head.count("\n") + 1
-        lines: list[int] = []
-        for lead, case in zip(self.chunks.leads, self.chunks.cases, strict=True):
-            line += lead.count("\n")
-            lines.append(line)
-            line += case.lines
-        return lines
 
     def has_text_of(self, other: JsonDocument) -> bool:
         """Whether both texts are the same."""
