@@ -387,7 +387,7 @@ async def test_hostile_words_are_shown_safely_at_every_size(desk, size):
         check()
 
 
-async def test_ten_thousand_calls_are_gone_through_at_once(desk):
+async def test_ten_thousand_calls_are_gone_through_at_once(desk, every_frame):
     def call(number):
         part = {"function_call": {"name": "step", "args": {"number": number}}}
         return Event("tool_call", {"role": "model", "parts": [part]}, agent="desk", id=f"c{number}")

@@ -1,5 +1,6 @@
 """What the first frame waits for, and how much is drawn when one types in the filter."""
 
+import pytest
 from pilots import screen_text, turn, until, write_cases
 from textual.widgets import Input
 
@@ -10,6 +11,8 @@ from evaltui.tui.pane import Pane
 from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.tui.screens.main import MainScreen
 from evaltui.workbench.workbench import Workbench
+
+pytestmark = pytest.mark.usefixtures("every_frame")
 
 SIZE = (160, 45)
 

@@ -63,6 +63,13 @@ async def started(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
 
 
+async def complete(app, pilot):
+    """The screen once all is there that comes after the cases: the page of the case, the agent's Python."""
+    parts = "○ off", "+ call, argument", " · Python "
+    await until(pilot, lambda: all(part in screen_text(app) for part in parts))
+    return screen_text(app)
+
+
 def check_lines(lines, width):
     assert all(cell_len(line) <= width for line in lines)
     assert not {letter for line in lines for letter in line if letter < " " or letter in "\x7f\u202e"}
@@ -302,8 +309,7 @@ async def test_maximising_hiding_and_back(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
-        await until(pilot, lambda: "○ off" in screen_text(app))
-        before = screen_text(app)
+        before = await complete(app, pilot)
         await pilot.press("z")
         await until(pilot, lambda: "1 Cases ─ 2 Case" in screen_text(app))
         assert "light on" not in screen_text(app)
@@ -337,7 +343,7 @@ async def test_the_key_of_the_docks_tab_hides_it_and_shows_it_again(agent):
         await started(app, pilot)
         await pilot.press("5")
         await until(pilot, lambda: focused_tab(app) == "5 Trace")
-        before = screen_text(app)
+        before = await complete(app, pilot)
         await pilot.press("5")
         await until(pilot, lambda: "2 Case ─ 3 Result ○ ─ 4 Chat ─ 5 Trace" in screen_text(app))
         assert app.screen.focused.id == "cases"

@@ -195,7 +195,9 @@ def test_a_set_without_results_says_how_to_run_it():
     assert lines_of(set_page(78, {})) == [" ○ NOT RUN    4 cases   s  Run set"]
 
 
-async def test_a_case_that_fails_since_the_last_run_is_tinted_once_and_enter_goes_to_it(tmp_path):
+async def test_a_case_that_fails_since_the_last_run_is_tinted_once_and_enter_goes_to_it(
+    tmp_path, every_frame
+):
     write_cases(tmp_path, "home", {"good": [turn("Hello", "Hello.")], "other": [turn("Ho", "Ho.")]})
     fakes = FakeRuns()
     app = WorkbenchApp(Workbench(tmp_path, run_service=fakes))

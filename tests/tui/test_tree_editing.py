@@ -316,7 +316,7 @@ async def test_ascii_only(parrot, monkeypatch):
 
 
 async def test_one_case_more_or_less_of_thousands_draws_the_screen_and_no_more(
-    write_agent, monkeypatch, thorough
+    write_agent, monkeypatch, every_frame, thorough
 ):
     size = 10_000 if thorough else 1_000
     folder = write_agent(ECHO, name="parrot")
