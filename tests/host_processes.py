@@ -9,6 +9,11 @@ from forked_hosts import TEMPLATE
 
 from evaltui.runner import bootstrap
 
+_OF_MULTIPROCESSING = (
+    "from multiprocessing.forkserver import main",
+    "from multiprocessing.resource_tracker import main",
+)
+
 
 def hosts() -> list[psutil.Process]:
     """Each of them is the child of a guard, which is a child of this process or of the hosts' template."""
@@ -18,10 +23,11 @@ def hosts() -> list[psutil.Process]:
 
 
 def descendants() -> list[psutil.Process]:
-    """All that was started below this process, but for the template."""
-    found = psutil.Process().children(recursive=True)
-    templates = _children([psutil.Process()], str(TEMPLATE))
-    return [one for one in found if one not in templates]
+    """All that was started below this process, but for what stays as long as it does: the template, and what
+    multiprocessing starts processes from and clears up with."""
+    this = psutil.Process()
+    stays = [one for word in (str(TEMPLATE), *_OF_MULTIPROCESSING) for one in _children([this], word)]
+    return [one for one in this.children(recursive=True) if one not in stays]
 
 
 def _children(parents: list[psutil.Process], word: str = "") -> list[psutil.Process]:

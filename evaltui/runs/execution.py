@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
@@ -42,11 +42,13 @@ from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_header import LoggedSet
-from evaltui.runs.merging import Repeat, copy_repeats
 from evaltui.runs.pruning import prune
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases
 from evaltui.runs.store import RunStore
+
+if TYPE_CHECKING:
+    from evaltui.runs.merging import Repeat
 
 Json = dict[str, Any]
 
@@ -114,6 +116,8 @@ class LoggedRun:
 
         Raises OSError, and ValueError where that log is damaged.
         """
+        from evaltui.runs.merging import copy_repeats
+
         for _ in copy_repeats(earlier, repeats, self._log):
             pass
         if spent != Amount():

@@ -21,14 +21,14 @@ from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigInUse, find_config, read_config
-from evaltui.files.eval_sets import InitialSession, load_eval_set
+from evaltui.files.eval_sets import InitialSession
 from evaltui.files.interpreters import OWN, find_interpreter
 from evaltui.files.modules import find_module
 from evaltui.files.remote_address import checked_url, is_url
 from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT
 from evaltui.files.workspace import SelectionError, no_tag, open_workspace, select
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.sets import only, tags_of_cases
+from evaltui.runs.sets import only, read_set, tags_of_cases
 
 if TYPE_CHECKING:
     # A file, a folder or the id of a set; a set or a case, of evaltui or of google-adk; a set as JSON data.
@@ -212,17 +212,8 @@ def _plans_of_files(
 def _plan_of_file(
     path: Path, eval_ids: Sequence[str] | None, config: EvalConfig | None, initial_session: InitialSession
 ) -> SetPlan:
-    eval_set = load_eval_set(path, initial_session)
     found = find_config(path) if config is None else ConfigInUse(None, config)
-    cases = tuple(eval_set.eval_cases)
-    return SetPlan(
-        eval_set.eval_set_id,
-        cases if eval_ids is None else only(cases, eval_ids),
-        found.config,
-        path,
-        whole=eval_ids is None,
-        config_path=found.path,
-    )
+    return read_set(path, found, initial_session).plan(eval_ids)
 
 
 def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:

@@ -29,7 +29,6 @@ from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.log_reader import StoredRun, read_run
-from evaltui.runs.matrices import newest_runs, recorded_seconds
 from evaltui.runs.resuming import Resumption
 from evaltui.runs.scoring import (
     PairedTraces,
@@ -323,10 +322,19 @@ def _plan(request: RunRequest, plans: list[SetPlan]) -> RunPlan:
         scheduler=scheduler,
         variables=_variables(request),
         strict_env=request.strict_env,
-        seconds=request.seconds or (recorded_seconds(request.store) if scheduler else {}),
+        seconds=request.seconds or _recorded_seconds(request.store, scheduler),
     )
     _check_confidence(plan)
     return plan
+
+
+def _recorded_seconds(store: RunStore, scheduler: str) -> dict[CaseId, float]:
+    """What a scheduler orders the cases by."""
+    if not scheduler:
+        return {}
+    from evaltui.runs.matrices import recorded_seconds
+
+    return recorded_seconds(store)
 
 
 def _check_confidence(plan: RunPlan) -> None:
@@ -363,6 +371,8 @@ def _without(plan: SetPlan, path: str, passed: Collection[CaseId]) -> SetPlan:
 def _passed(store: RunStore, matrix: str) -> frozenset[CaseId]:
     """The cases that passed in the newest run before this matrix; where that is of a matrix itself, in all of
     its variants. Raises SelectionError where it cannot be read."""
+    from evaltui.runs.matrices import newest_runs
+
     last = newest_runs(store, besides=matrix)
     if not last:
         raise SelectionError(f"--failed: no runs of {store.title} yet")

@@ -14,7 +14,7 @@ from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.core.model.tags import Tags
 from evaltui.files.configs import ConfigInUse, find_config
 from evaltui.files.eval_set_file import read_eval_set_file, validated
-from evaltui.files.eval_sets import load_eval_set
+from evaltui.files.eval_sets import InitialSession, load_eval_set
 from evaltui.files.folders import file_of
 from evaltui.files.saving import Fingerprint
 from evaltui.files.workspace import open_workspace, select
@@ -50,6 +50,22 @@ def only(cases: Sequence[EvalCase], eval_ids: Collection[str]) -> Sequence[EvalC
     if isinstance(cases, StoredCases):
         return cases.only(set(eval_ids))
     return tuple(case for case in cases if case.eval_id in eval_ids)
+
+
+def read_set(path: Path, config: ConfigInUse, initial_session: InitialSession = None) -> SetToRun:
+    """A set as its file has it; `initial_session` is for sets of the old format.
+
+    Raises EvalSetError for a set with errors.
+    """
+    if initial_session is not None:
+        # For old formats, whose sets are small.
+        eval_set = load_eval_set(path, initial_session)
+        return SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
+    file = validated(read_eval_set_file(path, "", path.parent))
+    if file.eval_set is None:
+        raise EvalSetError(file.errors)
+    cases = StoredCases(case.to_run() for case in file.cases)
+    return SetToRun(path, file.eval_set.eval_set_id, cases, config, file.fingerprint)
 
 
 class SetSource(Protocol):
@@ -91,19 +107,8 @@ class FileSets:
     def open(self, path: Path) -> SetToRun:
         """A file is read once."""
         if path not in self._open:
-            self._open[path] = self._read(path, self._config or find_config(path))
+            self._open[path] = read_set(path, self._config or find_config(path), self.initial_session)
         return self._open[path]
-
-    def _read(self, path: Path, config: ConfigInUse) -> SetToRun:
-        if self.initial_session is not None:
-            # For old formats, whose sets are small.
-            eval_set = load_eval_set(path, self.initial_session)
-            return SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
-        file = validated(read_eval_set_file(path, "", path.parent))
-        if file.eval_set is None:
-            raise EvalSetError(file.errors)
-        cases = StoredCases(case.to_run() for case in file.cases)
-        return SetToRun(path, file.eval_set.eval_set_id, cases, config, file.fingerprint)
 
     def find(self, case_path: str, eval_set_id: str) -> Path | None:
         """Raises SelectionError for a set of which only the id is known, and that is not to be found."""

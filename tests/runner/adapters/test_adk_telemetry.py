@@ -26,6 +26,10 @@ MESSAGES = "set_operation_details_attributes_from_request"
 @pytest.fixture
 def written(monkeypatch):
     """The requests that ADK has written out, a turn making one."""
+    # What has run in this process before may have set providers.
+    monkeypatch.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
+    monkeypatch.setattr(metrics, "get_meter_provider", metrics.NoOpMeterProvider)
+    monkeypatch.setattr(_logs, "get_logger_provider", _logs.NoOpLoggerProvider)
     requests = []
     write = getattr(tracing, MESSAGES)
 
