@@ -11,7 +11,6 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -23,7 +22,7 @@ _FOLDER = Path(__file__).resolve().parents[1]
 _HERE = Path("runner", "bootstrap.py")
 
 
-class _PublicName(MetaPathFinder, Loader):
+class _PublicName:
     """Finds `evaltui`, with what is in it, as the modules that the host itself uses.
 
     Whatever else of this name the agent's own Python finds, such as a module of the project, goes before.
@@ -40,7 +39,10 @@ class _PublicName(MetaPathFinder, Loader):
             return None
         if sys.modules.get(top) is not sys.modules[NAME] if rest else _is_other():
             return None
-        return ModuleSpec(fullname, self) if find_spec(_private(fullname)) is not None else None
+        if find_spec(_private(fullname)) is None:
+            return None
+        # Importing the base class of loaders takes every process of an agent a hundredth of a second.
+        return ModuleSpec(fullname, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = importlib.import_module(_private(spec.name))

@@ -3,58 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-import sysconfig
 import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from ..core.model.errors import ErrorInfo, ErrorKind
 from ..core.model.events import Json
 from ..text.figures import counted
 from .exception_kinds import kind_of
+from .own_code import EVALTUI, is_own_code
 
 # In a host, evaltui has another name; recordings do not tell.
 _PACKAGE = __name__.partition(".")[0]
-_HERE = Path(__file__).resolve().parents[1]
-_LIBRARY_NAMES = ("stdlib", "platstdlib", "purelib", "platlib")
 # Characters.
 _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 100_000
 # Exceptions that were raised while others were handled, which a report has of one error.
 _MOST_EXCEPTIONS = 50
-# Libraries of the Pythons that other agents run in.
-_LIBRARY_FOLDERS = re.compile(r"/(?:(?:site|dist)-packages|lib(?:64)?/python3\.\d+)/")
-LIBRARIES = tuple({Path(sysconfig.get_path(name)).resolve() for name in _LIBRARY_NAMES})
-
-
-def is_own_code(filename: str) -> bool:
-    """Whether a file is the user's: not evaltui's, not a library's, not frozen into the interpreter."""
-    if filename.startswith("<"):
-        return False
-    path = Path(filename).resolve()
-    if _LIBRARY_FOLDERS.search(str(path)):
-        return False
-    return not any(path.is_relative_to(place) for place in (*LIBRARIES, _HERE))
-
-
-def own_modules() -> list[str]:
-    """The files of the user's that have been imported in this process, as absolute paths."""
-    # A module may do anything when it is asked for an attribute.
-    modules = [vars(one) for one in list(sys.modules.values()) if isinstance(one, ModuleType)]
-    files = {file for module in modules if isinstance(file := module.get("__file__"), str)}
-    # There are a thousand and more of them, and looking at each on disk takes its time.
-    places = (_HERE, *LIBRARIES, *map(sysconfig.get_path, _LIBRARY_NAMES))
-    libraries = tuple(f"{place}{os.sep}" for place in places)
-    suspects = (file for file in files if not file.startswith(libraries))
-    return sorted(str(Path(file).resolve()) for file in suspects if is_own_code(file))
-
-
 # The type of the error of an agent that has no Python to run in.
 NO_PYTHON = "InterpreterError"
 
@@ -134,7 +104,7 @@ def _is_our_frame(frame: traceback.FrameSummary) -> bool:
     path = Path(frame.filename)
     return (
         frame.filename.startswith("<frozen importlib")
-        or path.is_relative_to(_HERE)
+        or path.is_relative_to(EVALTUI)
         or path.parent.name == "importlib"
     )
 

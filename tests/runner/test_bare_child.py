@@ -59,6 +59,7 @@ ALLOWED = {
         "errors",
         "exception_kinds",
         "orphans",
+        "own_code",
         "protocol",
         "recorded_errors",
     },

@@ -105,14 +105,14 @@ def test_a_yaml_agent_needs_google_adk(project):
     assert checked(project, "").problem == f"google-adk is not installed for {HERE}"
 
 
-def test_an_older_google_adk_is_named(project):
+@pytest.mark.parametrize("about", ["google_adk-1.39.1.dist-info/METADATA", "google_adk.egg-info/PKG-INFO"])
+def test_an_older_google_adk_is_named(project, about):
     make_environment(project)
     (packages,) = project.glob(".venv/lib/python3*/site-packages")
     (packages / "google" / "adk").mkdir(parents=True)
     (packages / "google" / "adk" / "__init__.py").touch()
-    (packages / "google_adk-1.39.1.dist-info").mkdir()
-    metadata = "Metadata-Version: 2.1\nName: google-adk\nVersion: 1.39.1\n"
-    (packages / "google_adk-1.39.1.dist-info" / "METADATA").write_text(metadata)
+    (packages / about).parent.mkdir()
+    (packages / about).write_text("Metadata-Version: 2.1\nName: google-adk\nVersion: 1.39.1\n")
     (project / "uv.lock").touch()
     check = checked(project, "from google.adk.agents import Agent")
     assert check.problem == "google-adk 1.39.1 is too old: agents need 2.0 or later"

@@ -10,13 +10,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
 from ...files.folders import env_file, loads_env_file
-from ..errors import is_own_code
+from ..own_code import is_own_code
 from .own_modules import use_own_modules
 
 # Of one agent.
@@ -36,17 +35,30 @@ def main() -> None:
     if reads_env:
         names["dotenv"] = None
     missing = [name for name in names if _find(name) is None]
-    try:
-        adk = metadata.version("google-adk")
-    except metadata.PackageNotFoundError:
-        adk = ""
     told = {
         "version": sys.version.split()[0],
-        "adk": adk,
+        "adk": _version_of_adk(),
         "uses_adk": any(f"{name}.".startswith("google.adk.") for name in names),
         "missing": missing,
     }
     sys.stdout.write(f"{json.dumps(told)}\n")
+
+
+def _version_of_adk() -> str:
+    """Of the google-adk that is imported here; "" where there is none."""
+    package = _find("google.adk")
+    if package is None:
+        return ""
+    if package.name == "google.adk" and package.origin is not None:
+        for folder in Path(package.origin).parents[2].glob("google_adk-*.dist-info"):
+            return folder.stem.partition("-")[2]
+    # Installed in another way. What reads those takes as long to be imported as all else here.
+    from importlib import metadata
+
+    try:
+        return metadata.version("google-adk")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _imports(agent: Path) -> Iterator[str]:

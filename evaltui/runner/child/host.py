@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...core.conversation.waiting import WaitingCalls
 from ...core.model.events import Event, Step
-from ..errors import describe_error, own_modules
+from ..errors import describe_error
+from ..own_code import own_modules
 from ..protocol import Message, places_of
 from .adapters.applied_changes import AppliedChanges
 from .adapters.base import (

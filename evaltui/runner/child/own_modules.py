@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.abc import MetaPathFinder
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
     SOURCE_SUFFIXES,
@@ -20,8 +19,7 @@ from types import CodeType, ModuleType
 
 from ...files.folders import agent_folder, env_file, loads_env_file
 from ...files.import_names import ImportName, import_name
-from ..errors import is_own_code
-from .adapters.base import AgentLoadError
+from ..own_code import is_own_code
 
 
 class _FromSource(SourceFileLoader):
@@ -40,7 +38,7 @@ def _own_folder_finder(folder: str) -> FileFinder:
     return FileFinder(folder, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_FromSource, SOURCE_SUFFIXES))
 
 
-class _ProjectFinder(MetaPathFinder):
+class _ProjectFinder:
     """Finds what nothing else does at the root of a project: its modules, and folders that hold modules."""
 
     def __init__(self, root: Path) -> None:
@@ -99,6 +97,8 @@ def load_env_file(agent_dir: Path) -> None:
         try:
             from dotenv import load_dotenv
         except ModuleNotFoundError as error:
+            from .adapters.base import AgentLoadError
+
             raise AgentLoadError(
                 f"{found}: python-dotenv is not installed for this Python. Run pip install python-dotenv, "
                 "or set ADK_DISABLE_LOAD_DOTENV=1 to ignore the file"

@@ -19,8 +19,8 @@ from types import FrameType, ModuleType
 from typing import NoReturn
 
 from ..bootstrap import command
-from ..errors import is_own_code
 from ..orphans import kill_descendants
+from ..own_code import is_own_code
 from ..protocol import Message
 from .own_modules import load_env_file, own_folders
 

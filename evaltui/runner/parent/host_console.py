@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from evaltui.runner.errors import is_own_code
+from evaltui.runner.own_code import is_own_code
 
 OnConsole = Callable[[str, str], None]
 """Gets "stdout" or "stderr", and the line."""

@@ -15,7 +15,8 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from ....core.model.events import Json
-from ...errors import describe_error, own_modules
+from ...errors import describe_error
+from ...own_code import own_modules
 from ..functions import find_function
 
 
