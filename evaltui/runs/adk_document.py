@@ -51,6 +51,7 @@ class AdkResult:
 
     def __init__(self, info: SetInfo, secrets: Secrets) -> None:
         self._info = info
+        self._criteria = _criteria(info)
         self._secrets = secrets
         self._packed = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
         # Where the entries of each case begin in it, and how long they are.
@@ -106,21 +107,25 @@ class AdkResult:
         yield f'], "creation_timestamp": {created}}}'
 
     def _entry(self, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> str:
-        entry = _run(self._info, eval_id, case, repeat)
+        entry = _run(self._info.eval_set_id, self._criteria, eval_id, case, repeat)
         ids = {"eval_set_id": entry["eval_set_id"], "eval_id": eval_id}
         return self._secrets.in_json(valid_json_text(entry), lambda data: valid_json_text(data | ids))
 
 
-def _run(info: SetInfo, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> Json:
+def _run(
+    eval_set_id: str, criteria: Json, eval_id: str, case: EvalCase | None, repeat: RepeatResult
+) -> Json:
     return {
-        "eval_set_id": info.eval_set_id,
+        "eval_set_id": eval_set_id,
         "eval_id": eval_id,
         "final_eval_status": _OF_RUN.get(repeat.status, _NOT_EVALUATED),
         "overall_eval_metric_results": [
-            _metric(info, metric, metric.score, metric.status) | _details(metric) | _overall_rubrics(metric)
+            _metric(criteria, metric, metric.score, metric.status)
+            | _details(metric)
+            | _overall_rubrics(metric)
             for metric in repeat.metrics
         ],
-        "eval_metric_result_per_invocation": list(_turns(info, case, repeat)),
+        "eval_metric_result_per_invocation": list(_turns(criteria, case, repeat)),
         "user_id": repeat.user_id or _user(case),
     }
 
@@ -130,7 +135,7 @@ def _user(case: EvalCase | None) -> str:
     return session.user_id if session and session.user_id else DEFAULT_USER_ID
 
 
-def _turns(info: SetInfo, case: EvalCase | None, repeat: RepeatResult) -> Iterator[Json]:
+def _turns(criteria: Json, case: EvalCase | None, repeat: RepeatResult) -> Iterator[Json]:
     expected: list[Invocation] = (case.conversation or []) if case else []
     for index, actual in enumerate(repeat.actual):
         turn: Json = {"actual_invocation": dump(actual)}
@@ -141,7 +146,7 @@ def _turns(info: SetInfo, case: EvalCase | None, repeat: RepeatResult) -> Iterat
         if index < len(expected):
             turn["expected_invocation"] = dump(expected[index])
         turn["eval_metric_results"] = [
-            _metric(info, metric, scored.score, scored.status) | _rubrics(findings_in(metric, index))
+            _metric(criteria, metric, scored.score, scored.status) | _rubrics(findings_in(metric, index))
             for metric in repeat.metrics
             if len(metric.per_invocation) == len(repeat.actual)
             for scored in [metric.per_invocation[index]]
@@ -149,14 +154,16 @@ def _turns(info: SetInfo, case: EvalCase | None, repeat: RepeatResult) -> Iterat
         yield turn
 
 
-def _metric(info: SetInfo, metric: MetricResult, score: float | None, status: Status) -> Json:
+def _metric(criteria: Json, metric: MetricResult, score: float | None, status: Status) -> Json:
     entry: Json = {"metric_name": metric.name, "eval_status": _OF_METRIC.get(status, _NOT_EVALUATED)}
     if score is not None:
         entry["score"] = score
     if metric.threshold is not None:
         entry["threshold"] = metric.threshold
-    criterion = _criteria(info).get(metric.name)
-    return entry | ({"criterion": criterion} if isinstance(criterion, dict) else {})
+    criterion = criteria.get(metric.name)
+    if isinstance(criterion, dict):
+        entry["criterion"] = criterion
+    return entry
 
 
 def _criteria(info: SetInfo) -> Json:

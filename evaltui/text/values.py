@@ -110,11 +110,14 @@ def valid_json(value: Any) -> Any:
     return json.loads(valid_json_text(value))
 
 
+_STRICT = json.JSONEncoder(allow_nan=False, ensure_ascii=False)
+
+
 def valid_json_text(value: Any) -> str:
     """The data of `valid_json` in one line of text."""
     try:
         # Nearly all data is valid, and the encoder finds that out far faster than a walk in Python.
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        text = _STRICT.encode(value)
         text.encode()
     except (ValueError, TypeError):
         return json.dumps(_valid(value), ensure_ascii=False)

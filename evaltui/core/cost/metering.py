@@ -54,7 +54,9 @@ _COUNTS = (
 
 def _count(value: Any) -> int | None:
     """A count of tokens; None for what is none."""
-    is_count = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST
+    if value is None:
+        return None
+    is_count = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < _MOST
     return int(value) if is_count and value == int(value) else None
 
 
@@ -192,7 +194,9 @@ class _Meter:
 
 def _moment(timestamp: Any) -> datetime | None:
     """A time in seconds since 1970, where it is one."""
-    if not isinstance(timestamp, int | float) or isinstance(timestamp, bool) or timestamp <= 0:
+    if timestamp is None or not isinstance(timestamp, int | float):
+        return None
+    if isinstance(timestamp, bool) or timestamp <= 0:
         return None
     try:
         return datetime.fromtimestamp(timestamp, UTC)

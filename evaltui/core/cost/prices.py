@@ -55,6 +55,8 @@ class Prices:
         return any(self._own(one) is None and not is_stand_in(one) for one in models)
 
     def _own(self, model: str) -> OwnPrice | None:
+        if not self.own:
+            return None
         found = self.own.get(model)
         return self.own.get(_RESOURCE.sub("", model)) if found is None else found
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from google.genai.types import GenerateContentResponseUsageMetadata as Usage
-
 from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated, unscored_turn
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
+from evaltui.core.model.spending import known_sum
 
 Parts = dict[str, float | None]
 
@@ -49,22 +48,24 @@ def token_usage(invocation: Invocation) -> Parts:
     The total is input and output, the input is prompt and tool use, the output is candidates and reasoning.
     """
     data = invocation.intermediate_data
-    events = data.invocation_events if isinstance(data, InvocationEvents) else []
-    usages = [event.usage_metadata for event in events if event.usage_metadata is not None]
-
-    def spent(count: Callable[[Usage], int | None]) -> float | None:
-        return _sum_of_known([count(usage) for usage in usages])
-
-    prompt = spent(lambda usage: usage.prompt_token_count)
-    tool_use = spent(lambda usage: usage.tool_use_prompt_token_count)
-    candidates = spent(lambda usage: usage.candidates_token_count)
-    reasoning = spent(lambda usage: usage.thoughts_token_count)
-    into, out = _sum_of_known([prompt, tool_use]), _sum_of_known([candidates, reasoning])
+    prompt: int | None = None
+    cached: int | None = None
+    tool_use: int | None = None
+    candidates: int | None = None
+    reasoning: int | None = None
+    for event in data.invocation_events if isinstance(data, InvocationEvents) else ():
+        if (usage := event.usage_metadata) is not None:
+            prompt = known_sum(prompt, usage.prompt_token_count)
+            cached = known_sum(cached, usage.cached_content_token_count)
+            tool_use = known_sum(tool_use, usage.tool_use_prompt_token_count)
+            candidates = known_sum(candidates, usage.candidates_token_count)
+            reasoning = known_sum(reasoning, usage.thoughts_token_count)
+    into, out = known_sum(prompt, tool_use), known_sum(candidates, reasoning)
     return {
-        "total_tokens": _sum_of_known([into, out]),
+        "total_tokens": known_sum(into, out),
         "input_tokens": into,
         "prompt_tokens": prompt,
-        "cached_tokens": spent(lambda usage: usage.cached_content_token_count),
+        "cached_tokens": cached,
         "tool_use_tokens": tool_use,
         "output_tokens": out,
         "candidates_tokens": candidates,

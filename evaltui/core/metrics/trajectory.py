@@ -51,6 +51,9 @@ class _CallCriterion(DataModel):
     ignore_args: bool = False
 
 
+_USUAL = _CallCriterion.model_construct()
+
+
 @dataclass(frozen=True)
 class _Sameness:
     """When an expected call and one that was made are the same."""
@@ -165,8 +168,11 @@ def with_ignored_args(metric: EvalMetric) -> EvalMetric:
 
 
 def _call_criterion(metric: EvalMetric) -> _CallCriterion:
+    given = criterion_extra(metric)
+    if not given:
+        return _USUAL
     try:
-        return _CallCriterion.model_validate(metric.criterion.model_dump() if metric.criterion else {})
+        return _CallCriterion.model_validate(given)
     except ValidationError as error:
         wrong = [
             f"{_ALLOWED[to_snake(str(problem['loc'][0]))]}, not {problem['input']!r}"

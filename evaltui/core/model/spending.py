@@ -21,8 +21,8 @@ def _sum_of_known(values: Iterable[Number | None]) -> Number | None:
     return sum(known[1:], known[0]) if known else None
 
 
-def _plus(one: Number | None, other: Number | None) -> Number | None:
-    """As `_sum_of_known`, of two: each case adds dozens."""
+def known_sum(one: Number | None, other: Number | None) -> Number | None:
+    """The sum of two numbers as far as they are known; None where neither is."""
     if one is None:
         return other
     return one if other is None else one + other
@@ -44,15 +44,15 @@ class Tokens:
     @property
     def total(self) -> int | None:
         """Input and output, as far as they are known."""
-        return _plus(self.input, self.output)
+        return known_sum(self.input, self.output)
 
     def __add__(self, other: Tokens) -> Tokens:
         """The sums of what is known."""
         return Tokens(
-            _plus(self.input, other.input),
-            _plus(self.cached, other.cached),
-            _plus(self.thoughts, other.thoughts),
-            _plus(self.output, other.output),
+            known_sum(self.input, other.input),
+            known_sum(self.cached, other.cached),
+            known_sum(self.thoughts, other.thoughts),
+            known_sum(self.output, other.output),
         )
 
 
@@ -95,8 +95,8 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
-            _plus(self.usd, other.usd),
-            _plus(self.saved_usd, other.saved_usd),
+            known_sum(self.usd, other.usd),
+            known_sum(self.saved_usd, other.saved_usd),
             self.unpriced + other.unpriced,
             self.unseen + other.unseen,
         )
@@ -172,8 +172,8 @@ class ModelSpending:
             self.unmetered + other.unmetered,
             self.tokens + other.tokens,
             self.saved_tokens + other.saved_tokens,
-            _plus(self.usd, other.usd),
-            _plus(self.saved_usd, other.saved_usd),
+            known_sum(self.usd, other.usd),
+            known_sum(self.saved_usd, other.saved_usd),
             self.unpriced + other.unpriced,
             self.prices or other.prices,
         )
