@@ -112,9 +112,7 @@ class AdkResult:
         return self._secrets.in_json(valid_json_text(entry), lambda data: valid_json_text(data | ids))
 
 
-def _run(
-    eval_set_id: str, criteria: Json, eval_id: str, case: EvalCase | None, repeat: RepeatResult
-) -> Json:
+def _run(eval_set_id: str, criteria: Json, eval_id: str, case: EvalCase | None, repeat: RepeatResult) -> Json:
     return {
         "eval_set_id": eval_set_id,
         "eval_id": eval_id,

@@ -280,8 +280,16 @@ class Filtered:
         self.text = ""
         self.filter = Filter()
         self.kept: dict[str, list[int]] = {}
+        self._ids: dict[str, frozenset[str]] = {}
         self._sets: Sequence[EvalSetFile] = ()
         self._searched: list[_Searched] = []
+
+    def ids(self, path: str) -> frozenset[str]:
+        """Of the cases of a set that it keeps, by the path of `CaseId`."""
+        if path not in self._ids:
+            cases = next((one.cases for one in self._sets if one.case_path == path), ())
+            self._ids[path] = frozenset(cases[number].eval_id for number in self.kept.get(path, ()))
+        return self._ids[path]
 
     @property
     def count(self) -> int:
@@ -306,7 +314,7 @@ class Filtered:
         """
         self.text = text
         self.filter = Filter.parse(text)
-        self.kept = {}
+        self.kept, self._ids = {}, {}
         if not self.filter:
             # The folded texts are as large as those of the cases: they are held only while they are searched.
             self._sets, self._searched = (), []

@@ -128,9 +128,7 @@ class Navigation:
 
     def is_hidden(self, selection: Selection) -> bool:
         """Whether the filter keeps other cases only."""
-        return (
-            bool(self.filtered.filter) and selection.path is not None and selection.case not in self._kept()
-        )
+        return bool(self.filtered.filter) and selection.path is not None and not self._keeps(selection.case)
 
     def show(self, selection: Selection) -> None:
         """Selects something; a filter that hides it is cleared."""
@@ -157,7 +155,7 @@ class Navigation:
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
         attention = self._outcomes.results.attention
-        places = self._places(attention & self._kept().keys() if self.filtered.filter else attention)
+        places = self._places({case for case in attention if self._keeps(case)})
         failing = sorted(places, key=places.__getitem__)
         if not failing:
             self._say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
@@ -240,9 +238,8 @@ class Navigation:
     def set_filter(self, text: str) -> None:
         """Shows only some of the cases; "" shows all."""
         self._filter(text)
-        kept = self._kept()
-        if self._filtered.filter and kept and self.selection.case not in kept:
-            self.selection = Selection(*next(iter(kept)))
+        if self._filtered.count and not self._keeps(self.selection.case):
+            self.selection = Selection(*next(self._kept()))
         self._changed()
 
     def prepare_filter(self) -> None:
@@ -259,13 +256,15 @@ class Navigation:
         """Differs where the filter may keep other cases than before."""
         return self._sets.listed, self._outcomes.version
 
-    def _kept(self) -> dict[CaseId, None]:
+    def _keeps(self, case: CaseId | None) -> bool:
+        """Whether a case is shown with the filter that is set, if one is."""
+        return not self.filtered.filter or (case is not None and case.eval_id in self.filtered.ids(case.path))
+
+    def _kept(self) -> Iterator[CaseId]:
         """The cases that the filter keeps, in their order."""
-        return {
-            CaseId(eval_set.case_path, eval_set.cases[number].eval_id): None
-            for eval_set in self._sets.listed
-            for number in self.filtered.kept.get(eval_set.case_path, ())
-        }
+        for eval_set in self._sets.listed:
+            for number in self.filtered.kept.get(eval_set.case_path, ()):
+                yield CaseId(eval_set.case_path, eval_set.cases[number].eval_id)
 
     def _last_scores(self, case: CaseId) -> Scores | None:
         scored = self._outcomes.get(case)
@@ -308,9 +307,8 @@ class Navigation:
 
     def mark(self, cases: Collection[CaseId]) -> int:
         """Marks these cases and no others, as far as the filter keeps them; how many there are."""
-        within = self._kept().keys() if self.filtered.filter else cases
         self.marking.clear()
-        self.marking.toggle([case for case in self._every_case() if case in cases and case in within])
+        self.marking.toggle([case for case in self._every_case() if case in cases and self._keeps(case)])
         self._changed()
         return len(self.marking)
 
