@@ -22,7 +22,7 @@ from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.read_scores import ReadScores
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results, needs_attention
-from evaltui.workbench.set_totals import SetTotals, set_totals
+from evaltui.workbench.set_totals import SetTotals, TotalsInParts
 from evaltui.workbench.state import CaseOutcome, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
@@ -69,7 +69,7 @@ class Outcomes:
         self.read_scores = ReadScores(self._results_read)
         """What a filter compares."""
         self._before: dict[CaseId, str] = {}
-        self._totals: dict[str, tuple[object, SetTotals]] = {}
+        self._totals: dict[str, tuple[Results, TotalsInParts]] = {}
         self._agent = agent
         self._sets = sets
         self._run = run
@@ -165,21 +165,14 @@ class Outcomes:
         return self._histories.get(case, eval_set.eval_set_id) if eval_set else None
 
     def totals(self, eval_set: EvalSetFile) -> SetTotals:
-        """How the cases of a set came out, added up; once for as long as no result is another one."""
-        results = self.results
-        known, state = self._totals.get(eval_set.case_path), (results, results.version, eval_set.cases)
-        if known is None or known[0] != state:
-            known = self._totals[eval_set.case_path] = state, set_totals(eval_set, self.get)
-        return known[1]
-
-    @property
-    def has_earlier(self) -> bool:
-        """Whether any case has another result than when the workbench began."""
-        return bool(self._before)
-
-    def status_before(self, case: CaseId) -> str | None:
-        """The status of the result that the last one has replaced; None where there was none."""
-        return self._before.get(case)
+        """How the cases of a set came out, added up."""
+        results, path = self.results, eval_set.case_path
+        if path not in self._totals or self._totals[path][0] is not results:
+            self._totals[path] = results, TotalsInParts()
+        totals = self._totals[path][1]
+        numbers = map(eval_set.number, results.take_changed(path))
+        totals.outdate(number for number in numbers if number is not None)
+        return totals.get(eval_set, self.get, self._before.get)
 
     # Changes
 

@@ -207,6 +207,7 @@ class Results:
         self._passed: Counter[str] = Counter()
         # Cases of the run that goes on: what they have is from before.
         self._uncounted: set[CaseId] = set()
+        self._changed: dict[str, set[str]] = {}
         self.attention: set[CaseId] = set()
         self.version = 0
         """Another one after every change."""
@@ -216,10 +217,21 @@ class Results:
         """Whether as many results are in memory as may be."""
         return self._in_memory >= _MOST_IN_MEMORY
 
+    def take_changed(self, path: str) -> set[str]:
+        """The ids of the cases of a set that have another result than when this was asked before."""
+        ids = self._changed.get(path, set())
+        self._changed[path] = set()
+        return ids
+
+    def _change(self, case: CaseId) -> None:
+        self.version += 1
+        if (ids := self._changed.get(case.path)) is not None:
+            ids.add(case.eval_id)
+
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
         self.drop(case)
-        self.version += 1
+        self._change(case)
         if not isinstance(scored.kept, ResultInFile):
             if self.is_full:
                 scored = replace(scored, kept=self._put_apart(scored.kept))
@@ -231,7 +243,7 @@ class Results:
 
     def drop(self, case: CaseId) -> None:
         if case in self._scored:
-            self.version += 1
+            self._change(case)
             self._count(case, -1)
             self._in_memory -= not isinstance(self._scored[case].kept, ResultInFile)
             del self._scored[case]

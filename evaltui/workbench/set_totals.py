@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.results import needs_attention
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from evaltui.core.model.spending import Cost
 
 MOST_SLOW = 3
+# Cases that are gone through again when one of them has another result.
+_PART = 1000
+
+Outcome = Callable[[CaseId], CaseOutcome | None]
+Earlier = Callable[[CaseId], str | None]
+"""The status of the result that the last one has replaced; None where there was none."""
 
 
 @dataclass
@@ -31,6 +38,12 @@ class MetricTotal:
     """How many cases have a score."""
     sum: float = 0.0
     """Of their scores."""
+
+    def add(self, more: MetricTotal) -> None:
+        self.cases += more.cases
+        self.passed += more.passed
+        self.scored += more.scored
+        self.sum += more.sum
 
 
 @dataclass
@@ -56,19 +69,66 @@ class SetTotals:
     """Those that pass or fail cases, by name."""
     slowest: list[tuple[float, CaseId]] = field(default_factory=list)
     """The seconds of those that took longest, the longest first."""
+    changes: list[tuple[CaseId, str, str]] = field(default_factory=list)
+    """The cases with another status than before, that one, and the one of now."""
 
     @property
     def passed(self) -> int:
         """How many passed, flaky ones by their policy."""
         return self.cases - len(self.failing)
 
+    def add(self, more: SetTotals) -> None:
+        """Those of cases that come later in the set."""
+        self.cases += more.cases
+        self.statuses.update(more.statuses)
+        self.runs |= more.runs
+        self.failing += more.failing
+        self.first = self.first or more.first
+        self.timed += more.timed
+        self.seconds += more.seconds
+        if more.tokens is not None:
+            self.tokens = (self.tokens or 0.0) + more.tokens
+        if more.cost is not None:
+            self.cost = more.cost if self.cost is None else self.cost + more.cost
+        for name, total in more.metrics.items():
+            self.metrics.setdefault(name, MetricTotal()).add(total)
+        self.slowest = _longest([*self.slowest, *more.slowest])
+        self.changes += more.changes
 
-def set_totals(eval_set: EvalSetFile, outcome: Callable[[CaseId], CaseOutcome | None]) -> SetTotals:
-    """Adds up what came of the cases of a set; of many cases no result is read."""
+
+class TotalsInParts:
+    """What came of the cases of a set, added up, of many cases without reading a result.
+
+    While a run goes on it is asked for again and again: only the parts with new results are gone through.
+    """
+
+    def __init__(self) -> None:
+        # By the number of the first case.
+        self._parts: dict[int, tuple[Sequence[StoredCase], SetTotals]] = {}
+
+    def outdate(self, numbers: Iterable[int]) -> None:
+        """These cases, counted from 0, have other results than before."""
+        for start in {number - number % _PART for number in numbers}:
+            self._parts.pop(start, None)
+
+    def get(self, eval_set: EvalSetFile, outcome: Outcome, earlier: Earlier) -> SetTotals:
+        """Goes through no case as long as nothing has changed."""
+        known, self._parts, whole = self._parts, {}, SetTotals()
+        for start in range(0, len(eval_set.cases), _PART):
+            cases = eval_set.cases[start : start + _PART]
+            part = known.get(start)
+            if part is None or part[0] != cases:
+                part = cases, _totals(eval_set.case_path, cases, outcome, earlier)
+            self._parts[start] = part
+            whole.add(part[1])
+        return whole
+
+
+def _totals(path: str, cases: Iterable[StoredCase], outcome: Outcome, earlier: Earlier) -> SetTotals:
     totals, thresholds = SetTotals(), Thresholds()
     times: list[tuple[float, CaseId]] = []
-    for one in eval_set.cases:
-        case = CaseId(eval_set.case_path, one.eval_id)
+    for one in cases:
+        case = CaseId(path, one.eval_id)
         scored = outcome(case)
         if scored is None:
             continue
@@ -76,6 +136,9 @@ def set_totals(eval_set: EvalSetFile, outcome: Callable[[CaseId], CaseOutcome | 
             totals.first = case
         if (seconds := _add(totals, case, scored)) is not None:
             times.append((seconds, case))
+        before = earlier(case)
+        if before is not None and before != scored.status:
+            totals.changes.append((case, before, scored.status))
         for name, score, passed in _metrics(scored, thresholds):
             total = totals.metrics.setdefault(name, MetricTotal())
             total.cases += 1
@@ -84,8 +147,12 @@ def set_totals(eval_set: EvalSetFile, outcome: Callable[[CaseId], CaseOutcome | 
                 total.scored += 1
                 total.sum += score
     totals.timed, totals.seconds = len(times), sum(seconds for seconds, _ in times)
-    totals.slowest = heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
+    totals.slowest = _longest(times)
     return totals
+
+
+def _longest(times: Sequence[tuple[float, CaseId]]) -> list[tuple[float, CaseId]]:
+    return heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
 
 
 def _add(totals: SetTotals, case: CaseId, scored: CaseOutcome) -> float | None:

@@ -19,7 +19,7 @@ from evaltui.tui.pages.running import FailedCase, InFlight, waiting, write_runni
 from evaltui.tui.pages.set_result import write_set_results
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.tree.view import CaseTree
-from evaltui.workbench.set_totals import set_totals
+from evaltui.workbench.set_totals import TotalsInParts
 from evaltui.workbench.state import Run
 from evaltui.workbench.traffic import Traffic
 from evaltui.workbench.workbench import Workbench
@@ -138,18 +138,14 @@ class Known:
     def get(self, case):
         return self._found.get(case.eval_id)
 
-    def status_before(self, case):
+    def _earlier(self, case):
         return self._before.get(case.eval_id)
 
     def history(self, case):
         return None
 
     def totals(self, eval_set):
-        return set_totals(eval_set, self.get)
-
-    @property
-    def has_earlier(self):
-        return bool(self._before)
+        return TotalsInParts().get(eval_set, self.get, self._earlier)
 
 
 def set_page(width, found, before=None, cases=("good", "bad", "slow", "new")):

@@ -11,7 +11,6 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.workbench.set_totals import set_totals
 from evaltui.workbench.state import CaseOutcome, Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -80,7 +79,7 @@ async def test_a_flaky_case_that_passes_by_its_policy_counts_as_passed(begin):
         results = workbench.outcomes.results
         assert results.counts() == {"FLAKY": 2}
         assert results.passed(eval_set.case_path) == passed
-        assert set_totals(eval_set, workbench.outcomes.get).passed == passed
+        assert workbench.outcomes.totals(eval_set).passed == passed
 
 
 async def test_a_run_can_be_held_and_cancelled(begin, until):
@@ -164,7 +163,9 @@ async def test_a_case_that_passed_and_fails_now_is_newly_failing(begin):
     await workbench.runs.finished()
     newly = workbench.outcomes.newly_failing
     assert newly == set(workbench.sets.every_case())
-    assert {workbench.outcomes.status_before(case) for case in newly} == {"PASSED"}
+    (eval_set,) = workbench.sets.listed
+    changes = workbench.outcomes.totals(eval_set).changes
+    assert set(changes) == {(case, "PASSED", "FAILED") for case in newly}
     assert workbench.runs.current.failures == list(workbench.sets.every_case())
     workbench.runs.run_all()
     await workbench.runs.finished()

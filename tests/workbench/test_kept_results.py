@@ -8,7 +8,7 @@ from evaltui.runs.history import open_run, result_of
 from evaltui.workbench import results as results_module
 from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.kept_results import ResultInFile
-from evaltui.workbench.set_totals import set_totals
+from evaltui.workbench.set_totals import TotalsInParts
 from evaltui.workbench.workbench import Workbench
 
 CASES = {f"case_{number}": ("hello", "goodbye" if number % 3 == 0 else "hello") for number in range(6)}
@@ -84,7 +84,7 @@ async def test_only_what_is_looked_at_is_read(path, ran, read):
     first = ran.outcomes.get(key(path, 0)).result
     assert shown(outcomes.get(key(path, 0)).result) == shown(first)
     assert read == ["case_0"]
-    in_memory = set_totals(eval_set, ran.outcomes.get)
+    in_memory = TotalsInParts().get(eval_set, ran.outcomes.get, lambda case: None)
     assert totals.metrics == in_memory.metrics
     assert (totals.failing, totals.statuses, totals.timed) == (
         in_memory.failing,

@@ -60,7 +60,7 @@ def write_set_results(
     write_figures(page, list(_figures(totals, len(eval_set.cases), page.width)))
     _write_failing(page, totals.failing, outcomes)
     past = outcomes.history((totals.failing or [totals.first])[0])
-    _write_changes(page, eval_set, outcomes, past)
+    _write_changes(page, totals.changes, past)
     _write_metrics(page, totals.metrics)
     _write_slowest(page, totals, outcomes)
 
@@ -113,9 +113,8 @@ def _write_case(page: Page, case: CaseId, status: str, names: int, line: Line, r
     page.ends([*left, *line], right)
 
 
-def _write_changes(page: Page, eval_set: EvalSetFile, outcomes: Outcomes, past: CasePast | None) -> None:
+def _write_changes(page: Page, moved: Sequence[tuple[CaseId, str, str]], past: CasePast | None) -> None:
     """The cases whose outcome is another one than before, and what else has changed."""
-    moved = list(_changes(eval_set, outcomes))
     points = past.history.points[-2:] if past is not None else ()
     changed = what_changed(points[0].run, points[1].run, None) if len(points) == 2 else ()
     if not moved and not changed:
@@ -127,22 +126,12 @@ def _write_changes(page: Page, eval_set: EvalSetFile, outcomes: Outcomes, past: 
         else "Since the run before"
     )
     page.ends([(visible(since), "bold")], [("; ".join(map(visible, changed)), "muted")])
-    names = min(_MOST_NAME, max((cell_len(visible(case.eval_id)) for case, _, _ in moved), default=0))
-    for case, earlier, status in moved[:_MOST_LISTED]:
+    listed = moved[:_MOST_LISTED]
+    names = min(_MOST_NAME, max((cell_len(visible(case.eval_id)) for case, _, _ in listed), default=0))
+    for case, earlier, status in listed:
         page.links.append(Link(case, len(page.lines), len(page.lines) + 1))
         sides: Line = [glyph(earlier), (" → ", "muted"), glyph(status)]
         page.ends([("  ", ""), *sides, (f" {pad(visible(case.eval_id), names)}", "")], [])
-
-
-def _changes(eval_set: EvalSetFile, outcomes: Outcomes) -> Iterator[tuple[CaseId, str, str]]:
-    """The cases with another status than before: that, and the one of now."""
-    if not outcomes.has_earlier:
-        return
-    for one in eval_set.cases:
-        case = CaseId(eval_set.case_path, one.eval_id)
-        earlier, scored = outcomes.status_before(case), outcomes.get(case)
-        if earlier is not None and scored is not None and earlier != scored.status:
-            yield case, earlier, scored.status
 
 
 def _write_metrics(page: Page, metrics: Mapping[str, MetricTotal]) -> None:
