@@ -263,7 +263,7 @@ class RunController:
                 await first.end()
             self._agent.keep_host_warm()
             # What was expected may have been changed while it ran, also of cases that it did not finish.
-            self._outcomes.rescore(map(self._sets.file_of, {case.path for case in run.selected}))
+            self._outcomes.rescore(map(self._sets.file_of, run.paths))
             self._outcomes.runs_changed()
             if len(run.done) >= _MANY:
                 from evaltui.files.validating_apart import give_back

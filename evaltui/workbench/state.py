@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -274,6 +274,7 @@ class Run:
     """Where it is at work on a cluster; None for a run on this machine."""
     kill: Callable[[], Awaitable[None]] | None = None
     """Ends all of its processes by force; None until it is at work."""
+    _sets: tuple[Collection[CaseId], frozenset[str]] = ((), frozenset())
 
     @property
     def ref(self) -> RunRef:
@@ -286,6 +287,13 @@ class Run:
     @property
     def seconds(self) -> float:
         return (self.ended or time.monotonic()) - self.began
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Those of the sets that its cases are in, gone through once: it is asked for in every frame."""
+        if self._sets[0] is not self.selected:
+            self._sets = self.selected, frozenset(case.path for case in self.selected)
+        return self._sets[1]
 
     @property
     def seconds_left(self) -> float | None:

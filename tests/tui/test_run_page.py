@@ -120,8 +120,9 @@ def test_a_wide_run_has_cards_and_its_failures_the_newest_first():
     for one in (asked(0.0), answered(0.5, 0.5, 1200), event("error", 0, 0.6, code=429, retrying=True)):
         run.traffic.on_event(one)
     failed = [FailedCase(CaseId(PATH, name), "home", outcome(EXPECTED, MADE)) for name in ("first", "second")]
+    run.failures = [one.case for one in failed]
     page = Page(116, 180)
-    write_running(page, run, [], failed)
+    write_running(page, run, [], failed[::-1])
     lines = lines_of(page)
     assert lines[3].split() == ["requests/min", "1", "rate", "limit", "latency", "tokens", "cost"]
     assert lines[4].split()[0::2] == ["1", "500", "█", "█"] or lines[4].split()[:2] == ["1", "█"]

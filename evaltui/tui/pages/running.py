@@ -22,7 +22,7 @@ from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.traffic import as_shares, is_rate_limit
 
 _MOST_IN_FLIGHT = 12
-_MOST_FAILURES = 50
+MOST_FAILURES = 50
 _MOST_BAR = 60
 _MOST_NAME = 40
 _GAP = 2
@@ -66,6 +66,7 @@ class Figure(NamedTuple):
 def write_running(
     page: Page, run: Run, in_flight: Sequence[InFlight], failures: Sequence[FailedCase]
 ) -> None:
+    """`failures` are the last ones of the run, the newest first."""
     done, selected = len(run.done), len(run.selected)
     left = run.seconds_left
     head: Line = [chip(RUNNING), ("  ", ""), (f"{done}/{selected}", "bold"), (" done", "muted")]
@@ -77,7 +78,7 @@ def write_running(
     page.blank()
     write_figures(page, _figures(run, page.width))
     write_in_flight(page, run, in_flight)
-    write_failing(page, failures)
+    _write_failures(page, failures, len(run.failures))
     page.blank()
 
 
@@ -164,26 +165,21 @@ def _place(one: InFlight) -> str:
     return turn_in_words(turn_of(one.events), one.turns).lower()
 
 
-def write_failing(page: Page, failures: Sequence[FailedCase]) -> None:
-    """The newest first."""
-    if not failures:
+def _write_failures(page: Page, newest: Sequence[FailedCase], count: int) -> None:
+    if not newest:
         return
     page.blank()
-    page.ends([("Failures", "bold")], [(str(len(failures)), "muted")])
-    for failed in list(reversed(failures))[:_MOST_FAILURES]:
+    page.ends([("Failures", "bold")], [(str(count), "muted")])
+    for failed in newest:
         page.links.append(Link(failed.case, len(page.lines), len(page.lines) + 1))
         prefix = f"{visible(failed.set_name)} › " if failed.set_name else ""
         left: Line = [("  ", ""), glyph(failed.scored.status), (f" {prefix}", "muted")]
         page.ends(
             [*left, (visible(failed.case.eval_id), "")], [(visible(why(failed.scored.result)), "muted")]
         )
-    if len(failures) > _MOST_FAILURES:
-        page.row(
-            (
-                f"    and {len(failures) - _MOST_FAILURES} more   {key_of('next_failing')} next failing",
-                "muted",
-            )
-        )
+    if count > len(newest):
+        more = f"    and {count - len(newest)} more   {key_of('next_failing')} next failing"
+        page.row((more, "muted"))
 
 
 # What a case is at

@@ -182,15 +182,14 @@ def write_page(page: Page, workbench: Workbench, view: View) -> None:
 def _write_set(page: Page, workbench: Workbench, eval_set: EvalSetFile) -> None:
     """The run that its cases are in, while it goes on; else how they came out."""
     run = workbench.runs.current
-    if run is None or run.over or all(case.path != eval_set.case_path for case in run.selected):
+    if run is None or run.over or eval_set.case_path not in run.paths:
         _write_set_results(page, workbench, eval_set)
         return
-    from evaltui.tui.pages.running import FailedCase, write_running
+    from evaltui.tui.pages.running import MOST_FAILURES, FailedCase, write_running
 
-    several = len({case.path for case in run.selected}) > 1
     failures = []
-    for case in run.failures:
-        of_set = workbench.sets.by_case_path(case.path) if several else None
+    for case in reversed(run.failures[-MOST_FAILURES:]):
+        of_set = workbench.sets.by_case_path(case.path) if len(run.paths) > 1 else None
         if (scored := workbench.outcomes.get(case)) is not None:
             failures.append(FailedCase(case, of_set.eval_set_id if of_set else "", scored))
     write_running(page, run, _in_flight(workbench, run), failures)
