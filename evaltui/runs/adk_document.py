@@ -31,7 +31,9 @@ _OF_RUN = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.ERROR: _FAILED
 _OF_METRIC = {Status.PASSED: _PASSED, Status.FAILED: _FAILED, Status.INFORMATIONAL: _INFORMATIONAL}
 _DETAILS = {"token_usage_v1": "token_usage_details", "invocation_duration_v1": "duration_details"}
 # Bytes of packed entries from which on they are in a file.
-_IN_MEMORY = 8 << 20
+_IN_MEMORY = 1 << 20
+# Bytes in which the length of entries is written.
+_LENGTH = 8
 # What ADK refuses in the id of a result, and what no file name should have.
 _NOT_IN_IDS = re.compile(r"[/\\\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -54,16 +56,16 @@ class AdkResult:
         self._criteria = _criteria(info)
         self._secrets = secrets
         self._packed = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115
-        # Where the entries of each case begin in it, and how long they are.
-        self._places: dict[str, tuple[int, int]] = {}
+        # Where the entries of each case begin in it: their length, and they.
+        self._places: dict[str, int] = {}
 
     def add(self, case: CaseResult) -> None:
         # Asked for once: a model of it may have to be made.
         expected = self._info.cases.get(case.eval_id)
         entries = (self._entry(case.eval_id, expected, repeat) for repeat in case.repeats)
         packed = zlib.compress("\n".join(entries).encode(), 1)
-        self._places[case.eval_id] = self._packed.seek(0, SEEK_END), len(packed)
-        self._packed.write(packed)
+        self._places[case.eval_id] = self._packed.seek(0, SEEK_END)
+        self._packed.write(len(packed).to_bytes(_LENGTH) + packed)
 
     def close(self) -> None:
         """Forget the entries."""
@@ -98,8 +100,8 @@ class AdkResult:
         order = {eval_id: number for number, eval_id in enumerate(self._info.cases)}
         number = 0
         for eval_id in sorted(self._places, key=lambda eval_id: order.get(eval_id, len(order))):
-            start, size = self._places[eval_id]
-            self._packed.seek(start)
+            self._packed.seek(self._places[eval_id])
+            size = int.from_bytes(self._packed.read(_LENGTH))
             for entry in zlib.decompress(self._packed.read(size)).decode().split("\n"):
                 number += 1
                 before = ", " if number > 1 else ""

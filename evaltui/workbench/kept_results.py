@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
@@ -48,6 +48,12 @@ class _Verdict(NamedTuple):
 
 
 _shared = lru_cache(1024)(_Verdict)
+
+
+@lru_cache(1024)
+def _mapping(items: tuple[tuple[Any, Any], ...]) -> Mapping[Any, Any]:
+    """Scores and costs, which many results have in common, too."""
+    return dict(items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +102,8 @@ class ResultInFile:
             summary.policy,
             summary.policy_met,
         )
-        return cls(file, place, verdict, summary.scores, summary.seconds, summary.tokens, summary.costs)
+        scores, costs = (_mapping(tuple(one.items())) for one in (summary.scores, summary.costs))
+        return cls(file, place, verdict, scores, summary.seconds, summary.tokens, costs)
 
     def read(self) -> CaseResult | str:
         """The result, or a sentence on why it cannot be read."""

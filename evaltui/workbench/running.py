@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -76,6 +77,12 @@ class EditedSets:
         return by_id[0] if case_path_in_log == eval_set_id and len(by_id) == 1 else None
 
 
+@lru_cache(1024)
+def _same_calls(calls: ModelCalls) -> ModelCalls:
+    """The same object for cases that asked as often: there may be a hundred thousand."""
+    return calls
+
+
 class RunFollower:
     """Takes what a run tells. `follow_metrics` is called with the files of custom metrics, `selected` when it
     is known which cases are run, `changed` after every change."""
@@ -98,7 +105,9 @@ class RunFollower:
         self._selected = selected
         self._follow_metrics = follow_metrics
         self._changed = changed
-        self._cases: Mapping[CaseId, tuple[StoredCase, EvalConfig]] = {}
+        self._cases: Mapping[CaseId, StoredCase] = {}
+        # By the path of `CaseId`.
+        self._configs: dict[str, EvalConfig] = {}
         self._pass_if: PassIf | None = None
         self._in_log: ResultsInLog | None = None
         # Where in the log the last result is; None where none can be written.
@@ -149,13 +158,14 @@ class RunFollower:
         self._changed()
 
     def _begin(self, selected: SelectedRun) -> None:
-        cases: dict[CaseId, tuple[StoredCase, EvalConfig]] = {}
+        cases: dict[CaseId, StoredCase] = {}
         for one, info in zip(selected.plan.sets, selected.sets, strict=True):
             cases_of_set = one.cases
             if not isinstance(cases_of_set, StoredCases):
                 cases_of_set = StoredCases(map(StoredCase.of, cases_of_set))
+            self._configs[info.known_as] = one.config
             for case in cases_of_set.stored:
-                cases[CaseId(info.known_as, case.eval_id)] = case, one.config
+                cases[CaseId(info.known_as, case.eval_id)] = case
         self._cases = cases
         self._pass_if = selected.plan.pass_if
         self._run.checks = selected.plan.checks
@@ -169,7 +179,7 @@ class RunFollower:
 
     def _done(self, result: CaseResult) -> None:
         run, case = self._run, result.id
-        calls = sum(map(judge_calls, result.repeats), self._model_calls(case))
+        calls = _same_calls(sum(map(judge_calls, result.repeats), self._model_calls(case)))
         run.running.discard(case)
         logged = self._logged_now(result)
         self._outcomes.traces.done(case, is_logged=logged is not None)
@@ -178,7 +188,7 @@ class RunFollower:
         run.counts[result.status] += 1
         if needs_attention(result):
             run.failures.append(case)
-        stored, config = self._cases[case]
+        stored, config = self._cases[case], self._configs[case.path]
         # Without the invocations: ten thousand results would take hundreds of megabytes with them.
         repeats = tuple(replace(repeat, actual=()) for repeat in result.repeats)
         light = replace(result, repeats=repeats)

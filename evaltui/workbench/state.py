@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -276,8 +277,9 @@ class Run:
     """Ends all of its processes by force; None until it is at work."""
     _sets: tuple[Collection[CaseId], frozenset[str]] = ((), frozenset())
 
-    @property
+    @cached_property
     def ref(self) -> RunRef:
+        """All of its cases have the same one."""
         return RunRef(self.number)
 
     @property

@@ -145,3 +145,18 @@ async def test_items_of_a_group_stay_in_order_however_urgent_it_becomes():
     assert found == ["c1", "b1", "b2", "a1", "a2", "a3", "b3"]
     assert await work.take() is None
     assert not await work.waits()
+
+
+async def test_what_a_run_begins_with_comes_in_order_behind_what_is_more_urgent():
+    work = WorkQueue(100)
+    work.begin(["a1", "a2", "b1", "b2", "c1"], lambda item: "abc".index(item[0]))
+    assert len(work) == 5
+    found = [await work.take()]
+    work.add(["a3"], 0, 0.5)
+    found += [await work.take() for _ in range(3)]
+    work.add(["b3"], 1, 0.5)
+    work.close()
+    while (item := await work.take()) is not None:
+        found.append(item)
+    assert found == ["a1", "a2", "a3", "b1", "b2", "b3", "c1"]
+    assert not await work.waits()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 from typing import Protocol
 
@@ -149,6 +149,8 @@ def zone_of(pass_if: PassIf) -> tuple[float, float]:
     return round(low, 9), rate
 
 
+# A hundred thousand cases have the same one.
+@lru_cache
 def repeat_rule(runs: int, pass_if: PassIf, confidence: Confidence | None) -> RepeatRule:
     """`runs` applies without a confidence. Raises ValueError where no case could ever pass."""
     if confidence is None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.compare.repeats import case_over_repeats
@@ -13,19 +14,17 @@ from evaltui.runner.plan import CaseDone, OnUpdate, RunPlan, WorkItem
 
 @dataclass(slots=True)
 class _Progress:
-    """What is known of one case so far."""
+    """What is known of a case of which a run is over, and others may be open."""
 
     rule: RepeatRule
     known: Mapping[int, RepeatResult]
     """Those that an earlier run has results of, which may be read when they are asked for."""
-    repeats: dict[int, RepeatResult] = field(default_factory=dict)
-    """Those that were asked for; only while it is being run, as are the known ones."""
-    awaited: int = 0
+    awaited: int
     """How many runs were asked for."""
-    last: int = -1
-    """The highest number of a run that was asked for."""
-    status: Status | None = None
-    result: CaseResult | None = None
+    last: int
+    """The highest number of a run that was asked for; -1 where none was."""
+    repeats: dict[int, RepeatResult] = field(default_factory=dict)
+    """Those that were asked for and are over."""
 
     def ask(self, number: int) -> None:
         """This run is to be made."""
@@ -47,32 +46,35 @@ class CaseResults:
     """Puts the repeats of each case together and tells its result. `items` are what the plan begins with;
     `keeps` results for that of the run."""
 
-    def __init__(self, plan: RunPlan, items: Sequence[WorkItem], on_update: OnUpdate, *, keeps: bool) -> None:
+    def __init__(self, plan: RunPlan, items: Iterable[WorkItem], on_update: OnUpdate, *, keeps: bool) -> None:
         self._plan = plan
         self._on_update = on_update
         self._keeps = keeps
-        self.asked: list[WorkItem] = []
-        """Those that are to be run at first."""
+        self._asked: list[WorkItem] = []
+        # One of each case of which an earlier run has all results.
+        self._known: list[WorkItem] = []
+        # Of a hundred thousand cases only those have one that are being run.
         self._progress: dict[int, _Progress] = {}
-        self._known: dict[int, WorkItem] = {}
-        for item in items:
-            known = plan.known.get(item.case, {})
-            if (progress := self._progress.get(item.number)) is None:
-                rule = plan.repeat_rule(item.set, item.case)
-                progress = self._progress[item.number] = _Progress(rule, known)
-            if item.repeat in known:
-                self._known[item.number] = item
-            else:
-                progress.ask(item.repeat)
-                self.asked.append(item)
-        self._open = len(self._progress)
-
-    @property
-    def most(self) -> int:
+        self._results: dict[int, CaseResult] = {}
+        self._statuses: set[Status] = set()
+        self._open = 0
+        most = 0
+        for _, of_case in groupby(items, key=lambda item: item.number):
+            runs = list(of_case)
+            known = plan.known.get(runs[0].case, {})
+            asked = [item for item in runs if item.repeat not in known]
+            self._asked += asked
+            if not asked:
+                self._known.append(runs[-1])
+            self._open += 1
+            most += plan.repeat_rule(runs[0].set, runs[0].case).most
+        self.most = len(self._asked) if plan.confidence is None else most
         """How many items there will be at most."""
-        if self._plan.confidence is None:
-            return len(self.asked)
-        return sum(one.rule.most for one in self._progress.values())
+
+    def take_asked(self) -> list[WorkItem]:
+        """Those that are to be run at first; they are not kept here."""
+        asked, self._asked = self._asked, []
+        return asked
 
     @property
     def may_ask(self) -> bool:
@@ -81,13 +83,21 @@ class CaseResults:
 
     def tell_known(self) -> None:
         """Tells the results of cases that an earlier run has brought to their end."""
-        for number, item in self._known.items():
-            if self._progress[number].is_over:
-                self._end(item)
+        for item in self._known:
+            self._end(item)
+
+    def _progress_of(self, item: WorkItem) -> _Progress:
+        progress = self._progress.get(item.number)
+        if progress is None:
+            known, rule = self._plan.known.get(item.case, {}), self._plan.repeat_rule(item.set, item.case)
+            asked = rule.due(known)
+            progress = _Progress(rule, known, len(asked), max(asked, default=-1))
+            self._progress[item.number] = progress
+        return progress
 
     def add(self, item: WorkItem, result: RepeatResult) -> tuple[list[WorkItem], float]:
         """A run of a case is over; those that are to be made besides, and how urgent they are."""
-        progress = self._progress[item.number]
+        progress = self._progress_of(item)
         progress.repeats[item.repeat] = result
         all_of_it = progress.all_repeats
         more = [number for number in progress.rule.due(all_of_it) if number > progress.last]
@@ -97,14 +107,14 @@ class CaseResults:
 
     def end_if_over(self, item: WorkItem) -> bool:
         """Tells the result of the case if no run of it is open; whether that is so."""
-        is_over = self._progress[item.number].is_over
+        is_over = self._progress_of(item).is_over
         if is_over:
             self._end(item)
         return is_over
 
     def _end(self, item: WorkItem) -> None:
-        progress, plan = self._progress[item.number], self._plan
-        repeats = [one for _, one in sorted(progress.all_repeats.items())]
+        plan = self._plan
+        repeats = [one for _, one in sorted(self._progress_of(item).all_repeats.items())]
         path, eval_id = item.case
         result = case_over_repeats(
             item.set.eval_set_id,
@@ -114,18 +124,18 @@ class CaseResults:
             path,
             plan.confidence if plan.held is None else None,
         )
-        progress.status = result.status
-        progress.repeats, progress.known = {}, {}
+        del self._progress[item.number]
+        self._statuses.add(result.status)
         if self._keeps:
-            progress.result = result
+            self._results[item.number] = result
         self._open -= 1
         self._on_update(CaseDone(result))
 
     def result(self) -> RunResult:
-        """The result of the run, of the cases that are over."""
-        cases = tuple(one.result for one in self._progress.values() if one.result is not None)
+        """The result of the run, of the cases that are over, in the order of the plan."""
+        cases = tuple(self._results[number] for number in sorted(self._results))
         return RunResult(cases, self.status(), self._plan.agent.in_process)
 
     def status(self) -> Status:
         """The worst status of the cases that are over."""
-        return worst_status(one.status for one in self._progress.values() if one.status is not None)
+        return worst_status(self._statuses)

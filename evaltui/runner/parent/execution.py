@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from evaltui.core.cost.prices import load_table
@@ -91,7 +91,7 @@ class _Run:
     def __init__(
         self,
         plan: RunPlan,
-        items: Sequence[WorkItem],
+        items: Iterable[WorkItem],
         on_update: OnUpdate,
         first: LoadingHost | None,
         *,
@@ -119,8 +119,7 @@ class _Run:
         self._saving = SavedNowAndThen(list(self._recordings.values()))
 
     async def work(self) -> None:
-        for item in self.results.asked:
-            self._ask(item)
+        self._queue.begin(self._to_be_run(), lambda item: item.number)
         self._close_queue()
         hosts = self._executor.host_count(len(self._queue))
         self._on_update(AtWork(self._kill, hosts, self._gate.rate if self._gate else lambda: None))
@@ -169,7 +168,15 @@ class _Run:
         if failed is not None:
             raise failed
 
-    def _ask(self, item: WorkItem, urgency: float = 1.0) -> None:
+    def _to_be_run(self) -> Iterator[WorkItem]:
+        """Of those that are to be run at first those of which there is anything to run."""
+        for item in self.results.take_asked():
+            if self._requests.is_refused(item):
+                self._refused.append(item)
+            else:
+                yield item
+
+    def _ask(self, item: WorkItem, urgency: float) -> None:
         """Have an item run, if there is anything to run."""
         if self._requests.is_refused(item):
             self._refused.append(item)
