@@ -88,9 +88,11 @@ class Run:
         return found
 
     def own_workers(self) -> list[psutil.Process]:
-        """The processes of `local:N`."""
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        return [one for one in children if any("forkserver" in word for word in one.cmdline())]
+        """The processes of `local:N`, which are forked from one that is none."""
+        for child in psutil.Process(self.process.pid).children():
+            if any("forkserver" in word for word in child.cmdline()):
+                return child.children()
+        return []
 
     def interrupt(self) -> None:
         """As ctrl+c does in a terminal: every process of it."""
