@@ -15,7 +15,6 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Edit, EditError
 from evaltui.core.jsondoc.splices import LineChange, changed_lines, differences
 from evaltui.core.metrics.registry import METRICS, Option
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
@@ -27,7 +26,6 @@ from evaltui.workbench.criteria_rows import (
     ReferenceRow,
     Row,
     RubricRow,
-    Scores,
     SettingRow,
     custom_metrics,
     metric_row,
@@ -36,6 +34,8 @@ from evaltui.workbench.criteria_rows import (
     rubrics_of,
     setting_rows,
 )
+from evaltui.workbench.criteria_scores import CriteriaScores
+from evaltui.workbench.criteria_trial import NO_SCORES, CaseScores
 from evaltui.workbench.criteria_values import first_threshold, next_choice, next_threshold, value_of
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets
@@ -72,8 +72,10 @@ class Criteria:
         self._say = say
         self._set_path = set_path
         self.path = sets.config_path(set_path)
+        self.scores = CriteriaScores(outcomes)
+        """What the last results of the sets scored."""
         # By metric, and what they are of.
-        self._known_scores: tuple[object, Mapping[str, Scores]] | None = None
+        self._scores: tuple[object, Mapping[str, CaseScores]] | None = None
         # Data that was validated, and the config that it is.
         self._validated: dict[str, tuple[Any, EvalConfig | None]] = {}
 
@@ -162,15 +164,17 @@ class Criteria:
     def sections(self) -> list[Section]:
         """Everything that can be seen and changed. Raises what `unreadable` tells of."""
         config, saved = ConfigEditor(self._data()), ConfigEditor(self._saved_data())
-        scores = self._scores()
+        scores = self._known_scores()
         asked = config.metrics
         used: list[Row] = []
         for name in asked:
-            used.append(metric_row(config, saved, name, scores.get(name, {})))
+            used.append(metric_row(config, saved, name, scores.get(name, NO_SCORES)))
             used += option_rows(config, name)
         known = dict.fromkeys((*custom_metrics(config), *METRICS))
         others = [
-            metric_row(config, saved, name, scores.get(name, {})) for name in known if name not in asked
+            metric_row(config, saved, name, scores.get(name, NO_SCORES))
+            for name in known
+            if name not in asked
         ]
         others.sort(key=lambda row: SUBJECTS.index(row.subject))
         return [
@@ -210,25 +214,14 @@ class Criteria:
             return self._data()
         return {"criteria": DEFAULT_CRITERIA} if draft.saved is None else draft.saved.value
 
-    def _scores(self) -> Mapping[str, Scores]:
-        """By metric; the same ones as long as no result is another."""
+    def _known_scores(self) -> Mapping[str, CaseScores]:
+        """By metric; the same ones as long as no result is another, and none has been read since."""
         results = self._outcomes.results
-        state = results, results.version, self._sets.workspace
-        if self._known_scores is None or self._known_scores[0] != state:
-            self._known_scores = state, self._scores_now()
-        return self._known_scores[1]
-
-    def _scores_now(self) -> Mapping[str, Scores]:
-        scores: dict[str, dict[CaseId, list[float | None]]] = {}
-        for eval_set in self.sets:
-            for case in eval_set.cases:
-                key = CaseId(eval_set.case_path, case.eval_id)
-                scored = self._outcomes.get(key)
-                # A result without repeats has the metrics of its only run itself.
-                for run in (scored.result.repeats or [scored.result]) if scored else ():
-                    for metric in run.metrics:
-                        scores.setdefault(metric.name, {}).setdefault(key, []).append(metric.score)
-        return scores
+        state = results, results.version, self._sets.workspace, self.scores.unread
+        if self._scores is None or self._scores[0] != state:
+            found = self.scores.of(self.sets)
+            self._scores = (*state[:-1], self.scores.unread), found
+        return self._scores[1]
 
     # Changes
 

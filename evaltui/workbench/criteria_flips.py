@@ -16,6 +16,7 @@ from evaltui.core.model.outcome import CaseResult
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, Row
+from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.rescoring import actual_of, score_again
 from evaltui.workbench.results import needs_attention
@@ -32,15 +33,15 @@ class Flip(NamedTuple):
     """A case that would have another outcome."""
 
     case: CaseId
-    before: CaseResult
+    before: CaseResult | ResultInFile
     """By the criteria on disk."""
-    after: CaseResult
+    after: CaseOutcome
     """By the criteria as they are edited."""
 
     @property
     def passes(self) -> bool:
         """Whether it would pass."""
-        return not needs_attention(self.after)
+        return not needs_attention(self.after.kept)
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Effect:
     name: str
     """The file's."""
     flips: Flips
-    still_failing: tuple[tuple[CaseId, CaseResult], ...] = ()
+    still_failing: tuple[tuple[CaseId, CaseOutcome], ...] = ()
     """Cases that pass the current metric now, and fail by another."""
     change: tuple[LineChange, ...] = ()
     """Lines of the file."""
@@ -85,7 +86,7 @@ class _BySaved(NamedTuple):
     run: RunRef
     stored: StoredCase
     config: EvalConfig
-    result: CaseResult | None
+    kept: CaseResult | ResultInFile | None
     """None where it cannot be scored."""
 
 
@@ -117,18 +118,18 @@ class FlipSearch:
         is_saved, is_edited = _Same(saved), _Same(edited)
         for case, scored in self._outcomes_of_sets():
             if is_saved(scored.config):
-                self._by_saved[case] = _BySaved(scored.run, scored.stored, saved, scored.result)
+                self._by_saved[case] = _BySaved(scored.run, scored.stored, saved, scored.kept)
             if same:
                 continue
             before = self._known(case, scored, saved)
             if self._outcomes.is_rescored(case) or before is None:
                 waiting += 1
-            elif before.result is None or not is_edited(scored.config):
+            elif before.kept is None or not is_edited(scored.config):
                 unknown += 1
             else:
                 known += 1
-                if _differ(before.result, scored.result):
-                    flips.append(Flip(case, before.result, scored.result))
+                if _differ(before.kept, scored.kept):
+                    flips.append(Flip(case, before.kept, scored))
         flips.sort(key=lambda flip: not flip.passes)
         return Flips(tuple(flips), known, waiting, unknown)
 
@@ -154,12 +155,10 @@ class FlipSearch:
             twins=frozenset(eval_id for eval_id, count in cases.items() if count > 1),
         )
 
-    def _still_failing(self, flips: Flips, metric: MetricRow) -> tuple[tuple[CaseId, CaseResult], ...]:
+    def _still_failing(self, flips: Flips, metric: MetricRow) -> tuple[tuple[CaseId, CaseOutcome], ...]:
         flipped = {flip.case for flip in flips.cases}
         found = ((case, self._outcomes.get(case)) for case in metric.trial.now_pass if case not in flipped)
-        return tuple(
-            (case, scored.result) for case, scored in found if scored and needs_attention(scored.result)
-        )
+        return tuple((case, scored) for case, scored in found if scored and needs_attention(scored.kept))
 
     async def score_by_saved(self) -> None:
         """Scores the next cases that are not known yet by the criteria on disk, without agent and model."""
@@ -173,8 +172,7 @@ class FlipSearch:
             if events is not None:
                 secrets = self._agent.secrets
                 new = await score_again(scored, actual_of(events), scored.stored, saved, secrets)
-            result = new.result if new else None
-            self._by_saved[case] = _BySaved(scored.run, scored.stored, saved, result)
+            self._by_saved[case] = _BySaved(scored.run, scored.stored, saved, new.kept if new else None)
             await asyncio.sleep(0)
 
     def _known(self, case: CaseId, scored: CaseOutcome, saved: EvalConfig) -> _BySaved | None:
@@ -206,5 +204,5 @@ class _Same:
         return known[1]
 
 
-def _differ(before: CaseResult, after: CaseResult) -> bool:
+def _differ(before: CaseResult | ResultInFile, after: CaseResult | ResultInFile) -> bool:
     return before.status is not after.status or needs_attention(before) != needs_attention(after)

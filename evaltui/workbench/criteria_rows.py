@@ -2,84 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.rules import match_in_words
 from evaltui.core.editing.config import ConfigEditor
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.references import BlockList
 from evaltui.core.metrics.metric import MISPLACED
 from evaltui.core.metrics.registry import METRICS, MetricInfo, Option, options_of, options_of_own
-from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import list_at, value_at
-from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import JsonPath
 from evaltui.text.values import did_you_mean
-
-# The scores of the runs of a case; None where a run has none.
-Scores = Mapping[CaseId, Sequence[float | None]]
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What a threshold makes of the scores of the last run."""
-
-    mean: float | None = None
-    """Of all scores; None where there are none."""
-    scored: int = 0
-    """How many cases have a score."""
-    passing: int = 0
-    """How many of them pass."""
-    now_pass: tuple[CaseId, ...] = ()
-    """The cases that pass, and do not with the threshold that is saved."""
-    now_fail: tuple[CaseId, ...] = ()
-    """The cases that fail, and do not with the threshold that is saved."""
-    scores: tuple[float, ...] = ()
-    """Every score of the last run, repeats apart."""
-    cases: tuple[tuple[CaseId, float], ...] = ()
-    """Every case with its worst score, the worst case first."""
-
-
-def trial(
-    scores: Scores, threshold: float | None, saved: float | None, pass_if: PassIf, *, lower_is_better: bool
-) -> Trial:
-    scored = {key: runs for key, runs in scores.items() if any(score is not None for score in runs)}
-    if not scored:
-        return Trial()
-    every = [score for runs in scored.values() for score in runs if score is not None]
-    mean = math.fsum(every) / len(every)
-    worst = max if lower_is_better else min
-    cases = [(key, worst(score for score in runs if score is not None)) for key, runs in scored.items()]
-    cases.sort(key=lambda case: case[1], reverse=lower_is_better)
-    known = Trial(mean, len(scored), scores=tuple(every), cases=tuple(cases))
-    if threshold is None:
-        return known
-
-    def passing(limit: float) -> set[CaseId]:
-        return {key for key, runs in scored.items() if _passes(runs, limit, pass_if, lower_is_better)}
-
-    now = passing(threshold)
-    before = now if saved is None or saved == threshold else passing(saved)
-    return replace(
-        known,
-        passing=len(now),
-        now_pass=tuple(key for key in scored if key in now and key not in before),
-        now_fail=tuple(key for key in scored if key in before and key not in now),
-    )
-
-
-def _passes(runs: Sequence[float | None], limit: float, pass_if: PassIf, lower_is_better: bool) -> bool:
-    passed = [score is not None and (score <= limit if lower_is_better else score >= limit) for score in runs]
-    if len(passed) == 1:
-        return passed[0]
-    repeats = [RepeatResult(Status.PASSED if one else Status.FAILED) for one in passed]
-    return case_over_repeats("", "", repeats, pass_if).policy_met
-
+from evaltui.workbench.criteria_trial import CaseScores, Trial
 
 Interval = tuple[float, float]
 Setting = Literal["runs", "pass_if", "thoughts"]
@@ -168,14 +105,14 @@ _ASSUMED: Interval = (0.0, 1.0)
 # Metrics
 
 
-def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: Scores) -> MetricRow:
+def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: CaseScores) -> MetricRow:
     """`saved` is the config as it is on disk, `scores` are those of the metric."""
     own = OwnMetric(config, name)
     asked = config.criterion_path(name) is not None
     threshold, saved_threshold = config.threshold(name), saved.threshold(name)
     info = METRICS.get(name)
     lower = own.lower_is_better if own.exists else info is not None and info.lower_is_better
-    tried = trial(scores, threshold, saved_threshold, _pass_if(config), lower_is_better=lower)
+    tried = scores.trial(threshold, saved_threshold, _pass_if(config), lower_is_better=lower)
     row = MetricRow(name, "", asked, threshold, saved_threshold, trial=tried, lower_is_better=lower)
     if own.exists:
         fits = threshold is None or _ASSUMED[0] <= threshold <= _ASSUMED[1]

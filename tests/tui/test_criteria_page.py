@@ -4,14 +4,18 @@ import pytest
 
 from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.text.lines import cells, draw
 from evaltui.tui.pages.criteria import write_row
 from evaltui.tui.pages.criteria_lines import Group, columns_of, row_line
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.theme import COLORS, FILLS
 from evaltui.workbench.criteria_flips import Effect, Flip, Flips
-from evaltui.workbench.criteria_rows import MetricRow, SettingRow, Trial
+from evaltui.workbench.criteria_rows import MetricRow, SettingRow
+from evaltui.workbench.criteria_trial import Trial
+from evaltui.workbench.state import CaseOutcome, RunRef
 
 HALF, FINE, BAD = (CaseId("talk.evalset.json", eval_id) for eval_id in ("half", "fine", "bad"))
 TRIAL = Trial(
@@ -30,19 +34,23 @@ UNUSED = MetricRow(
 )
 
 
+def outcome(eval_id, status):
+    return CaseOutcome(result(eval_id, status), RunRef(1), StoredCase("{}"), EvalConfig())
+
+
 def result(eval_id, status):
     metric = MetricResult("tool_trajectory_avg_score", 0.0, 1.0, status)
     return CaseResult(eval_id, status, (metric,))
 
 
 FLIPS = Flips(
-    (Flip(HALF, result("half", Status.FAILED), result("half", Status.PASSED)),),
+    (Flip(HALF, result("half", Status.FAILED), outcome("half", Status.PASSED)),),
     scored=3,
 )
 EFFECT = Effect(
     "test_config.json",
     FLIPS,
-    still_failing=((BAD, result("bad", Status.FAILED)),),
+    still_failing=((BAD, outcome("bad", Status.FAILED)),),
     change=(
         LineChange("-", 3, '  "response_match_score": 0.8'),
         LineChange("+", 3, '  "response_match_score": 0.5'),

@@ -5,8 +5,12 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
+from evaltui.workbench import criteria_scores
 from evaltui.workbench import results as results_module
 from evaltui.workbench.case_order import CaseOrder, in_order
+from evaltui.workbench.criteria import Criteria
+from evaltui.workbench.criteria_flips import FlipSearch
+from evaltui.workbench.criteria_rows import MetricRow
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.set_totals import TotalsInParts
 from evaltui.workbench.workbench import Workbench
@@ -161,3 +165,25 @@ async def test_of_many_results_of_a_run_few_are_in_memory_and_all_are_the_same(p
         assert (result.status, result.turns[0].response.expected) == ("PASSED", "hello")
         assert outcomes.events_of(case)
     await workbench.close()
+
+
+async def test_criteria_of_many_results_are_shown_before_all_are_read(path, opened, read, monkeypatch):
+    monkeypatch.setattr(criteria_scores, "_FEW", 2)
+    criteria = Criteria(opened.sets, opened.outcomes, opened.editing, path, lambda _: None)
+    search = FlipSearch(opened.agent, opened.outcomes, criteria)
+
+    def row(name):
+        rows = (one for section in criteria.sections() for one in section.rows)
+        return next(one for one in rows if isinstance(one, MetricRow) and one.name == name)
+
+    assert search.now().cases == ()
+    assert not read
+    assert (row("response_match_score").trial.scored, row("response_match_score").trial.passing) == (6, 4)
+    assert row("tool_call_count_v1").trial.scored == 2
+    assert (len(read), criteria.scores.unread) == (2, 4)
+    await criteria.scores.read_some()
+    assert (row("tool_call_count_v1").trial.scored, criteria.scores.unread, len(read)) == (6, 0, 6)
+    assert criteria.set_threshold(row("response_match_score"), 0.0)
+    await opened.outcomes.rescored([criteria.path])
+    assert {flip.case for flip in search.now().cases} == {key(path, 0), key(path, 3)}
+    assert row("response_match_score").trial.passing == 6

@@ -200,7 +200,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
     places: dict[int, CaseId] = {}
     for flip in flips.cases[:_MOST_CASES]:
         places[len(page.lines)] = flip.case
-        reason = "" if flip.passes else why(flip.after)
+        reason = "" if flip.passes else why(flip.after.result)
         page.lines.append(
             both_ends(
                 [("  ", ""), *_sides(flip), ("  ", ""), *_named(page, flip.case, effect)],
@@ -208,10 +208,12 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
                 page.width,
             )
         )
-    for case, result in effect.still_failing[:_MOST_CASES]:
+    for case, scored in effect.still_failing[:_MOST_CASES]:
         places[len(page.lines)] = case
-        left: Line = [("  ", ""), glyph(result.status), ("      ", ""), *_named(page, case, effect)]
-        page.lines.append(both_ends(left, [(f"still fails: {visible(why(result))}", "muted")], page.width))
+        left: Line = [("  ", ""), glyph(scored.status), ("      ", ""), *_named(page, case, effect)]
+        page.lines.append(
+            both_ends(left, [(f"still fails: {visible(why(scored.result))}", "muted")], page.width)
+        )
     more = max(0, len(flips.cases) - _MOST_CASES) + max(0, len(effect.still_failing) - _MOST_CASES)
     if more:
         page.row((f"  and {more} more", "muted"))

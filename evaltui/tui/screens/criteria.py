@@ -61,6 +61,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self._search = FlipSearch(workbench.agent, workbench.outcomes, self.criteria)
         self._flips = Flips()
         self._scoring: Worker[None] | None = None
+        self._reading: Worker[None] | None = None
         self._followed: tuple[object, object, object] = (None, None, None)
 
     def compose(self) -> ComposeResult:
@@ -147,6 +148,8 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self._followed = self._shown_state()
         self.rows.follow()
         self._look_for_flips()
+        if self.criteria.scores.unread and (self._reading is None or self._reading.is_finished):
+            self._reading = self.run_worker(self._read())
         self._draw_around()
 
     def _look_for_flips(self) -> None:
@@ -157,6 +160,16 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
     @property
     def _waits(self) -> bool:
         return self.is_here and self._flips.waiting > 0
+
+    async def _read(self) -> None:
+        """Reads what the rows tell of results, and shows it whenever there is twice as much."""
+        scores = self.criteria.scores
+        left = scores.unread
+        while scores.unread:
+            await scores.read_some()
+            if self.is_here and scores.unread <= left // 2:
+                left = scores.unread
+                self.follow()
 
     async def _score(self) -> None:
         """Follows what is being scored, and scores what nobody else does."""
