@@ -77,6 +77,8 @@ class Outcomes:
         self._say = say
         # What was shown before a previous run was opened.
         self._latest: tuple[Results, Traces] | None = None
+        # Sets that are validated before what was run of them is scored again.
+        self._opening: dict[Path, asyncio.Task[None]] = {}
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
         self._histories = Histories(lambda: agent.store, changed)
 
@@ -251,8 +253,13 @@ class Outcomes:
         concerned = self._sets.scored_by(set(paths))
         for path in self.results.paths():
             file = self._sets.file_of(path)
+            if file not in concerned:
+                continue
             opened = self._sets.last_opened(file)
-            if opened is None or opened.config is None or file not in concerned:
+            if opened is None and file not in self._opening:
+                # Its results were shown although it has not been validated.
+                self._opening[file] = asyncio.create_task(self._open_to_rescore(file))
+            if opened is None or opened.config is None:
                 continue
             for case, scored in self.results.of(path):
                 stored, config = opened.case(case.eval_id), opened.config.config
@@ -261,13 +268,23 @@ class Outcomes:
                 else:
                     self._rescoring.add(case, scored, stored, config)
 
+    async def _open_to_rescore(self, path: Path) -> None:
+        try:
+            await asyncio.to_thread(self._sets.open, path)
+        finally:
+            del self._opening[path]
+        self.rescore([path])
+        self._changed()
+
     def is_rescored(self, case: CaseId) -> bool:
         """Whether the result of a case is about to be scored again."""
-        return self._rescoring.is_waiting(case)
+        return self._rescoring.is_waiting(case) or self._sets.file_of(case.path) in self._opening
 
     async def rescored(self, paths: Iterable[Path]) -> None:
         """Scores again what was run before of these sets, and waits for that."""
         self.rescore(paths)
+        if self._opening:
+            await asyncio.wait(self._opening.values())
         await self._rescoring.finish()
 
     def _rescored(self, case: CaseId, scored: CaseOutcome) -> None:
@@ -361,6 +378,8 @@ class Outcomes:
 
     async def close(self) -> None:
         """Ends what is read in the background."""
+        for opening in list(self._opening.values()):
+            opening.cancel()
         await self._histories.close()
         await self.read_scores.close()
 

@@ -68,7 +68,7 @@ def scored(greetings, monkeypatch, scores, name="response_match_score"):
             for score in of_repeats
         ]
         result = CaseResult(eval_id, Status.PASSED, repeats[0].metrics, repeats=tuple(repeats))
-        results[CaseId(greetings.path.name, eval_id)] = SimpleNamespace(result=result)
+        results[CaseId(greetings.path.name, eval_id)] = SimpleNamespace(kept=result)
     monkeypatch.setattr(greetings.workbench.outcomes.results, "get", results.get)
     greetings.workbench.outcomes.results.version += 1
 

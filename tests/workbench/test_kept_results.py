@@ -184,6 +184,6 @@ async def test_criteria_of_many_results_are_shown_before_all_are_read(path, open
     await criteria.scores.read_some()
     assert (row("tool_call_count_v1").trial.scored, criteria.scores.unread, len(read)) == (6, 0, 6)
     assert criteria.set_threshold(row("response_match_score"), 0.0)
-    await opened.outcomes.rescored([criteria.path])
+    await opened.outcomes.rescored([path])
     assert {flip.case for flip in search.now().cases} == {key(path, 0), key(path, 3)}
     assert row("response_match_score").trial.passing == 6
