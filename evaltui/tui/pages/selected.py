@@ -326,7 +326,7 @@ def _in_flight(workbench: Workbench, run: Run) -> list[InFlight]:
     in_flight = []
     for case in sorted(run.running):
         stored, trace = _stored(workbench, case), workbench.outcomes.trace(case)
-        turns = len((stored.value or {}).get("conversation") or ()) if stored else 0
+        turns = (stored.outline.turns or 0) if stored else 0
         repeat = (trace.repeat, _repeats(workbench, case, run)) if trace else (0, 1)
         events = workbench.outcomes.traces.live_events(case)
         in_flight.append(InFlight(case.eval_id, turns, events, repeat, case in run.judging))

@@ -13,9 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 from waiting import wait_until
+
+if TYPE_CHECKING:
+    from distributed import LocalCluster
 
 
 @dataclass
@@ -49,6 +53,21 @@ def cluster(
         for process in (*started, scheduler):
             process.kill()
             process.wait()
+
+
+def cluster_here(workers: int) -> LocalCluster:
+    """A scheduler and workers in a thread of this process."""
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=False,
+        host="127.0.0.1",
+        protocol="tcp://",
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+    )
 
 
 class Run:

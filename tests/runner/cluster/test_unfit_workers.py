@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from commands.command_line import call
-from distributed import LocalCluster
+from runner.cluster.clusters import cluster_here
 
 from evaltui.files.versions import differing
 from evaltui.runner.cluster import worker as on_worker
@@ -40,15 +40,7 @@ def agent(write_agent) -> Path:
 @pytest.fixture(scope="module")
 def workers():
     """The scheduler of three workers in this process, with their folders."""
-    with LocalCluster(
-        n_workers=3,
-        threads_per_worker=1,
-        processes=False,
-        host="127.0.0.1",
-        protocol="tcp://",
-        dashboard_address=None,
-        scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-    ) as cluster:
+    with cluster_here(3) as cluster:
         yield cluster.scheduler_address, [one.local_directory for one in cluster.workers.values()]
 
 
