@@ -65,10 +65,10 @@ IMPORTS = {
     "evaltui.cli": ["pydantic", "google.genai", "textual", "asyncio"],
     "evaltui.files.workspace": ["google.genai", "textual"],
     "evaltui.commands.run": ["pydantic", "google.genai", "textual", "evaltui.runs.history"],
-    "evaltui.commands.job": ["textual", "google.adk", "rouge_score", "nltk"],
-    "evaltui.runs.evaluation": ["textual", "google.adk", "evaltui.runner.child.in_process"],
-    "evaltui.adk": ["pydantic", "google.adk"],
-    "evaltui.workbench": ["textual", "google.adk"],
+    "evaltui.commands.job": ["google.genai", "textual", "google.adk", "rouge_score", "nltk"],
+    "evaltui.runs.evaluation": ["google.genai", "textual", "google.adk", "evaltui.runner.child.in_process"],
+    "evaltui.adk": ["pydantic", "google.genai", "google.adk"],
+    "evaltui.workbench": ["google.genai", "textual", "google.adk"],
     "evaltui.runner.child.host": ["google.genai", "textual", "google.adk"],
 }
 

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from google.genai import types
-
 from ..model.events import Json, Step, is_final
 
 
@@ -18,18 +16,22 @@ def step_from_adk(event: Mapping[str, Any]) -> Step:
     Raises ValueError where it has no author, pydantic's ValidationError for a content that genai does not
     know.
     """
+    # A host whose agent is one of google-adk has events as objects, and needs no models of ours.
+    from ..model.content import GROUNDING_METADATA, Content, UsageMetadata
+
     if "author" not in event:
         raise ValueError("not an event: it has neither `kind` nor `author`")
     actions = event.get("actions") or {}
-    content = _genai(types.Content, event.get("content"))
+    content = _genai(Content, event.get("content"))
     long_running = tuple(_either(event, "long_running_tool_ids") or ())
     delta = _either(actions, "state_delta") or {}
+    grounding = _either(event, "grounding_metadata")
     step = Step(
         author=event["author"],
         content=content,
         partial=bool(event.get("partial")),
-        usage=_genai(types.GenerateContentResponseUsageMetadata, _either(event, "usage_metadata")),
-        grounding=_genai(types.GroundingMetadata, _either(event, "grounding_metadata")),
+        usage=_genai(UsageMetadata, _either(event, "usage_metadata")),
+        grounding=None if grounding is None else _genai(GROUNDING_METADATA.imported(), grounding),
         model_version=_either(event, "model_version"),
         id=event.get("id") or "",
         invocation_id=_either(event, "invocation_id") or "",

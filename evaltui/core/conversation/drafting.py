@@ -11,9 +11,8 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from google.genai import types
-
 from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.content import Content, FunctionCall, FunctionResponse, Part
 from evaltui.core.model.eval_set import (
     Invocation,
     InvocationEvent,
@@ -139,7 +138,7 @@ def _turn(draft: TurnDraft) -> Json:
     happened = _invocation(draft.events)
     turn: Json = {"user_content": dump(happened.user_content)}
     if draft.answer and (answer := _answer(happened)):
-        turn["final_response"] = dump(types.Content(role="model", parts=answer))
+        turn["final_response"] = dump(Content(role="model", parts=answer))
     events = _expected_events(happened, draft)
     # Without calls in it, an empty list says that none is expected.
     if events or draft.calls:
@@ -157,7 +156,7 @@ def _invocation(events: Sequence[Event]) -> Invocation:
     return invocations[0]
 
 
-def _answer(happened: Invocation) -> list[types.Part]:
+def _answer(happened: Invocation) -> list[Part]:
     parts = happened.final_response.parts or [] if happened.final_response else []
     own = [
         part
@@ -166,14 +165,14 @@ def _answer(happened: Invocation) -> list[types.Part]:
     ]
     if not answer_text(own) and (text := scored_text(happened, thoughts=False)):
         # An answer of thoughts only: what was said before is scored in its place.
-        return [types.Part(text=text), *own]
+        return [Part(text=text), *own]
     return own
 
 
 def _expected_events(happened: Invocation, draft: TurnDraft) -> list[InvocationEvent]:
     calls = tool_calls(happened.intermediate_data)
 
-    def is_expected(part: types.Part, *, in_answer: bool) -> bool:
+    def is_expected(part: Part, *, in_answer: bool) -> bool:
         if part.function_call is not None:
             return draft.calls
         if part.function_response is not None:
@@ -189,7 +188,7 @@ def _expected_events(happened: Invocation, draft: TurnDraft) -> list[InvocationE
         parts = [part for part in event.content.parts or [] if is_expected(part, in_answer=in_answer)]
         if parts:
             role = event.content.role if event.content.role in _ROLES else None
-            content = types.Content(role=role, parts=parts)
+            content = Content(role=role, parts=parts)
             expected.append(InvocationEvent(author=event.author, content=content))
     return expected
 
@@ -199,7 +198,7 @@ def _events(invocation: Invocation) -> Sequence[InvocationEvent]:
     return data.invocation_events if isinstance(data, InvocationEvents) else []
 
 
-def _belongs(response: types.FunctionResponse, calls: Sequence[types.FunctionCall]) -> bool:
+def _belongs(response: FunctionResponse, calls: Sequence[FunctionCall]) -> bool:
     """Whether a response is that of a call of its own turn: of an earlier one, it would be an orphan."""
     return any(call.id == response.id if response.id else call.name == response.name for call in calls)
 

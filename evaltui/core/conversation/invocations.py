@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from pydantic_core import to_json
+
 from ..model.eval_set import AgentDetails, AppDetails, Invocation
 from ..model.events import CALLS, MODEL_CALLS, SIMULATED_USER, Event, Json, Kind, Step
 from ..trace.spans import instruction_text
 from .adk_steps import step_from_adk
-from .plain_models import invocation_model
 from .steps import steps_from_events
 
 
@@ -114,7 +115,8 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
         "creation_timestamp": user.timestamp if user else 0.0,
         **spent,
     }
-    made = invocation_model(data)
+    # As JSON, in which no text has half of a surrogate pair.
+    made = Invocation.model_validate_json(to_json(data))
     return made.without(untold) if untold else made
 
 

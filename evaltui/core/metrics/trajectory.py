@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from google.genai.types import FunctionCall
 from pydantic import ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 
@@ -34,6 +33,7 @@ from evaltui.core.metrics.metric import (
 )
 from evaltui.core.model.base_model import DataModel
 from evaltui.core.model.config import BaseCriterion, EvalMetric
+from evaltui.core.model.content import FunctionCall
 from evaltui.core.model.criteria import MatchType, MatchTypeByName
 from evaltui.core.model.eval_set import Invocation, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status

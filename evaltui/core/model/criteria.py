@@ -8,13 +8,13 @@ from __future__ import annotations
 from enum import Enum, StrEnum
 from typing import Annotated, Any, ClassVar
 
-from google.genai import types
 from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, StrictStr
 from pydantic.alias_generators import to_camel
 
 from .base_model import DataModel
 from .config import BaseCriterion
 from .eval_set import Rubric
+from .genai_types import GenaiType
 
 
 class PrebuiltMetrics(StrEnum):
@@ -46,7 +46,7 @@ class JudgeModelOptions(DataModel):
 
     judge_model: StrictStr = "gemini-2.5-flash"
     """A Gemini model or, as `module:callable`, a function that takes the prompt and returns the answer."""
-    judge_model_config: types.GenerateContentConfig | None = None
+    judge_model_config: Annotated[Any, GenaiType("GenerateContentConfig")] | None = None
     """How a Gemini model generates; None for its own defaults."""
     num_samples: int = Field(default=5, ge=1)
     """Answers to each question, which are voted over."""

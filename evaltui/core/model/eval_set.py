@@ -8,9 +8,8 @@ addition: the documentation shows them, ADK itself does not read them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from google.genai import types
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -25,8 +24,12 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from .base_model import DataModel
+from .content import Content, FunctionCall, FunctionResponse, GroundingMetadata, Part, UsageMetadata
 from .events import describe_response
 from .modes import PREBUILT_PERSONAS
+
+if TYPE_CHECKING:
+    from google.genai import types
 
 _BOTH_SPELLINGS = ConfigDict(
     alias_generator=to_camel,
@@ -97,11 +100,11 @@ class AppDetails(_Strict):
 class IntermediateData(_Strict):
     """Expected calls and responses as three flat lists: how cases are written by hand."""
 
-    tool_uses: list[types.FunctionCall] = Field(default_factory=list)
+    tool_uses: list[FunctionCall] = Field(default_factory=list)
     """The calls, in order."""
-    tool_responses: list[types.FunctionResponse] = Field(default_factory=list)
+    tool_responses: list[FunctionResponse] = Field(default_factory=list)
     """Their results; which call one belongs to is told by its id."""
-    intermediate_responses: list[tuple[StrictStr, list[types.Part]]] = Field(default_factory=list)
+    intermediate_responses: list[tuple[StrictStr, list[Part]]] = Field(default_factory=list)
     """`(author, parts)` said before the final answer."""
 
 
@@ -110,9 +113,9 @@ class InvocationEvent(_Lenient):
 
     author: StrictStr
     """The agent, or `user`."""
-    content: types.Content | None = None
-    grounding_metadata: types.GroundingMetadata | None = None
-    usage_metadata: types.GenerateContentResponseUsageMetadata | None = None
+    content: Content | None = None
+    grounding_metadata: GroundingMetadata | None = None
+    usage_metadata: UsageMetadata | None = None
     model_version: str | None = None
 
 
@@ -141,9 +144,9 @@ class Invocation(_Strict):
 
     invocation_id: StrictStr = ""
     """What the framework called the turn; it is not compared."""
-    user_content: types.Content
+    user_content: Content
     """What the user says."""
-    final_response: types.Content | None = None
+    final_response: Content | None = None
     """The last answer; None expects none."""
     intermediate_data: Intermediate | None = None
     """The tool calls, and what was said in between. Expected, None says nothing of calls, and empty forbids
@@ -261,7 +264,7 @@ class EvalSet(_Lenient):
     """Seconds since 1970."""
 
 
-def tool_calls(data: IntermediateData | InvocationEvents | None) -> list[types.FunctionCall]:
+def tool_calls(data: IntermediateData | InvocationEvents | None) -> list[FunctionCall]:
     """The tool calls of a turn in the order in which they were made; `[]` where nothing is given."""
     if data is None:
         return []
@@ -272,7 +275,7 @@ def tool_calls(data: IntermediateData | InvocationEvents | None) -> list[types.F
 
 def tool_responses(
     data: IntermediateData | InvocationEvents | None,
-) -> list[types.FunctionResponse]:
+) -> list[FunctionResponse]:
     """The tool responses of a turn in order; `[]` where nothing is given."""
     if data is None:
         return []
@@ -281,7 +284,7 @@ def tool_responses(
     return [part.function_response for part in _event_parts(data) if part.function_response]
 
 
-def _event_parts(data: InvocationEvents) -> Iterator[types.Part]:
+def _event_parts(data: InvocationEvents) -> Iterator[Part]:
     for event in data.invocation_events:
         yield from (event.content.parts or []) if event.content else []
 
@@ -292,7 +295,7 @@ def intermediate_texts(
     """`(author, text)` of the texts before the final answer, thoughts left out."""
     if data is None:
         return []
-    responses: Sequence[tuple[str, Sequence[types.Part]]]
+    responses: Sequence[tuple[str, Sequence[Part]]]
     if isinstance(data, IntermediateData):
         responses = data.intermediate_responses
     else:
@@ -303,19 +306,19 @@ def intermediate_texts(
     return [(author, text) for author, text in texts if text]
 
 
-def answer_text(parts: Sequence[types.Part] | None) -> str:
+def answer_text(parts: Sequence[Part] | Sequence[types.Part] | None) -> str:
     """The text parts that are not thoughts, one per line."""
     return "\n".join(part.text for part in parts or [] if part.text and not part.thought)
 
 
-def full_text(content: types.Content | None) -> str:
+def full_text(content: Content | None) -> str:
     """Every text part, thoughts included, one per line: what ADK 2.13 scores."""
     if content is None:
         return ""
     return "\n".join(part.text for part in content.parts or [] if part.text)
 
 
-def user_text(content: types.Content | None) -> str:
+def user_text(content: Content | None) -> str:
     """What the user says, and what they respond to calls that wait, one per line."""
     parts = (content.parts if content else None) or []
     responses = [part.function_response for part in parts if part.function_response]

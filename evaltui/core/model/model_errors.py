@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from google.genai.types import Content
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from evaltui.core.model.content import Content
 from evaltui.core.model.eval_set import InvocationEvents
+from evaltui.core.model.genai_types import GenaiType
 from evaltui.core.model.problems import JsonPath, Problem
 from evaltui.text.values import did_you_mean, in_words
 
@@ -238,7 +239,9 @@ def _objects_in(
 def _alternatives(annotation: Any) -> Iterator[Any]:
     origin = get_origin(annotation)
     if origin is Annotated:
-        yield from _alternatives(get_args(annotation)[0])
+        kind, *notes = get_args(annotation)
+        imported = [note.imported() for note in notes if isinstance(note, GenaiType)]
+        yield from imported or _alternatives(kind)
     elif origin is Union or origin is types.UnionType:
         for member in get_args(annotation):
             yield from _alternatives(member)

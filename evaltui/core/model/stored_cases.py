@@ -51,7 +51,7 @@ class StoredCase:
 
     @classmethod
     def of(cls, case: EvalCase) -> StoredCase:
-        return cls.of_data(case.model_dump(mode="json", exclude_unset=True))
+        return cls.of_data(case.model_dump(mode="json", exclude_defaults=True))
 
     @property
     def value(self) -> Any:

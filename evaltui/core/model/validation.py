@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from google.genai.types import Content
 from pydantic import BaseModel
 
+from evaltui.core.model.content import Content
 from evaltui.core.model.eval_set import (
     EvalCase,
     EvalSet,

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from google.genai import types
-
+from evaltui.core.model.content import FunctionCall, FunctionResponse
 from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls, tool_responses
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes, modes_of
@@ -45,7 +44,7 @@ def stubs_of_case(case: EvalCase) -> list[ToolCall]:
     ]
 
 
-def _answered(invocation: Invocation) -> Iterator[tuple[types.FunctionCall, types.FunctionResponse]]:
+def _answered(invocation: Invocation) -> Iterator[tuple[FunctionCall, FunctionResponse]]:
     """Each call with its response: by id, else the first of that name which is not taken."""
     left = tool_responses(invocation.intermediate_data)
     calls = tool_calls(invocation.intermediate_data)

@@ -9,6 +9,7 @@ from google.genai import types
 
 from evaltui import Agent, Rule, ScriptedModel
 from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.content import Content, Part
 from evaltui.core.model.eval_set import intermediate_texts, tool_calls, tool_responses
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec, ToolInfo, current_reporter, nested_in
 from evaltui.runner.child.adapters.native.adapter import MAX_MODEL_CALLS, NativeAdapter
@@ -348,7 +349,7 @@ async def test_a_response_without_parts_ends_the_turn():
     await chat.say("two")
     assert [i.final_response for i in chat.invocations] == [
         None,
-        types.Content(role="model", parts=[types.Part(text="a")]),
+        Content(role="model", parts=[Part(text="a")]),
     ]
 
 

@@ -9,6 +9,7 @@ from google.genai import types
 
 from evaltui import Agent
 from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.content import Part
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native.adapter import NativeAdapter
 from evaltui.runner.child.native.models import GeminiModel, ModelRequest, join_texts
@@ -48,7 +49,7 @@ async def test_a_streamed_answer_with_usage(gemini):
         "!",
     ]
     (invocation,) = invocations_from_events(events)
-    assert invocation.final_response.parts == [types.Part(text="Good day!")]
+    assert invocation.final_response.parts == [Part(text="Good day!")]
     (answer,) = invocation.intermediate_data.invocation_events
     assert answer.model_version == "gemini-test-001"
     assert (answer.usage_metadata.prompt_token_count, answer.usage_metadata.total_token_count) == (9, 13)

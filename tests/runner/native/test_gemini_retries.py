@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from evaltui import Agent
 from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.content import Part
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native.adapter import NativeAdapter
 from evaltui.runner.child.native import models
@@ -295,7 +296,7 @@ async def test_an_agent_reports_failed_attempts_and_goes_on(gemini, impatient):
     assert broken.usage["total_token_count"] == 13
     assert broken.duration > 0
     (invocation,) = invocations_from_events(events)
-    assert invocation.final_response.parts == [types.Part(text="Good morning")]
+    assert invocation.final_response.parts == [Part(text="Good morning")]
     (answer,) = invocation.intermediate_data.invocation_events
     assert answer.usage_metadata.total_token_count == 13
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from google.genai import types
+from pydantic import BaseModel
 
+from evaltui.core.model.content import FunctionCall, FunctionResponse, Part
 from evaltui.core.model.eval_set import (
     IntermediateData,
     Invocation,
@@ -105,19 +106,19 @@ def _list_entries(data: IntermediateData, turn: int, thoughts: bool) -> Iterator
             yield Entry(turn, "text", text, author)
 
 
-def _text(parts: Iterable[types.Part], thoughts: bool) -> str:
+def _text(parts: Iterable[Part], thoughts: bool) -> str:
     return "\n".join(part.text for part in parts if part.text and (thoughts or not part.thought))
 
 
-def _call(call: types.FunctionCall, turn: int, agent: str = "") -> Entry:
+def _call(call: FunctionCall, turn: int, agent: str = "") -> Entry:
     return Entry(turn, "call", _json(call).get("args", {}), agent, call.name or "")
 
 
-def _result(response: types.FunctionResponse, turn: int, agent: str = "") -> Entry:
+def _result(response: FunctionResponse, turn: int, agent: str = "") -> Entry:
     return Entry(turn, "result", _json(response).get("response"), agent, response.name or "")
 
 
-def _json(model: types.FunctionCall | types.FunctionResponse | Any) -> Json:
+def _json(model: FunctionCall | FunctionResponse | Any) -> Json:
     data: Json = model.model_dump(mode="json", exclude_none=True)
     return data
 
@@ -137,7 +138,7 @@ def agents(turns: Sequence[Invocation]) -> str:
         known = invocation.app_details.agent_details.values() if invocation.app_details else ()
         for one in known:
             declared = one.tool_declarations
-            tools = [_json(tool) if isinstance(tool, types.Tool) else tool for tool in declared]
+            tools = [_json(tool) if isinstance(tool, BaseModel) else tool for tool in declared]
             line = json_line({"agent": one.name, "instructions": one.instructions, "tools": tools})
             if line not in lines:
                 lines.append(line)
