@@ -104,7 +104,7 @@ async def spent_in(events: Iterable[Event], judged: Iterable[MeteredCall], price
     """What a repeat cost, by what happened in it and what judges were asked about it."""
     calls, is_unseen = calls_in(events)
     calls += judged
-    if prices.need_table(call.model for call in calls):
+    if prices.need_table(call.model for call in calls if any(call.tokens)):
         # Importing it takes its time, in which other cases go on.
         await asyncio.to_thread(load_table)
     return spent_on(calls, prices) + Spending(unseen=int(is_unseen))

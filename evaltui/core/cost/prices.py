@@ -51,7 +51,9 @@ class Prices:
         return "" if is_stand_in(model) else table_version()
 
     def need_table(self, models: Iterable[str]) -> bool:
-        """Whether the table of list prices is asked for one of them, which takes its time to be loaded."""
+        """Whether the table of list prices is asked for one of them and is not loaded, which takes its time."""
+        if load_table.cache_info().currsize:
+            return False
         return any(self._own(one) is None and not is_stand_in(one) for one in models)
 
     def _own(self, model: str) -> OwnPrice | None:
@@ -86,6 +88,7 @@ def table_version() -> str:
         return ""
 
 
+@cache
 def load_table() -> None:
     """Loads the table of list prices, if it is installed: a second and more on a slow machine."""
     if table_version():
