@@ -8,7 +8,7 @@ import pytest
 
 import evaltui
 from evaltui import EvalCase, EvalConfig, EvalSet, EvalSetError, evaluate, evaluate_sync
-from evaltui.files.workspace import SelectionError
+from evaltui.core.model.problems import SelectionError
 
 AGENT = """
 from evaltui import events

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from evaltui.commands.output import UsageError
 from evaltui.core.compare.run_summary import RunSummary
+from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics.differences import ALPHA
-from evaltui.files.workspace import SelectionError
 from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix
 from evaltui.runs.store import RunStore

@@ -26,9 +26,9 @@ from evaltui.commands.output import (
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.model.events import Json
+from evaltui.core.model.problems import SelectionError
 from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import SelectionError
 from evaltui.reports.console import counts
 from evaltui.reports.stored import stored_report
 from evaltui.runs.history import find_run, open_run

@@ -23,9 +23,9 @@ from evaltui.commands.output import (
     write_stderr,
 )
 from evaltui.core.compare.run_comparison import compare
+from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import SelectionError
 from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.reports.model import RunReport
 from evaltui.reports.stored import stored_report

@@ -19,10 +19,9 @@ from evaltui.commands.output import (
     settings_of,
 )
 from evaltui.commands.variants import asked_variants, require_variant, with_variant
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
-from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT

@@ -17,9 +17,8 @@ from evaltui.commands.output import (
     run_targets,
     settings_of,
 )
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.files.folders import OWN_FOLDER, is_agent, project_root
-from evaltui.files.workspace import SelectionError
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
 

@@ -19,13 +19,13 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.configs import config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file
-from evaltui.files.eval_sets import SUFFIXES, set_name
-from evaltui.files.folders import agent_folder
+from evaltui.files.eval_sets import set_name
+from evaltui.files.folders import SET_SUFFIXES, agent_folder
 from evaltui.files.saving import ChangedOutsideError, Write, add_cases, read_source, save, save_together
 from evaltui.files.workspace import open_workspace
 from evaltui.text.values import did_you_mean
 
-_NEW_SET = SUFFIXES[0]
+_NEW_SET = SET_SUFFIXES[0]
 
 
 def find_set(agent_dir: Path, name: str) -> Path:

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
-from evaltui.files.configs import is_config
-from evaltui.files.eval_sets import SUFFIXES
-from evaltui.files.folders import CONFIG_NAME, RECORDINGS, agent_folder, subfolders
+from evaltui.files.folders import CONFIG_NAME, RECORDINGS, SET_SUFFIXES, agent_folder, subfolders
 from evaltui.files.imported_files import ImportedFiles
 
 # What is larger is told by its size and time.
@@ -63,7 +61,7 @@ Contents = Mapping[str, str]
 
 _CODE = {".py", ".yaml", ".yml", ".toml", ".json", ".md", ".txt", ".csv", ".xml", ".html", ".sql"}
 _CODE |= {".jinja", ".jinja2", ".j2", ".prompt", ".tmpl"}
-_NOT_CODE = (*SUFFIXES, CONFIG_NAME, ".evalset_result.json")
+_NOT_CODE = (*SET_SUFFIXES, CONFIG_NAME, ".evalset_result.json")
 # A single file may lie in a folder that holds everything its user has.
 _MOST_FILES = 2_000
 _MOST_FOLDERS = 2_000
@@ -127,6 +125,9 @@ def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
+    # It reads JSON as documents; no host that is started waits for that to be imported.
+    from evaltui.files.configs import is_config
+
     for here, names in _walked(folder):
         found = (here / name for name in sorted(names) if is_code(name))
         yield from (path for path in found if not is_config(path))

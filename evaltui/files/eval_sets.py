@@ -19,14 +19,13 @@ from evaltui.core.model.old_formats import (
     texts_without_author,
 )
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.files.folders import SET_SUFFIXES
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
 from evaltui.text.values import in_words
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import EvalSet
 
-
-SUFFIXES = (".evalset.json", ".test.json")
 
 InitialSession = str | Path | Mapping[str, Any] | None
 
@@ -122,7 +121,7 @@ def read_set_data(
 
 def set_name(path: Path) -> str:
     """The id that a set of an old format gets: the file's name without its suffix."""
-    for suffix in SUFFIXES:
+    for suffix in SET_SUFFIXES:
         if path.name.endswith(suffix):
             return path.name.removesuffix(suffix)
     return path.stem

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 CONFIG_NAME = "test_config.json"
+SET_SUFFIXES = (".evalset.json", ".test.json")
 OWN_FOLDER = ".evaltui"
 RECORDINGS = "recordings"
 

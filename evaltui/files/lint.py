@@ -13,8 +13,8 @@ from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.configs import choice_problems, config_file, find_config, read_config
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.files.eval_sets import SUFFIXES, read_eval_set
-from evaltui.files.folders import CONFIG_NAME, is_agent, json_files_below
+from evaltui.files.eval_sets import read_eval_set
+from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, is_agent, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.projects import agents_in
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
@@ -90,7 +90,7 @@ def is_config_by_content(file: Path) -> bool:
     """By name, else by what is in it: `--config` takes a file of any name."""
     if file.name in _CONFIG_NAMES:
         return True
-    if file.name.endswith(SUFFIXES):
+    if file.name.endswith(SET_SUFFIXES):
         return False
     try:
         text = read_text(file)
@@ -155,5 +155,5 @@ def _neighbours(config: Path) -> list[EvalSetFile]:
     """The sets beside a config, and those below that it scores."""
     below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
     beside = {file for file in config.parent.iterdir() if file.suffix == ".json"}
-    files = [file for file in sorted(below | beside) if file.name.endswith(SUFFIXES)]
+    files = [file for file in sorted(below | beside) if file.name.endswith(SET_SUFFIXES)]
     return [read_eval_set_file(file, "", config.parent) for file in files]

@@ -16,8 +16,8 @@ from pathlib import Path
 from stat import S_ISREG
 
 from evaltui.core.recordings.entry import Entry, Shared, entry_from_json, written
-from evaltui.files.eval_sets import SUFFIXES, set_name
-from evaltui.files.folders import RECORDINGS
+from evaltui.files.eval_sets import set_name
+from evaltui.files.folders import RECORDINGS, SET_SUFFIXES
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
 from evaltui.text.figures import plural, some_of
 
@@ -51,7 +51,7 @@ def _neighbours(set_path: Path) -> list[Path]:
         files = list(set_path.parent.iterdir())
     except OSError:
         return []
-    return [file for file in files if file.name.endswith(SUFFIXES) and file.name != set_path.name]
+    return [file for file in files if file.name.endswith(SET_SUFFIXES) and file.name != set_path.name]
 
 
 def _label(file: Path) -> str:

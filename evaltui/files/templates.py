@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from evaltui.files.eval_sets import SUFFIXES
+from evaltui.files.folders import SET_SUFFIXES
 from evaltui.files.saving import ChangedOutsideError, Write, save_together
 from evaltui.text.figures import counted, plural
 
@@ -49,7 +49,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 def remark_of(name: str, text: str) -> str:
     """What a file of a starter is; "" where its name says so."""
-    if name.endswith(SUFFIXES):
+    if name.endswith(SET_SUFFIXES):
         return counted(len(json.loads(text)["eval_cases"]), "case")
     return _REMARKS.get(name, "")
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.old_formats import kind_of
-from evaltui.core.model.problems import Problem
+from evaltui.core.model.problems import Problem, SelectionError
 from evaltui.core.model.tags import TagChoice, Tags, tags_in
 from evaltui.files.configs import config_above, config_file, config_files, configs_near, find_config
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.files.eval_sets import SUFFIXES
 from evaltui.files.folders import (
     CONFIG_NAME,
+    SET_SUFFIXES,
     agent_folder,
     has_agent_file,
     is_agent,
@@ -39,10 +39,6 @@ _SETS_BESIDE = ("eval*", "tests")
 _TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
 
 Selection = tuple[EvalSetFile, tuple[str, ...] | None]
-
-
-class SelectionError(ValueError):
-    """What was asked for does not exist, is ambiguous, or is empty; the message is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ def open_workspace(
         real = file.resolve()
         if real in sets:
             continue
-        if file.name.endswith(SUFFIXES) or (origin == "given" and file in named):
+        if file.name.endswith(SET_SUFFIXES) or (origin == "given" and file in named):
             sets[real] = read_eval_set_file(file, origin, folder, known.get(file))
             skipped.pop(real, None)
         elif reason := _why_skipped(file):
@@ -159,7 +155,7 @@ def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
 
     `named_from` is the folder that their cases are named from, that of the agent where there is one.
     """
-    files = {file.resolve(): file for file in json_files_below([folder]) if file.name.endswith(SUFFIXES)}
+    files = {file.resolve(): file for file in json_files_below([folder]) if file.name.endswith(SET_SUFFIXES)}
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
 
 
@@ -176,9 +172,9 @@ def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Pat
     """Every set of an agent, going by their names, and every config of one; a file may come twice."""
     folders: set[Path] = set()
     for file, _ in _places(agent_folder(agent_dir), map(Path, given)):
-        if file.name.endswith(SUFFIXES) or file.name == CONFIG_NAME:
+        if file.name.endswith(SET_SUFFIXES) or file.name == CONFIG_NAME:
             yield file
-        if file.name.endswith(SUFFIXES) and file.parent not in folders:
+        if file.name.endswith(SET_SUFFIXES) and file.parent not in folders:
             folders.add(file.parent)
             yield from configs_near(file)
             yield from (path for path in [config_above(file)] if path is not None)
@@ -226,7 +222,7 @@ def _why_skipped(file: Path) -> str | None:
             return None
     except OSError as error:
         return f"cannot be read: {error.strerror}"
-    return f"looks like an eval set, but its name ends in neither {' nor '.join(SUFFIXES)}"
+    return f"looks like an eval set, but its name ends in neither {' nor '.join(SET_SUFFIXES)}"
 
 
 def select(

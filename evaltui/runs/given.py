@@ -15,7 +15,7 @@ from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase, EvalSet
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
-from evaltui.core.model.problems import EvalSetError, Severity
+from evaltui.core.model.problems import EvalSetError, SelectionError, Severity
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
@@ -26,7 +26,7 @@ from evaltui.files.interpreters import OWN, find_interpreter
 from evaltui.files.modules import find_module
 from evaltui.files.remote_address import checked_url, is_url
 from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT
-from evaltui.files.workspace import SelectionError, no_tag, open_workspace, select
+from evaltui.files.workspace import no_tag, open_workspace, select
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.sets import only, read_set, tags_of_cases
 

@@ -13,7 +13,7 @@ from evaltui.core.compare.run_comparison import what_changed
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
-from evaltui.files.workspace import SelectionError
+from evaltui.core.model.problems import SelectionError
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result

@@ -11,7 +11,7 @@ from pathlib import Path
 from evaltui.core.compare.matrix import Matrix, matrix_of
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.workspace import SelectionError
+from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.log_reader import read_header, read_run

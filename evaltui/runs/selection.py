@@ -15,7 +15,7 @@ from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import Status
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
@@ -24,7 +24,7 @@ from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.schedulers import OFF
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import SelectionError, open_workspace
+from evaltui.files.workspace import open_workspace
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan

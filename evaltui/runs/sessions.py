@@ -12,10 +12,10 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, tool_calls
 from evaltui.core.model.events import CALLS
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.folders import case_path
-from evaltui.files.workspace import SelectionError, open_workspace
+from evaltui.files.workspace import open_workspace
 from evaltui.runner.plan import CaseDone, Noted
 from evaltui.runs.execution import RunUpdate, Selected, run
 from evaltui.runs.scoring import TracesToScore, messages_of

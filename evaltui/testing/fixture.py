@@ -14,8 +14,8 @@ import pytest
 from evaltui.commands.output import UsageError, require_one_agent
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import RunResult
-from evaltui.core.model.problems import EvalSetError
-from evaltui.files.workspace import SelectionError, open_workspace, select
+from evaltui.core.model.problems import EvalSetError, SelectionError
+from evaltui.files.workspace import open_workspace, select
 from evaltui.runs.evaluation import evaluate
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 

@@ -29,10 +29,9 @@ from evaltui.core.compare.run_comparison import compare, compare_case
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import SelectionError
 from evaltui.reports.model import verdict
 from evaltui.runner.parent.pool import HostSettings, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT

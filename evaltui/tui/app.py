@@ -18,13 +18,14 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
+from evaltui.core.model.problems import SelectionError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import may_be_agent
 from evaltui.files.interpreters import AUTO, OWN, choose_interpreter, look_for_interpreter
 from evaltui.files.projects import agents_in
 from evaltui.files.settings import config_file, last_theme, remember_agent
 from evaltui.files.templates import create_demo
-from evaltui.files.workspace import SelectionError, select, set_files
+from evaltui.files.workspace import select, set_files
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible

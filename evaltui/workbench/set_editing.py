@@ -18,8 +18,8 @@ from evaltui.core.editing.set import SetEditor
 from evaltui.core.jsondoc.edits import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.files.eval_sets import SUFFIXES, migrated_text, read_eval_set, set_name
-from evaltui.files.folders import agent_folder
+from evaltui.files.eval_sets import migrated_text, read_eval_set, set_name
+from evaltui.files.folders import SET_SUFFIXES, agent_folder
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
 from evaltui.workbench.case_plan import (
@@ -337,8 +337,8 @@ def name_for_converted(old: Path) -> str:
 def converted_name_problem(editing: Editing, old: Path, wanted: str) -> str | None:
     """Why the new file cannot be called so, as a sentence."""
     new = old.parent / wanted
-    if not wanted.endswith(SUFFIXES) or wanted in SUFFIXES:
-        return f"File names of eval sets end in {' or '.join(SUFFIXES)}"
+    if not wanted.endswith(SET_SUFFIXES) or wanted in SET_SUFFIXES:
+        return f"File names of eval sets end in {' or '.join(SET_SUFFIXES)}"
     if new.parent != old.parent or new.name != wanted:
         return "Enter a name without folders"
     if new.exists() or editing.open_file(new) is not None:

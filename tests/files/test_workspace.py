@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evaltui.core.model.problems import Severity
+from evaltui.core.model.problems import SelectionError, Severity
 from evaltui.files.folders import case_path
 from evaltui.files.projects import agents_in
-from evaltui.files.workspace import SelectionError, open_workspace, select
+from evaltui.files.workspace import open_workspace, select
 
 TURN = {"user_content": {"role": "user", "parts": [{"inline_data": {}}, {"text": "hello"}, {"text": "x"}]}}
 

@@ -8,9 +8,9 @@ import pytest
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
-from evaltui.files.workspace import SelectionError
 from evaltui.runs import history, log_reader
 from evaltui.runs.history import History, find_run, name_run, open_run
 from evaltui.runs.log import RunLog

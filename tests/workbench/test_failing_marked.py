@@ -4,9 +4,9 @@ import pytest
 from fake_runs import FakeRuns
 from stored_matrix import BASE, PRO, write_matrix, write_variant
 
+from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Change
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.workspace import SelectionError
 from evaltui.runs.matrices import newest_runs
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets

@@ -51,7 +51,7 @@ class Prices:
         return "" if is_stand_in(model) else table_version()
 
     def need_table(self, models: Iterable[str]) -> bool:
-        """Whether the table of list prices is asked for one of them and is not loaded, which takes its time."""
+        """Whether the table of list prices is asked for one of them and not loaded, which takes its time."""
         if load_table.cache_info().currsize:
             return False
         return any(self._own(one) is None and not is_stand_in(one) for one in models)

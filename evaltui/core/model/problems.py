@@ -65,6 +65,10 @@ class EvalSetError(ValueError):
         super().__init__("\n".join(problem.located() for problem in self.problems))
 
 
+class SelectionError(ValueError):
+    """What was asked for does not exist, is ambiguous, or is empty; the message is one line for the user."""
+
+
 _PLAIN_KEY = re.compile(r"[^\W\d][\w:-]*")
 
 

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Json
-from evaltui.core.model.outcome import ErrorInfo
 from evaltui.runner.errors import HostLostError, RequestFailedError
 from evaltui.runner.parent.gate.requests import GatedRequest
 from evaltui.runner.protocol import Message

@@ -12,9 +12,8 @@ from pathlib import Path
 from evaltui.core.cost.metering import MeteredCall, tokens_of
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
 from evaltui.core.model.criteria import JudgeModelOptions
-from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
-from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
 from evaltui.core.secrets import Secrets
 from evaltui.files.settings import secrets_of

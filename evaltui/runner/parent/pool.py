@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Generic, Protocol, TypeVar
 
+from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
 from evaltui.runner.parent.gate.requests import CallGate, GatedRequest

@@ -8,8 +8,8 @@ from dataclasses import asdict, replace
 from functools import lru_cache
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.outcome import ErrorInfo
 from evaltui.runner.plan import Happened, OnUpdate, WorkItem
 from evaltui.runner.protocol import decode_event
 

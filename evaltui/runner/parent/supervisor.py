@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
-from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.bootstrap import environment
 from evaltui.runner.errors import (

@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.workspace import SelectionError
+from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import name_run
 from evaltui.runs.listing import RunRow
 from evaltui.text.figures import counted
