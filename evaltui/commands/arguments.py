@@ -23,10 +23,8 @@ from evaltui.commands.parser import (
     seconds,
     shard,
 )
-from evaltui.commands.repeat_arguments import add_repeats
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS, SETTINGS
-from evaltui.files.variant_settings import FORM as VARIANT_FORM
 
 _WORKBENCH_USAGE = """\
 evaltui [AGENT_DIR]           open the workbench (default: the current folder)
@@ -87,6 +85,8 @@ def workbench_parser(commands: Mapping[str, str]) -> Parser:
 
 
 def run_parser() -> Parser:
+    from evaltui.commands.repeat_arguments import add_repeats
+
     parser = Parser(
         prog="evaltui run",
         description="Run an agent's eval sets without a screen.",
@@ -113,6 +113,8 @@ def run_parser() -> Parser:
 
 def _add_reporting(parser: Parser) -> None:
     """Options of `run` about the cases of earlier runs, reports and verdicts."""
+    from evaltui.files.variant_settings import FORM as VARIANT_FORM
+
     add = parser.add_argument
     add(
         "--variant",

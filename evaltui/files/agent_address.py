@@ -5,10 +5,13 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaltui.files.agent_files import files_of
 from evaltui.files.interpreters import OWN, Interpreter
-from evaltui.files.variants import ReadyVariant
+
+if TYPE_CHECKING:
+    from evaltui.files.variants import ReadyVariant
 
 
 @dataclass(frozen=True)

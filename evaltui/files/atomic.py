@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import hashlib
@@ -369,10 +368,13 @@ def _content(path: Path) -> bytes | None:
 
 @cache
 def _renameat2() -> Callable[..., int] | None:
-    """The C library's function; None on systems without it."""
+    """The C library's function, which gives the number of an error or 0; None on systems without it."""
     if sys.platform != "linux":
         return None
-    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    import ctypes
+
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    return function and (lambda *names: function(*names) and ctypes.get_errno())
 
 
 def _exchange(one: Path, other: Path) -> bool:
@@ -381,9 +383,8 @@ def _exchange(one: Path, other: Path) -> bool:
     if function is None:
         return False
     names = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other))
-    if function(*names, _RENAME_EXCHANGE) == 0:
+    if (code := function(*names, _RENAME_EXCHANGE)) == 0:
         return True
-    code = ctypes.get_errno()
     if code in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
         return False
     raise OSError(code, os.strerror(code), str(other))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaltui.files.folders import agent_folder, is_entered, project_root
-from evaltui.files.import_names import import_name
 from evaltui.files.projects import workspace_members
 
 _IMPORT = re.compile(
@@ -77,6 +76,8 @@ class ImportedFiles:
     @cached_property
     def _folders(self) -> Sequence[Path]:
         """Where the modules of the project are, and those of the other projects in its workspace."""
+        from evaltui.files.import_names import import_name
+
         own = import_name(self._agent_dir).folders
         root = project_root(agent_folder(self._agent_dir)) or Path()
         members = [one for base in (root, *root.parents) for one in workspace_members(base)]

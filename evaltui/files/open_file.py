@@ -21,7 +21,7 @@ from evaltui.files.eval_set_file import check_new_cases
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.files.journal import Journal
 from evaltui.files.json_text import parse
-from evaltui.files.saving import Fingerprint, read_source
+from evaltui.files.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
 from evaltui.text.values import in_words
 
 # What the journal calls changes that are no step of the user's.
@@ -108,6 +108,11 @@ class OpenFile:
         self._saved_revision = 0 if on_disk is not None or self.is_config else None
         self._agent_dir = agent_dir
         self._complain = complain
+
+    @property
+    def on_disk(self) -> Outside:
+        """What is on disk as far as is known."""
+        return Outside(self.fingerprint, self.saved)
 
     @property
     def dirty(self) -> bool:
@@ -318,3 +323,16 @@ def unusable(path: Path, text: str) -> EvalSetError:
     else:
         problem = Problem(Severity.ERROR, (), f"expected an object, found {in_words(found)}")
     return EvalSetError([replace(problem, file=str(path))])
+
+
+def write_together(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
+    """Writes all of the files or none; their fingerprints, or one that was changed outside."""
+    try:
+        writes = [Write(file.path, file.document.text, file.fingerprint) for file in files]
+        return [source.fingerprint for source in save_together(writes)]
+    except ChangedOutsideError as changed:
+        path, text, on_disk = changed.path, changed.theirs_text, changed.fingerprint
+    # Here the texts that could not be written are gone from memory.
+    if text is None and on_disk is not None:
+        raise OSError(f"{path} is no longer text; restore it or save under another name")
+    return path, next(file for file in files if file.path == path).outside(text, on_disk)

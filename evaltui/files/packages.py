@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tomllib
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -100,7 +98,10 @@ def _name_of(project: Path) -> str:
 def _table(folder: Path, *names: str) -> dict[str, Any]:
     """A table of a folder's pyproject.toml; an empty one where that does not have it, or cannot be read."""
     try:
-        table: Any = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+        import tomllib
+
+        table: Any = tomllib.loads(text)
     except (OSError, ValueError):
         return {}
     for name in names:
@@ -110,6 +111,8 @@ def _table(folder: Path, *names: str) -> dict[str, Any]:
 
 def own_version() -> str:
     """The version of evaltui."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("evaltui")
     except PackageNotFoundError:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from evaltui.core.model.budget import WANTED_BUDGET, parse_budget
-from evaltui.core.model.limits import Limit, limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.problems import Problem
-from evaltui.core.model.variants import Variant
 from evaltui.files.folders import agent_folder, seen_from_here
 from evaltui.files.schedulers import is_scheduler
-from evaltui.files.variant_settings import VariantTextError, variants_of
 from evaltui.text.values import MAX_VALUE, cut, did_you_mean, show_value
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import OwnPrice
+    from evaltui.core.model.limits import Limit
+    from evaltui.core.model.variants import Variant
 
 PROJECT_FILE = "pyproject.toml"
 _VARIANTS = "variants"
@@ -252,7 +250,11 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     try:
         text = path.read_text(encoding="utf-8")
         # A broken file of somebody else is not ours to complain about.
-        tables = tomllib.loads(text) if "evaltui" in text else {}
+        if "evaltui" not in text:
+            return None, []
+        import tomllib
+
+        tables = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return None, []
     # A number of 5,000 digits is a ValueError, too.
@@ -266,6 +268,10 @@ def read_table(path: Path) -> tuple[RunSettings | None, list[Problem]]:
     if not isinstance(table, dict):
         wrong = f"tool.evaltui is {show_value(table)}. Give a table: [tool.evaltui]"
         return None, [Problem.error((), wrong, file=shown, line=_line(text, ()))]
+    # Most projects do without a table, or without these parts of one.
+    from evaltui.core.model.limits import limits_of
+    from evaltui.files.variant_settings import variants_of
+
     prices, wrong_prices = _prices(table.pop(_PRICES, {}))
     try:
         limits, wrong_limits = limits_of(table.pop(_LIMITS, {})), []
@@ -315,6 +321,8 @@ def _prices(table: object) -> tuple[dict[str, OwnPrice], list[tuple[tuple[str, .
 
 def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, str]]:
     """What is wrong in a table of a folder, each with its key."""
+    from evaltui.files.variant_settings import VariantTextError, variants_of
+
     for key, value in table.items():
         place = f"tool.evaltui.{key}"
         if key == _VARIANTS:
@@ -335,6 +343,8 @@ def _problems(table: Mapping[str, object], folder: Path) -> Iterator[tuple[str, 
 def _line(text: str, keys: tuple[str, ...]) -> int | None:
     """The line, from 1, at whose end the table has a key; None where the value goes on in further lines."""
     name = keys[-1] if keys else "evaltui"
+    import tomllib
+
     lines = text.split("\n")
     for number in (number for number, line in enumerate(lines, 1) if name in line):
         try:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NewType
 
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Insert
 from evaltui.core.jsondoc.spans import BOM
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
@@ -159,6 +158,8 @@ def add_cases(path: Path, cases: Sequence[dict[str, Any]]) -> Source:
 
 
 def _with_cases(source: Source, added: Sequence[dict[str, Any]]) -> str:
+    from evaltui.core.jsondoc.edits import Insert
+
     document, cases_key = _eval_set(source)
     cases = document.value[cases_key]
     known = [case.get(spelt("eval_id", case)) for case in cases if isinstance(case, dict)]

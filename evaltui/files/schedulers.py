@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
 
 # A run without a scheduler, though the project's settings name one.
 OFF = "off"
@@ -44,6 +43,8 @@ def warning_of(scheduler: str) -> str:
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
+    from ipaddress import ip_address
+
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:

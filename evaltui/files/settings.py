@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from evaltui.core.secrets import Secrets
+if TYPE_CHECKING:
+    from evaltui.core.secrets import Secrets
+
 from evaltui.files.atomic import write_atomically, write_privately
 from evaltui.files.folders import agent_folder, env_file, make_own_folder, own_folder
 
@@ -24,10 +25,14 @@ def config_file(name: str) -> Path:
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; none where there is no such file. Raises ValueError with a sentence."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        # Most start without such files.
+        import tomllib
+
+        return tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read: {error}") from error
 
 
@@ -135,6 +140,8 @@ def _remember(agent_dir: Path, name: str, value: str | None) -> None:
 
 def secrets_of(agent_dir: Path) -> Secrets:
     """Those of this process, and of the agent's `.env`, which only hosts load."""
+    from evaltui.core.secrets import Secrets
+
     given = ({name: value} for name, value in _SECRET_VALUES)
     return Secrets(os.environ, env_values(agent_dir), *given, named=_SECRET_VARIABLES)
 

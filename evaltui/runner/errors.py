@@ -25,8 +25,6 @@ _LONGEST_MESSAGE = 10_000
 _LONGEST_TRACEBACK = 100_000
 # Exceptions that were raised while others were handled, which a report has of one error.
 _MOST_EXCEPTIONS = 50
-# The type of the error of an agent that has no Python to run in.
-NO_PYTHON = "InterpreterError"
 
 
 class PlacedError(BaseException):

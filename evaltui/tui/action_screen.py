@@ -22,10 +22,10 @@ from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
 
 from evaltui.text.values import visible_text
 from evaltui.tui.ending import EndingApp
+from evaltui.tui.text_field import TextField
 from evaltui.tui.textual_private import HearingScreen, event_time, once, run_bindings
 from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
 from evaltui.workbench.state import READ_ONLY
@@ -96,7 +96,7 @@ def _is_registered(action: str, node: DOMNode | None) -> bool:
     """Whether an action of a node is of the registry; text fields have others of the same name."""
     if action not in BY_ID:
         return False
-    return not isinstance(node, Input | TextArea) or not _OF_FIELDS.isdisjoint(BY_ID[action].where)
+    return not isinstance(node, TextField) or not _OF_FIELDS.isdisjoint(BY_ID[action].where)
 
 
 class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
@@ -264,7 +264,7 @@ class KeysInOrder(ActionApp[ReturnType]):
 
     def _is_for_selection(self, key: str) -> bool:
         """Whether a key was for what the mouse has selected, which is copied or forgotten by it."""
-        copies = key == "ctrl+c" or (key == "y" and not isinstance(self.focused, Input | TextArea))
+        copies = key == "ctrl+c" or (key == "y" and not isinstance(self.focused, TextField))
         if not self.screen.selections or not (copies or key == "escape"):
             return False
         if copies and (text := self.screen.get_selected_text()):
@@ -284,14 +284,14 @@ class KeysInOrder(ActionApp[ReturnType]):
                 return
             if isinstance(event, events.Key) and not _is_typed(event, self.focused):
                 self._acted = True
-                if isinstance(self.focused, Input | TextArea):
+                if isinstance(self.focused, TextField):
                     await _caught_up(self.focused)
                 if await run_bindings(self, event.key):
                     return
         elif isinstance(event, events.MouseDown | events.MouseUp):
             # A click may leave a field: it has what was typed before, and a key behind the click waits.
             self._acted = True
-            if isinstance(self.focused, Input | TextArea):
+            if isinstance(self.focused, TextField):
                 await _caught_up(self.focused)
         await super().on_event(event)
 
@@ -333,7 +333,7 @@ class KeysInOrder(ActionApp[ReturnType]):
                 await _caught_up(one)
 
     def _is_for_nobody(self, event: events.Key | events.Paste) -> bool:
-        if isinstance(self.focused, Input | TextArea):
+        if isinstance(self.focused, TextField):
             self._swallows = False
             return False
         if event.time < self._heard_from:
@@ -345,16 +345,11 @@ class KeysInOrder(ActionApp[ReturnType]):
 
 def _is_typed(event: events.Key, focused: Widget | None) -> bool:
     """Whether the key is text for a field."""
-    if isinstance(focused, TextArea) and event.key == "enter":
-        return not focused.read_only and not _ends_text(focused, event.key)
-    is_text = event.is_printable and not event.key.startswith("alt+")
-    return isinstance(focused, Input | TextArea) and is_text
-
-
-def _ends_text(field: TextArea, key: str) -> bool:
-    """Whether a key that is text elsewhere is bound in the field itself, as in one that sends messages."""
-    binding = field.screen.active_bindings.get(key)
-    return binding is not None and binding.node is field
+    if not isinstance(focused, TextField):
+        return False
+    if event.key == "enter":
+        return focused.takes_enter()
+    return event.is_printable and not event.key.startswith("alt+")
 
 
 async def _caught_up(field: Widget) -> None:

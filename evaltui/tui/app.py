@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
-from textual.widgets import Input, TextArea
 
 from evaltui.core.model.problems import SelectionError
 from evaltui.files.agent_address import AgentAddress
@@ -24,13 +23,11 @@ from evaltui.files.folders import may_be_agent
 from evaltui.files.interpreters import AUTO, OWN, choose_interpreter, look_for_interpreter
 from evaltui.files.projects import agents_in
 from evaltui.files.settings import config_file, last_theme, remember_agent
-from evaltui.files.templates import create_demo
 from evaltui.files.workspace import select, set_files
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import KeysInOrder
-from evaltui.tui.pages.writer import write_sentences
 from evaltui.tui.pane import Copied
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.textual_private import know_alt_enter
@@ -48,7 +45,8 @@ _AT_ONCE = 0.2
 class WorkbenchApp(KeysInOrder[int]):
     """`set_name` is the id or the file of the set to start in, `watch` whether to follow what is saved.
 
-    With `tour` a line leads through what can be done.
+    With `tour` a line leads through what can be done. `remember` writes down for the next time what was
+    opened, if anything does.
     """
 
     TITLE = "evaltui"
@@ -67,9 +65,16 @@ class WorkbenchApp(KeysInOrder[int]):
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(
-        self, workbench: Workbench, set_name: str | None = None, *, watch: bool = False, tour: bool = False
+        self,
+        workbench: Workbench,
+        set_name: str | None = None,
+        *,
+        watch: bool = False,
+        tour: bool = False,
+        remember: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
+        self._remember = remember
         self._tour = tour
         self.workbench: Workbench = workbench
         self._set_name = set_name
@@ -98,6 +103,7 @@ class WorkbenchApp(KeysInOrder[int]):
         use_keys(keymap.keys)
         self.set_keymap({action: ",".join(keys) for action, keys in keymap.keys.items()})
         if keymap.problems:
+            from evaltui.tui.pages.writer import write_sentences
             from evaltui.tui.screens.details import DetailsScreen
 
             title: Line = [("Your keys: ", "bold"), (visible(str(path)), "muted")]
@@ -117,9 +123,14 @@ class WorkbenchApp(KeysInOrder[int]):
             self.workbench.say(notice.text)
         if self._watch:
             self.workbench.watch.start()
-        for screen in self.screen_stack:
-            if isinstance(screen, MainScreen):
-                await screen.offer_unsaved()
+        # Threads would take their time from the first frame.
+        main = self.screen_stack[0]
+        if isinstance(main, MainScreen):
+            await main.seen.wait()
+            await main.offer_unsaved()
+        if self._remember is not None:
+            with suppress(OSError):
+                await asyncio.to_thread(self._remember)
         await self.workbench.runs.warm_up()
         self.run_worker(self._check_python(), group="python")
         self.run_worker(self.workbench.outcomes.restore(), group="restore")
@@ -174,6 +185,8 @@ class WorkbenchApp(KeysInOrder[int]):
 
     def action_cancel_run(self) -> None:
         """Cancels the run, unless the main screen does, or a field copies what is selected in it."""
+        from textual.widgets import Input, TextArea
+
         field = self.focused
         if isinstance(self.screen, MainScreen) or (
             isinstance(field, Input | TextArea) and field.selected_text
@@ -230,10 +243,8 @@ def open_workbench(
         workbench.say(f"Starter created: 3 cases   {key_of('run')} run case   {key_of('watch')} watch")
     if problem := agent.problem or workbench.agent.read_settings():
         workbench.say(problem)
-    if not is_named and not read_only:
-        with suppress(OSError):
-            remember_agent(agent_dir)
-    app = WorkbenchApp(workbench, set_name, watch=watch)
+    remember = None if is_named or read_only else partial(remember_agent, agent_dir)
+    app = WorkbenchApp(workbench, set_name, watch=watch, remember=remember)
     app.run_to_the_end()
     if app.next_agent is not None:
         # Another agent may have another Python.
@@ -271,6 +282,8 @@ def _has_sets(folder: Path) -> bool:
 
 def open_demo() -> int:
     """Show the demo, in a folder of its own that is gone afterwards; the exit code of the program."""
+    from evaltui.files.templates import create_demo
+
     with tempfile.TemporaryDirectory(prefix="evaltui-demo-", ignore_cleanup_errors=True) as folder:
         app = WorkbenchApp(Workbench(create_demo(Path(folder))), tour=True)
         app.run_to_the_end()

@@ -8,11 +8,10 @@ import shlex
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.app import App, SuspendNotSupported
 
-from evaltui.files.agent_source import SourcePlace
 from evaltui.files.atomic import write_privately
 from evaltui.files.folders import make_own_folder
 from evaltui.files.settings import secrets_of
@@ -22,6 +21,9 @@ from evaltui.tui.pane import Copied
 from evaltui.workbench.editors import NO_EDITOR, at_line, editor_of, refuses_editor
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.files.agent_source import SourcePlace
 
 # Terminals drop longer sequences, many of them without a word.
 _LONGEST_SEQUENCE = 70_000

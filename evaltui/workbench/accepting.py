@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.editing.json_paths import eval_ids
 from evaltui.core.editing.set import CaseEditor
-from evaltui.core.jsondoc.edits import Edit, EditError
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError

@@ -12,18 +12,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.events import Json
-from evaltui.core.model.outcome import ErrorInfo
-from evaltui.files.run_settings import (
-    SettingsError,
-    run_settings,
-)
-from evaltui.runner.errors import NO_PYTHON, AgentBrokenError
+from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
+from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.workbench.state import READ_ONLY
 
 if TYPE_CHECKING:
+    from evaltui.core.model.case_id import CaseId
+    from evaltui.core.model.events import Json
     from evaltui.core.secrets import Secrets
     from evaltui.files.agent_address import AgentAddress
     from evaltui.files.interpreters import Interpreter
@@ -188,6 +183,8 @@ class AgentState:
             self._changed()
 
     async def _learn_tools(self) -> None:
+        from evaltui.runner.errors import AgentBrokenError
+
         began = time.monotonic()
         started = self.start_host()
         try:

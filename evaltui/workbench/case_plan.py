@@ -11,7 +11,8 @@ from typing import Any
 from evaltui.core.editing.json_paths import Changes, cases_path
 from evaltui.core.editing.set import SetEditor, Transfer
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Move, Put, Remove, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Edit, Insert, Move, Put, Remove, apply_to_data
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.json_values import list_at
 from evaltui.core.model.problems import EvalSetError

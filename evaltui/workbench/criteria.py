@@ -12,7 +12,8 @@ from evaltui.core.editing.config import ConfigEditor, new_config, new_config_tex
 from evaltui.core.editing.json_paths import field_path, field_value
 from evaltui.core.editing.references import BlockList, dangling, idle_rules
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Edit, EditError
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.jsondoc.splices import LineChange, changed_lines, differences
 from evaltui.core.metrics.registry import METRICS, Option
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig

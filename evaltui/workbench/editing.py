@@ -8,14 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Edit, EditError
-from evaltui.core.jsondoc.merge import Choices, Side
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.configs import UnreadableConfig
-from evaltui.files.open_file import FileConflict, OpenFile
-from evaltui.files.saving import Source
 from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.background import Background
@@ -23,11 +19,16 @@ from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import READ_ONLY, Selection
-from evaltui.workbench.steps import Step
 from evaltui.workbench.unapplied import UnappliedTexts
 
 if TYPE_CHECKING:
     from evaltui.core.editing.set import EditBuilder
+    from evaltui.core.jsondoc.document import JsonDocument
+    from evaltui.core.jsondoc.edits import Edit
+    from evaltui.core.jsondoc.merge import Choices, Side
+    from evaltui.files.open_file import FileConflict, OpenFile
+    from evaltui.files.saving import Source
+    from evaltui.workbench.steps import Step
 
 
 class Editing:
@@ -382,7 +383,7 @@ class Editing:
             with self.background.progress(f"Recovering {path.name}…"):
                 base = replace(base, path=path)
                 step, conflict = await self._files.restore(base, text, self.navigation.selection)
-        except (EvalSetError, OSError, ValueError) as error:
+        except (EditError, EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} not recovered: {error}")
             return False
         self._decided([path], conflict)

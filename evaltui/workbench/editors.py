@@ -6,10 +6,12 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.files.agent_source import SourcePlace, function_place, instruction_place, root_place
-from evaltui.workbench.agent_state import AgentState
+if TYPE_CHECKING:
+    from evaltui.files.agent_source import SourcePlace
+    from evaltui.workbench.agent_state import AgentState
+
 
 NO_EDITOR = "No editor: set $VISUAL or $EDITOR"
 NOT_IN_BROWSER = "No $EDITOR in a browser; open evaltui in a terminal for it"
@@ -83,6 +85,8 @@ def at_line(command: Sequence[str], place: SourcePlace) -> EditorCall:
 
 def place_of_tool(agent: AgentState, name: str) -> SourcePlace | None:
     """The function of a tool; None for one that is no function of the agent's."""
+    from evaltui.files.agent_source import SourcePlace, function_place, instruction_place
+
     found = ((agent.info or {}).get("places") or {}).get(name)
     if found is not None:
         return SourcePlace(Path(found[0]), found[1])
@@ -91,5 +95,7 @@ def place_of_tool(agent: AgentState, name: str) -> SourcePlace | None:
 
 def place_of_agent(agent: AgentState, name: str = "") -> SourcePlace | None:
     """The instruction of an agent, of the root agent where no name is given; else where that is defined."""
+    from evaltui.files.agent_source import instruction_place, root_place
+
     name = name or str((agent.info or {}).get("name") or "")
     return instruction_place(agent.dir, name) or root_place(agent.dir)

@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import Edit, EditError
-from evaltui.core.jsondoc.merge import Choices, Conflict, Merged, Side, merge
-from evaltui.core.jsondoc.splices import Splice
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.folders import CONFIG_NAME
-from evaltui.files.open_file import FileConflict, OpenFile, Outside, read_document, unusable
-from evaltui.files.saving import ChangedOutsideError, Fingerprint, Source, Write, save_together
 from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Step, Steps
+
+if TYPE_CHECKING:
+    from evaltui.core.jsondoc.document import JsonDocument
+    from evaltui.core.jsondoc.edits import Edit
+    from evaltui.core.jsondoc.merge import Choices, Conflict, Side
+    from evaltui.core.jsondoc.splices import Splice
+    from evaltui.files.open_file import FileConflict, OpenFile, Outside
+    from evaltui.files.saving import Fingerprint, Source
 
 RESTORED = "restore unsaved changes"
 
@@ -74,13 +77,16 @@ class OpenFiles:
         return self.known(path) or self._opened(self._loaded(path, new_text))
 
     def _loaded(self, path: Path, new_text: str | None) -> OpenFile:
+        # What is only looked at does not wait for what edits.
+        from evaltui.files.open_file import OpenFile, read_document
+
         document, on_disk = self._read(path) or read_document(path, new_text)
         return OpenFile(path, document, on_disk, self._agent_dir, self._complain)
 
     def _opened(self, loaded: OpenFile) -> OpenFile:
         file = self._files.setdefault(loaded.path, loaded)
         if file.deleted:
-            self._rebase(file, loaded.document, Outside(loaded.fingerprint, loaded.saved))
+            self._rebase(file, loaded.document, loaded.on_disk)
         return file
 
     def is_config(self, path: Path) -> bool:
@@ -167,6 +173,8 @@ class OpenFiles:
     def _step_back(self, taken_from: Steps, put_to: Steps) -> Step | None:
         if taken_from.top is None:
             return None
+        from evaltui.core.jsondoc.merge import Conflict, merge
+
         step, bases = taken_from.pop()
         befores = {path: self._files[path].document.copy() for path in step.splices}
         back = step.inverse(self._revisions(step.splices), befores)
@@ -176,7 +184,7 @@ class OpenFiles:
             if path not in back.splices:
                 continue
             # As it was before the step, had nobody else changed anything; that is merged into what is there.
-            bases[path] = without_step = step.documents.get(path) or _spliced(base, back.splices[path])
+            bases[path] = without_step = step.documents.get(path) or base.spliced(back.splices[path])
             found = merge(base, without_step, befores[path], self._files[path].shape)
             if isinstance(found, Conflict):
                 blocked.append(path)
@@ -184,7 +192,7 @@ class OpenFiles:
                 merged[path] = found.document
         if blocked:
             for path in back.splices.keys() - bases.keys():
-                bases[path] = _spliced(befores[path], back.splices[path])
+                bases[path] = befores[path].spliced(back.splices[path])
             taken_from.rebase(bases)
             names = " and ".join(path.name for path in dict.fromkeys(blocked))
             raise EditError(f"{step.label!r} stays: {names} changed on disk at the same place")
@@ -256,11 +264,13 @@ class OpenFiles:
         raise OSError(f"{path} keeps changing on disk; try again")
 
     async def _written(self, files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
-        """As `_write`; until it is known what is on disk, nothing counts as saved."""
+        """As `write_together`; until it is known what is on disk, nothing counts as saved."""
+        from evaltui.files.open_file import write_together
+
         for file in files:
             self._files[file.path].is_being_written = True
         try:
-            return await asyncio.to_thread(_write, files)
+            return await asyncio.to_thread(write_together, files)
         finally:
             for file in files:
                 self._files[file.path].is_being_written = False
@@ -275,9 +285,20 @@ class OpenFiles:
 
     async def _merge(self, file: OpenFile, outside: Outside) -> FileConflict | None:
         """Take over what was changed outside; what the user has to decide."""
-        found = await self._worked_out(file, lambda mine: mine.merged(outside, Choices()))
+        from evaltui.core.jsondoc.merge import Choices
+        from evaltui.files.open_file import FileConflict
+
+        conflict = await self._merge_as(file, outside, Choices())
+        return FileConflict(file.path, conflict, file.document.text, outside) if conflict else None
+
+    async def _merge_as(
+        self, file: OpenFile, outside: Outside, choices: Choices, whole: Side | None = None
+    ) -> Conflict | None:
+        from evaltui.core.jsondoc.merge import Conflict
+
+        found = await self._worked_out(file, lambda mine: mine.merged(outside, choices, whole))
         if isinstance(found, Conflict):
-            return FileConflict(file.path, found, file.document.text, outside)
+            return found
         self._rebase(file, found.document, outside)
         return None
 
@@ -304,11 +325,7 @@ class OpenFiles:
                 elif whole == "mine":
                     file.keep_deleted_outside()
                 return None if whole else conflict.conflict
-            found = await self._worked_out(file, lambda mine: mine.merged(conflict.outside, choices, whole))
-            if isinstance(found, Conflict):
-                return found
-            self._rebase(file, found.document, conflict.outside)
-            return None
+            return await self._merge_as(file, conflict.outside, choices, whole)
 
     async def refresh(self, path: Path, pending: FileConflict | None = None) -> FileConflict | None:
         """Take over what was changed outside; what is in conflict with unsaved edits is given back.
@@ -332,6 +349,8 @@ class OpenFiles:
             elif outside.document is not None and outside.is_whole:
                 self._rebase(file, outside.document, outside)
             else:
+                from evaltui.files.open_file import unusable
+
                 raise unusable(path, outside.text or "")
             return None
 
@@ -348,6 +367,9 @@ class OpenFiles:
         Where the file has changed meanwhile, that is merged: a conflict is given back as by `save`, no step
         where the file has all of it. Raises EditError where edits of this sitting are in conflict.
         """
+        from evaltui.core.jsondoc.merge import Merged
+        from evaltui.files.open_file import FileConflict, OpenFile, Outside
+
         path = base.path
         async with self._lock:
             file = self.known(path) or self._opened(await asyncio.to_thread(self._loaded, path, base.text))
@@ -376,22 +398,3 @@ class OpenFiles:
         self._done.clear()
         self._undone.clear()
         self._together.clear()
-
-
-def _write(files: Sequence[OpenFile]) -> list[Fingerprint] | tuple[Path, Outside]:
-    """In a thread: writes all of the files or none; their fingerprints, or one that was changed outside."""
-    try:
-        writes = [Write(file.path, file.document.text, file.fingerprint) for file in files]
-        return [source.fingerprint for source in save_together(writes)]
-    except ChangedOutsideError as changed:
-        path, text, on_disk = changed.path, changed.theirs_text, changed.fingerprint
-    # Here the texts that could not be written are gone from memory.
-    if text is None and on_disk is not None:
-        raise OSError(f"{path} is no longer text; restore it or save under another name")
-    return path, next(file for file in files if file.path == path).outside(text, on_disk)
-
-
-def _spliced(document: JsonDocument, splices: Sequence[Splice]) -> JsonDocument:
-    changed = document.copy()
-    changed.splice(splices)
-    return changed

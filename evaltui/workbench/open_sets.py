@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.configs import config_file, config_files
 from evaltui.files.eval_set_file import EvalSetFile, edited, read_eval_set_file, stamp_of
 from evaltui.files.folders import case_path, file_of
-from evaltui.files.open_file import OpenFile
-from evaltui.files.saving import Fingerprint
 from evaltui.files.settings import remember_config, remembered_config
 from evaltui.files.workspace import Workspace, open_workspace, tags_of, with_tags
 from evaltui.text.values import visible
 from evaltui.workbench.open_files import OpenFiles
 
 if TYPE_CHECKING:
+    from evaltui.core.jsondoc.document import JsonDocument
     from evaltui.files.configs import ConfigInUse
+    from evaltui.files.open_file import OpenFile
+    from evaltui.files.saving import Fingerprint
 
 
 # As many cases are validated between two keys that are typed.

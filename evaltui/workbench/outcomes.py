@@ -22,7 +22,6 @@ from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.read_scores import ReadScores
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Results, needs_attention
-from evaltui.workbench.set_totals import SetTotals, TotalsInParts
 from evaltui.workbench.state import CaseOutcome, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.past_runs import PastRun
+    from evaltui.workbench.set_totals import SetTotals, TotalsInParts
 
 # Results that leave memory to be given back when they have been read.
 _MANY = 1000
@@ -168,6 +168,8 @@ class Outcomes:
 
     def totals(self, eval_set: EvalSetFile) -> SetTotals:
         """How the cases of a set came out, added up."""
+        from evaltui.workbench.set_totals import TotalsInParts
+
         results, path = self.results, eval_set.case_path
         if path not in self._totals or self._totals[path][0] is not results:
             self._totals[path] = results, TotalsInParts()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.filtering import Scores, scores_of
 from evaltui.workbench.kept_results import ResultInFile
-from evaltui.workbench.set_totals import Thresholds
 from evaltui.workbench.state import CaseOutcome
+
+if TYPE_CHECKING:
+    from evaltui.workbench.set_totals import Thresholds
 
 # Results that are read before what is known of them is shown.
 _AT_ONCE = 1000
@@ -25,7 +28,13 @@ class ReadScores:
         self._known: dict[CaseId, tuple[ResultInFile, Scores]] = {}
         self._wanted: dict[CaseId, ResultInFile] = {}
         self._task: asyncio.Task[None] | None = None
-        self._thresholds = Thresholds()
+
+    @cached_property
+    def _thresholds(self) -> Thresholds:
+        # The first frame shows none.
+        from evaltui.workbench.set_totals import Thresholds
+
+        return Thresholds()
 
     def of(self, case: CaseId, scored: CaseOutcome) -> Scores:
         """What a case scored, as far as that is known without reading its result."""

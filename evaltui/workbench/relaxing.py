@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from evaltui.core.compare.proposals import Proposal, arg_paths, proposals
 from evaltui.core.compare.rules import match_data, rules_of_case
 from evaltui.core.editing.config import ConfigEditor, Rule, new_config, new_rule
-from evaltui.core.jsondoc.edits import Edit, EditError, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Edit, apply_to_data
 from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.arg_rule import ALL_ARGS, ArgRule, parse_arg_path

@@ -10,7 +10,8 @@ from typing import Any
 
 from evaltui.core.editing.json_paths import Changes, field_value
 from evaltui.core.editing.set import CaseEditor, EditBuilder, SetEditor
-from evaltui.core.jsondoc.edits import EditError, PutText, alike
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import PutText, alike
 from evaltui.core.jsondoc.writing import in_one_line, laid_out
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.declared_tool import declared_tools

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.editing import set as eval_sets
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import SetEditor
-from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.eval_sets import migrated_text, read_eval_set, set_name

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.splices import Splice, inverted
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.state import Selection
+
+if TYPE_CHECKING:
+    from evaltui.core.jsondoc.document import JsonDocument
+    from evaltui.core.jsondoc.splices import Splice
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Step:
 
     def inverse(self, revisions: Mapping[Path, int], documents: Mapping[Path, JsonDocument]) -> Step:
         """What takes the step back, from files of these revisions and texts."""
+        from evaltui.core.jsondoc.splices import inverted
+
         return Step(
             self.label,
             {path: inverted(splices) for path, splices in self.splices.items()},

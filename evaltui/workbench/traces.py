@@ -10,13 +10,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import Event
-from evaltui.core.trace.spans import SPAN_KINDS, Span, SpanTree
 from evaltui.text.values import did_you_mean
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.state import CaseOutcome, RunRef
+
+if TYPE_CHECKING:
+    from evaltui.core.model.events import Event
+    from evaltui.core.trace.spans import Span
 
 # A case that loops may print without end.
 MOST_EVENTS = 100_000
@@ -184,6 +187,9 @@ class Outline:
     """
 
     def __init__(self) -> None:
+        # The first frame shows none.
+        from evaltui.core.trace.spans import SpanTree
+
         self.tree = SpanTree()
         self.folded: set[int] = set()
         self.search = ""
@@ -291,6 +297,8 @@ class Outline:
 
 
 def _misunderstood(term: re.Match[str]) -> str:
+    from evaltui.core.trace.spans import SPAN_KINDS
+
     word = term["word"] or term["quoted"] or ""
     if term["field"] != "kind" or word.lower() in SPAN_KINDS:
         return ""

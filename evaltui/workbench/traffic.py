@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from evaltui.core.model.events import Event
+if TYPE_CHECKING:
+    from evaltui.core.model.events import Event
+
 
 # Seconds over which a rate is taken.
 _RATE = 60

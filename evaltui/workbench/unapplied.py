@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaltui.core.jsondoc.edits import EditError
-from evaltui.core.jsondoc.splices import followed
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import JsonPath
 
@@ -35,6 +34,8 @@ class Unapplied:
     def followed_to(self, data: Any) -> Unapplied:
         if data is self.data:
             return self
+        from evaltui.core.jsondoc.splices import followed
+
         at = followed(self.data, data, self.at)
         if at is None:
             return replace(self, is_gone=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_files import AgentFiles, write_times
-from evaltui.runner.errors import AgentBrokenError
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
@@ -165,6 +164,8 @@ class Watch:
 
     async def _import_agent(self) -> None:
         """Finds out what the agent imports, and whether it can be imported at all."""
+        from evaltui.runner.errors import AgentBrokenError
+
         code = self._agent.code_version
         started = self._agent.start_host()
         try:
@@ -257,6 +258,8 @@ class Watch:
 
     async def _react(self, change: Changed, before: asyncio.Task[None] | None, *, in_a_row: bool) -> None:
         """Imports the agent anew, then runs what is to be run; a later save cancels this."""
+        from evaltui.runner.errors import AgentBrokenError
+
         single = max(_QUIET - (time.time() - change.saved), _QUIET_SINCE_HEARD)
         quiet_until = self._heard_at + (_QUIET_AFTER_SEVERAL if in_a_row else single)
         self._show(Reaction(self._due.names, ReactionStep.IMPORTING))

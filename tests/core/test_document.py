@@ -7,9 +7,9 @@ import pytest
 
 from evaltui.core.jsondoc import spans
 from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.jsondoc.edits import (
     Duplicate,
-    EditError,
     Insert,
     InsertText,
     Move,

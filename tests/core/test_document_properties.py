@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.jsondoc.edits import (
     Duplicate,
-    EditError,
     Insert,
     InsertText,
     Move,

@@ -9,7 +9,8 @@ pytest.importorskip("google.adk")
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.editing.accepting import Accepting
 from evaltui.core.editing.set import CaseEditor
-from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase

@@ -9,7 +9,7 @@ from pilots import screen_lines, screen_text, turn, until, until_ran, write_case
 from evaltui.files.settings import remember_agent
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.second_pages import AgentScreen, PickRunScreen
-from evaltui.tui.widgets.lines import PageLines
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.workbench import Workbench
 
 SIZES = [(80, 24), (160, 45)]

@@ -5,8 +5,8 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from evaltui.tui.action_screen import ActionScreen, KeysInOrder
+from evaltui.tui.page_pane import PagePane
 from evaltui.tui.pages.calls import BESIDE, Row, write_row
-from evaltui.tui.pane import PagePane
 from evaltui.tui.widgets.lines import CursorLines
 
 LINES = [

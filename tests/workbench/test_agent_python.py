@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from environments import make_environment
 
+from evaltui.core.model.errors import NO_PYTHON
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import look_for_interpreter
-from evaltui.runner.errors import NO_PYTHON
 from evaltui.runner.parent.warm_hosts import WarmHosts
 from evaltui.tui.pages.status import header_ends
 from evaltui.workbench.workbench import Workbench

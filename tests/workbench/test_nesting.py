@@ -5,7 +5,7 @@ import pytest
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.set import CaseEditor, SetEditor
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.tool_values import first_value, inlined, member_schema
 from evaltui.workbench.case_rows.case import case_rows

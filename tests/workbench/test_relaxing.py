@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.relaxing import Relaxing
 from evaltui.workbench.rescoring import actual_of, score_again

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.core.jsondoc.edits import Put
-from evaltui.files import journal
+from evaltui.files import journal, open_file
 from evaltui.files.journal import recoverable
 from evaltui.workbench import background, open_files
 from evaltui.workbench.open_files import OpenFiles
@@ -276,9 +276,9 @@ async def test_what_is_undone_while_a_save_runs_can_be_saved_right_away(talk, he
 
 async def test_saving_again_and_again_writes_once(talk, held, monkeypatch):
     workbench, path = talk
-    writes, save_together = [], open_files.save_together
+    writes, save_together = [], open_file.save_together
     monkeypatch.setattr(
-        open_files, "save_together", lambda files: writes.append(files) or save_together(files)
+        open_file, "save_together", lambda files: writes.append(files) or save_together(files)
     )
     say(workbench, path, "first")
     saves = [workbench.editing.save_all() for _ in range(5)]

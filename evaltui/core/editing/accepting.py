@@ -20,7 +20,8 @@ from evaltui.core.editing.json_paths import field_value, in_style
 from evaltui.core.editing.set import CaseEditor
 from evaltui.core.editing.texts_before import all_texts, insert_text, text_as_answer
 from evaltui.core.editing.turn import TurnEditor
-from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Edit, Put, Remove, alike, apply_to_data
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, TURN

@@ -14,7 +14,8 @@ from typing import Any
 
 from evaltui.core.editing.intermediate import IntermediateData, PartIndex
 from evaltui.core.editing.json_paths import field_path, in_style
-from evaltui.core.jsondoc.edits import Duplicate, Edit, EditError, Insert, Move, Put, PutText, Remove, Rename
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Duplicate, Edit, Insert, Move, Put, PutText, Remove, Rename
 from evaltui.core.model.json_values import dicts, list_at, text_of, value_at
 from evaltui.core.model.problems import JsonPath
 

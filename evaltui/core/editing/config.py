@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from evaltui.core.editing.json_paths import put_field, put_member
 from evaltui.core.editing.references import BLOCK, RULES, CaseRef, References
-from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, alike
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Edit, Put, Remove, alike
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.arg_rule import ArgRule, parse_arg_path
 from evaltui.core.model.config import DEFAULT_CRITERIA, PassIf

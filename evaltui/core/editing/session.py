@@ -15,7 +15,8 @@ from evaltui.core.editing.json_paths import (
     put_member,
     remove_field,
 )
-from evaltui.core.jsondoc.edits import Edit, EditError, Put, Remove, Rename
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Edit, Put, Remove, Rename
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
 

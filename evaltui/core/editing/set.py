@@ -23,7 +23,8 @@ from evaltui.core.editing.json_paths import (
 from evaltui.core.editing.references import CaseRef, References
 from evaltui.core.editing.session import RubricsEditor, ScenarioEditor, SessionEditor, StateEditor
 from evaltui.core.editing.turn import MessageEditor, TurnEditor
-from evaltui.core.jsondoc.edits import Edit, EditError, Insert, Move, Put, Remove
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Edit, Insert, Move, Put, Remove
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
 

@@ -14,7 +14,8 @@ from evaltui.core.editing.intermediate import IntermediateData, IntermediateResp
 from evaltui.core.editing.json_paths import Changes, field_path, in_style
 from evaltui.core.editing.references import CaseRef, References, Renumbering
 from evaltui.core.editing.session import RubricsEditor
-from evaltui.core.jsondoc.edits import Duplicate, Edit, EditError, Insert, Move, Put, Remove
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import Duplicate, Edit, Insert, Move, Put, Remove
 from evaltui.core.model.json_values import dicts, list_at, spelt, value_at
 from evaltui.core.model.problems import JsonPath
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaltui.core.jsondoc.chunks import CASES, Chunks, cut
-from evaltui.core.jsondoc.edits import Edit, EditError
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.jsondoc.spans import BOM, Tree
-from evaltui.core.jsondoc.splices import LineChange, Splice, applied, changed_lines, differences
-from evaltui.core.jsondoc.windows import Editor
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import StoredCase
+
+if TYPE_CHECKING:
+    from evaltui.core.jsondoc.edits import Edit
+    from evaltui.core.jsondoc.splices import LineChange, Splice
+    from evaltui.core.jsondoc.windows import Editor
 
 
 class JsonDocument:
@@ -77,6 +80,8 @@ class JsonDocument:
 
     def preview(self, edits: Iterable[Edit]) -> Preview:
         """What `apply` would do, without doing it. Raises EditError."""
+        from evaltui.core.jsondoc.splices import changed_lines
+
         after = self.copy()
         splices = after.apply(edits)
         return Preview(after, tuple(changed_lines(self.text, after.text, splices)))
@@ -87,6 +92,9 @@ class JsonDocument:
         Raises ValueError where one does not fit the text or the result is not valid JSON, and then none is
         done.
         """
+        from evaltui.core.jsondoc.splices import applied
+        from evaltui.core.jsondoc.windows import Editor
+
         editor = self._edit()
         try:
             for splice in splices:
@@ -96,10 +104,18 @@ class JsonDocument:
             editor = Editor(cut(applied(self.text, splices), self.chunks))
         self._adopt(editor)
 
+    def spliced(self, splices: Sequence[Splice]) -> JsonDocument:
+        """A copy with splices done, as by `splice`."""
+        changed = self.copy()
+        changed.splice(splices)
+        return changed
+
     def replace(self, other: JsonDocument) -> tuple[Splice, ...]:
         """Make the text that of another document; the splices that did it, none where it was the same."""
         if self.chunks is other.chunks:
             return ()
+        from evaltui.core.jsondoc.splices import differences
+
         splices = tuple(differences(self.chunks.parts, other.chunks.parts))
         if splices:
             self.chunks, self._value, self._editor = other.chunks, None, None
@@ -107,6 +123,9 @@ class JsonDocument:
 
     def _edit(self) -> Editor:
         """An editor of what there is now. It is used up: where it fails, this document is as it was."""
+        # What is only read does not wait for what edits.
+        from evaltui.core.jsondoc.windows import Editor
+
         editor, self._editor = self._editor, None
         return editor or Editor(self.chunks)
 

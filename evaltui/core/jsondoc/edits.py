@@ -8,17 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.core.model.problems import JsonPath, format_path
+from evaltui.core.jsondoc.edit_error import EditError, missing
+from evaltui.core.model.problems import JsonPath
 from evaltui.text.values import in_words
-
-
-class EditError(ValueError):
-    """An edit that cannot be done: `message` is why, without the path at which it was to be done."""
-
-    def __init__(self, message: str, path: JsonPath = ()) -> None:
-        super().__init__(f"{format_path(path)}: {message}" if path else message)
-        self.message = message
-        self.path = path
 
 
 @dataclass(frozen=True)
@@ -184,10 +176,6 @@ def has_step(data: Any, step: str | int) -> bool:
     if isinstance(step, str):
         return isinstance(data, dict) and step in data
     return isinstance(data, list) and 0 <= step < len(data)
-
-
-def missing(path: JsonPath) -> EditError:
-    return EditError("Nothing at this path", path)
 
 
 def check_not_root(path: JsonPath) -> None:

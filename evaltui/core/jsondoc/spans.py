@@ -11,11 +11,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.core.jsondoc.edits import missing
-from evaltui.core.jsondoc.splices import Splice
+from evaltui.core.jsondoc.edit_error import missing
 from evaltui.core.model.problems import JsonPath
+
+if TYPE_CHECKING:
+    from evaltui.core.jsondoc.splices import Splice
 
 BOM = "\ufeff"
 
@@ -290,9 +292,7 @@ def _scan(
 
 
 def _joined(nodes: Sequence[Node], keyed: bool) -> Any:
-    if keyed:
-        return {node.key: node.value for node in nodes}
-    return [node.value for node in nodes]
+    return {node.key: node.value for node in nodes} if keyed else [node.value for node in nodes]
 
 
 def _child_nodes(text: str, value: Any) -> tuple[Node, ...]:

@@ -6,18 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from evaltui.core.jsondoc.chunks import Chunks, cases_node, cut
-from evaltui.core.jsondoc.edits import (
-    Duplicate,
-    Edit,
-    EditError,
-    Insert,
-    InsertText,
-    Move,
-    Put,
-    PutText,
-    check_index,
-    missing,
-)
+from evaltui.core.jsondoc.edit_error import EditError, missing
+from evaltui.core.jsondoc.edits import Duplicate, Edit, Insert, InsertText, Move, Put, PutText, check_index
 from evaltui.core.jsondoc.spans import BeyondPartError, Node, Tree
 from evaltui.core.jsondoc.splices import Splice, applied
 from evaltui.core.jsondoc.writing import cut_out, paste, performed

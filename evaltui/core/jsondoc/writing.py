@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from evaltui.core.jsondoc.edit_error import EditError, missing
 from evaltui.core.jsondoc.edits import (
     Duplicate,
     Edit,
-    EditError,
     Insert,
     InsertText,
     Move,
@@ -22,7 +22,6 @@ from evaltui.core.jsondoc.edits import (
     check_new_key,
     check_not_root,
     json_value,
-    missing,
     text_value,
 )
 from evaltui.core.jsondoc.spans import BeyondPartError, Place, Tree, check_whole

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model.json_values import member
-from evaltui.core.model.spending import Spending
 from evaltui.text.figures import counted
+
+if TYPE_CHECKING:
+    from evaltui.core.model.spending import Spending
 
 WANTED_BUDGET = "an amount such as 5USD or 2Mtok"
 

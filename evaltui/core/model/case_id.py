@@ -7,7 +7,6 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from evaltui.core.model.events import describe_response
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Json
 from evaltui.core.model.problems import JsonPath, Problem
@@ -91,7 +90,11 @@ def _texts(content: Any) -> list[str]:
     parts = _parts(content)
     texts = [part["text"] for part in parts if isinstance(part.get("text"), str)]
     responses = [response for part in parts if (response := _get(part, "function_response"))]
-    return [*texts, *map(describe_response, responses)] if responses else texts
+    if not responses:
+        return texts
+    from evaltui.core.model.events import describe_response
+
+    return [*texts, *map(describe_response, responses)]
 
 
 def _parts(content: Any) -> list[dict[str, Any]]:

@@ -28,6 +28,9 @@ MEANINGS = {
     ErrorKind.CONFIG: "a key, a Python, a recording or a criterion is missing or wrong (401, 403)",
 }
 
+NO_PYTHON = "InterpreterError"
+"""The type of the error of an agent that has no Python to run in."""
+
 # Another try may do without any change.
 MAY_PASS = frozenset((ErrorKind.RATE_LIMIT, ErrorKind.NETWORK, ErrorKind.HOST_LOST))
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evaltui.core.model.events import SIMULATED_USER, Event
 from evaltui.text.figures import counted
 
 if TYPE_CHECKING:
+    from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import RepeatResult
 
 
@@ -62,6 +62,8 @@ def count_model_calls(events: Iterable[Event], *, reported: bool) -> ModelCalls:
     has `data["missed"]`, it was not made. `reported` is whether the agent's framework reports model calls:
     without, only those that are seen all the same are known.
     """
+    from evaltui.core.model.events import SIMULATED_USER
+
     replayed: dict[str, bool] = {}
     seen = False
     for event in events:

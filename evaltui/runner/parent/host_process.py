@@ -9,9 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evaltui.core.model.errors import ErrorInfo, ErrorKind
+from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.runner.bootstrap import command
-from evaltui.runner.errors import NO_PYTHON
 
 # What is started in place of a guard that cannot be: it ends at once.
 _NOTHING = [sys.executable, "-c", ""]

@@ -13,12 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.model.errors import ErrorInfo, ErrorKind
+from evaltui.core.model.errors import NO_PYTHON, ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.bootstrap import environment
 from evaltui.runner.errors import (
-    NO_PYTHON,
     AgentBrokenError,
     HostLostError,
     RequestFailedError,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evaltui.runner.errors import NO_PYTHON
+from evaltui.core.model.errors import NO_PYTHON
 from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, counted_as, counts, glyph

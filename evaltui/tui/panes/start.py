@@ -8,9 +8,10 @@ from textual.message import Message
 from evaltui.files.agent_source import SourcePlace, root_place
 from evaltui.text.lines import Line, Span
 from evaltui.tui.action_screen import bindings
+from evaltui.tui.page_pane import PagePane
 from evaltui.tui.pages.start import Choice, write_start
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.pane import Copied, PagePane
+from evaltui.tui.pane import Copied
 from evaltui.tui.widgets.lines import OneLine
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.first_minute import error_place, missing_package

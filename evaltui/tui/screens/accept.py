@@ -19,7 +19,8 @@ from evaltui.tui.pages.file_versions import write_file_change
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, dialog_name, moves
 from evaltui.tui.widgets.choices import LABEL
-from evaltui.tui.widgets.lines import LineView, PageLines
+from evaltui.tui.widgets.lines import LineView
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import Proposal, accept, effects, propose
 from evaltui.workbench.actions import Scope

@@ -23,7 +23,8 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionApp, ActionScreen, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.widgets.choices import ChoiceList
-from evaltui.tui.widgets.lines import ActionLine, DrawnLine, PageLines
+from evaltui.tui.widgets.lines import ActionLine, DrawnLine
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.keymap import key_name
 from evaltui.workbench.state import READ_ONLY, Opening

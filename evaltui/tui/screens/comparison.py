@@ -31,7 +31,8 @@ from evaltui.tui.pages.comparison import (
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Copied, PaneFrame, Tab
 from evaltui.tui.screens.framed import COMPARE, FramedScreen
-from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine, PageLines
+from evaltui.tui.widgets.lines import ActionLine, CursorLines, DrawnLine
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import (
     FOLDED_AT_FIRST,

@@ -35,7 +35,8 @@ from evaltui.tui.screens.prompt import (
 )
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FieldText
-from evaltui.tui.widgets.lines import OneLine, PageLines, Title, rule
+from evaltui.tui.widgets.lines import OneLine, Title, rule
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.fields import FieldError, json_of

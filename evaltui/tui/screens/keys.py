@@ -23,7 +23,8 @@ from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.details import DetailsScreen
 from evaltui.tui.screens.finding import SearchScreen
 from evaltui.tui.screens.prompt import Dialog, DialogKeys, Hint, QuestionInput, QuestionScreen
-from evaltui.tui.widgets.lines import LineView, OneLine, PageLines
+from evaltui.tui.widgets.lines import LineView, OneLine
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import BY_ID, Scope, topic_of
 from evaltui.workbench.workbench import Workbench
 

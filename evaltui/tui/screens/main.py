@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partialmethod
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Size
-from textual.widgets import Input, TextArea
 
 from evaltui.files.settings import last_sizes
 from evaltui.text.outcomes import NOT_RUN
@@ -20,8 +20,8 @@ from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.screens.main_links import MainLinks
 from evaltui.tui.screens.main_panes import Panes
+from evaltui.tui.text_field import TextField
 from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.fields import FieldLine, FilterLine, MessageField
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.first_minute import is_first_minute
 from evaltui.workbench.workbench import Workbench
@@ -59,6 +59,8 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self._tour = TourLine(workbench, id="tour")
             self._layout.bars += 1
         self._will_complete = False
+        self.seen = asyncio.Event()
+        """Set once the cases that were drawn first are on the screen."""
 
     def compose(self) -> ComposeResult:
         # Arranged before it is styled, nothing is styled twice.
@@ -81,6 +83,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         if not self.is_attached:
             # Whoever was quick has left already.
             return
+        self.seen.set()
         self._panes.make_all()
         self.draw_soon()
 
@@ -116,14 +119,13 @@ class MainScreen(MainLinks, inherit_bindings=False):
     @property
     def scope(self) -> Scope:
         """Where the keys work now."""
-        if isinstance(self.focused, FilterLine):
-            return Scope.FILTER
-        if isinstance(self.focused, MessageField):
-            return Scope.MESSAGE
+        field = self.focused if isinstance(self.focused, TextField) else None
+        if field is not None and field.scope in (Scope.FILTER, Scope.MESSAGE):
+            return field.scope
         if self.focused is not None and any(isinstance(node, PaneForm) for node in self.focused.ancestors):
             return Scope.FORM
-        if isinstance(self.focused, Input | TextArea):
-            return Scope.FIELD if isinstance(self.focused, FieldLine) else Scope.TEXT
+        if field is not None:
+            return field.scope
         if self.focused is not None and any(isinstance(node, Beside) for node in self.focused.ancestors):
             return Scope.INSPECTOR
         return Scope[self._layout.focus.upper()]

@@ -9,16 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from textual.widgets import Input, TextArea
-
-from evaltui.files.open_file import FileConflict
 from evaltui.files.settings import remember_theme
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ActionScreen, ask
 from evaltui.tui.exchange import open_source
-from evaltui.tui.pages.writer import Page
 from evaltui.tui.pane import Beside, Pane
+from evaltui.tui.text_field import TextField
 from evaltui.workbench.actions import ACTIONS, Scope
 from evaltui.workbench.case_order import CaseOrder
 from evaltui.workbench.state import Repeated, Selection
@@ -27,7 +24,9 @@ from evaltui.workbench.workbench import Workbench
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.files.journal import Recovered
+    from evaltui.files.open_file import FileConflict
     from evaltui.traces.conversations import RecordedConversation
+    from evaltui.tui.pages.writer import Page
     from evaltui.tui.screens.runs import Wanted
     from evaltui.workbench.kept_runs import Sides
 
@@ -171,9 +170,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
     def _typed_elsewhere(self) -> str:
         """What is typed in a field that lies over this screen."""
         field = self.app.screen.focused
-        if self.app.screen is self or not isinstance(field, Input | TextArea):
-            return ""
-        return field.value if isinstance(field, Input) else field.text
+        return field.typed if self.app.screen is not self and isinstance(field, TextField) else ""
 
     def _leave(self) -> None:
         self.run_worker(self.app.action_quit())
@@ -320,7 +317,7 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
         """Two versions of a file are not left alone until they are looked at once."""
         new = [clash for clash in self.workbench.editing.conflicts if clash not in self._asked]
         # Nobody is asked while typing: what is typed next would be taken for the answer.
-        if new and self.app.screen is self and not isinstance(self.focused, Input | TextArea):
+        if new and self.app.screen is self and not isinstance(self.focused, TextField):
             from evaltui.tui.screens.merge_conflict import MergeConflictScreen
 
             self._asked.append(new[0])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.containers import Container
@@ -19,9 +20,11 @@ from evaltui.tui.action_screen import ActionScreen
 from evaltui.tui.layout import KEYS, LEFT_TO_RIGHT, MEDIUM, START, TITLES, Layout, Place, make_pane
 from evaltui.tui.pane import Beside, Pane, PaneFrame, Tab
 from evaltui.tui.panes.bars import TabRow
-from evaltui.tui.panes.tree.filter import FilterInput, FilterRow
-from evaltui.tui.widgets.fields import FilterLine
+from evaltui.tui.panes.tree.filter import FilterRow
 from evaltui.workbench.workbench import Workbench
+
+if TYPE_CHECKING:
+    from evaltui.tui.widgets.fields import FilterLine
 
 # The section of a pane that its details are.
 _DETAILS = "details"
@@ -71,6 +74,8 @@ class Panes(Container):
         if name != "trace":
             name = "cases"
         if name not in self.filters:
+            from evaltui.tui.panes.tree.filter_input import FilterInput
+
             self.filters[name] = FilterInput(self._workbench, id="filter")
             self._filter_row.add_line(self.filters[name])
         return self.filters[name]

@@ -27,7 +27,8 @@ from evaltui.tui.screens.framed import MATRIX, FramedScreen
 from evaltui.tui.screens.matrix_rows import MatrixHeads, MatrixRows, VariantClicked, Verdict
 from evaltui.tui.screens.prompt import PromptScreen, dialog_name
 from evaltui.tui.screens.runs import Wanted
-from evaltui.tui.widgets.lines import CursorLines, HorizontalRule, PageLines
+from evaltui.tui.widgets.lines import CursorLines, HorizontalRule
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import Sides
 from evaltui.workbench.matrices import (

@@ -20,7 +20,8 @@ from evaltui.tui.pages.matrix import (
 )
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.bars import Status
-from evaltui.tui.widgets.lines import CursorLines, PageLines
+from evaltui.tui.widgets.lines import CursorLines
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.matrices import MatrixRow, SetTitle
 from evaltui.workbench.matrix_view import MatrixView
 from evaltui.workbench.workbench import Workbench

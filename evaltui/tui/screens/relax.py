@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from evaltui.core.compare.proposals import Proposal
 from evaltui.core.compare.rules import match_in_words
-from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import EvalSetError
 from evaltui.text.keys import key_of
@@ -33,7 +33,8 @@ from evaltui.tui.screens.prompt import (
     dialog_name,
 )
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine, ChoiceList
-from evaltui.tui.widgets.lines import DrawnLine, PageLines
+from evaltui.tui.widgets.lines import DrawnLine
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.relaxing import Effect, Relaxing, RuleScope, match_problem
 from evaltui.workbench.workbench import Workbench
 

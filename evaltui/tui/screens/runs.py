@@ -27,7 +27,8 @@ from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.framed import RUNS, FramedScreen
 from evaltui.tui.screens.prompt import PromptScreen
-from evaltui.tui.widgets.lines import CursorLines, DrawnLine, PageLines
+from evaltui.tui.widgets.lines import CursorLines, DrawnLine
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.workbench import Workbench

@@ -22,7 +22,8 @@ from evaltui.tui.pages.runs import Columns, run_line, write_run_preview
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.finding import Found, SearchScreen, has_words
 from evaltui.tui.theme import THEMES
-from evaltui.tui.widgets.lines import CursorLines, PageLines
+from evaltui.tui.widgets.lines import CursorLines
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.agent_preview import AgentPreview, read_preview
 from evaltui.workbench.kept_runs import KeptRuns
 

@@ -19,7 +19,8 @@ from evaltui.tui.pages.sessions import session_line, trajectory_line, write_addr
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.framed import SESSIONS, TRAJECTORIES, FramedScreen
 from evaltui.tui.screens.runs import Wanted
-from evaltui.tui.widgets.lines import CursorLines, PageLines
+from evaltui.tui.widgets.lines import CursorLines
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.new_trajectories import NewTrajectory
 from evaltui.workbench.sessions import transcript_of

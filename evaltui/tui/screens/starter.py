@@ -24,7 +24,7 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import Dialog, DialogKeys, FormScreen, Hint, QuestionNote, dialog_name
 from evaltui.tui.widgets.choices import LABEL, ChoiceLine
-from evaltui.tui.widgets.lines import PageLines
+from evaltui.tui.widgets.page_lines import PageLines
 
 
 class StarterScreen(FormScreen):

@@ -17,7 +17,8 @@ from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.screens.prompt import Dialog, DialogKeys, FormScreen, Hint, QuestionNote, dialog_name, moves
-from evaltui.tui.widgets.lines import CursorLines, PageLines
+from evaltui.tui.widgets.lines import CursorLines
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.workbench import Workbench

@@ -18,7 +18,9 @@ from evaltui.text.lines import Line, wrap
 from evaltui.text.syntax import json_line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
-from evaltui.tui.textual_private import ExactTextArea, once
+from evaltui.tui.text_field import TextField
+from evaltui.tui.textual_private import once
+from evaltui.tui.textual_private_text import ExactTextArea
 from evaltui.tui.theme import palette
 from evaltui.tui.widgets.lines import paint
 from evaltui.workbench.actions import Scope
@@ -32,8 +34,12 @@ def as_one_line(text: str) -> str:
     return _ENDS_OF_LINES.sub(" ", text.strip("\r\n"))
 
 
-class OneLineInput(Input):
+class OneLineInput(TextField, Input):
     """Takes lines that are pasted as one, where Textual's own takes the first and drops the others."""
+
+    @property
+    def typed(self) -> str:
+        return self.value
 
     def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
@@ -93,6 +99,7 @@ class FieldLine(FieldText):
     """A text that `enter` ends. It grows with what is pasted into it, unless it is a name: `one_line`."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.FIELD)
+    scope = Scope.FIELD
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -117,6 +124,7 @@ class FilterLine(OneLineInput):
     """Filters while one types. It is seen while it is typed in, and as long as it has a text."""
 
     BINDINGS = bindings(Scope.FILTER)
+    scope = Scope.FILTER
     example: ClassVar[tuple[str, ...]] = ()
     """A filter that says what can be typed, as much of it as there is room for."""
     examples: ClassVar[tuple[str, ...]] = ()
@@ -212,6 +220,7 @@ class MessageField(ExactTextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(Scope.MESSAGE)
+    scope = Scope.MESSAGE
 
     def __init__(self, detach: Callable[[], None], *, id: str) -> None:
         super().__init__(compact=True, highlight_cursor_line=False, id=id)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evaltui.core.editing.set import CaseEditor
-from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.arg_rule import parse_arg_path
 from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.workbench.fields import RowId

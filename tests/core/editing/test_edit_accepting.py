@@ -11,7 +11,8 @@ from evaltui.core.compare.diff import align_calls, calls_of
 from evaltui.core.editing.accepting import Accepting
 from evaltui.core.editing.set import CaseEditor
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation, texts_before

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.references import dangling
 from evaltui.core.editing.set import SetEditor, copy_id, new_set_text, set_id_problem
-from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.model.validation import validate_case, validate_eval_set
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from evaltui.core.editing.config import ConfigEditor, new_config_text
-from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.registry import METRICS, options_of
 from evaltui.core.model.config import EvalConfig

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from evaltui.core.editing.config import ConfigEditor, new_rule
 from evaltui.core.editing.references import References, idle_rules
 from evaltui.core.jsondoc.document import JsonDocument
-from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.config_validation import validate_config
 
 CONFIG = """{

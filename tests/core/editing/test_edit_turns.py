@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from evaltui.core.editing.references import References, dangling
 from evaltui.core.editing.set import CaseEditor
 from evaltui.core.editing.turn import EXPECTATION_KINDS, TurnExpectation
-from evaltui.core.jsondoc.edits import EditError, apply_to_data
+from evaltui.core.jsondoc.edit_error import EditError
+from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.model.validation import validate_case
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.editing.set import EditBuilder
-from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of

@@ -14,10 +14,10 @@ from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import visible
+from evaltui.tui.page_pane import PagePane
 from evaltui.tui.pages.case import OpenField, Placed, write_rows
 from evaltui.tui.pages.selected import write_no_sets, write_set_facts
 from evaltui.tui.pages.writer import Page
-from evaltui.tui.pane import PagePane
 from evaltui.workbench.fields import Part, Row
 from evaltui.workbench.selected_case import SelectedCase
 from evaltui.workbench.workbench import Workbench

@@ -9,7 +9,7 @@ from typing import Any
 from textual import events
 from textual.app import ComposeResult
 
-from evaltui.core.jsondoc.edits import EditError
+from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_source import SourcePlace
 from evaltui.text.figures import counted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evaltui.tui.widgets.fields import FilterLine
-from evaltui.tui.widgets.lines import PageLines
+from evaltui.tui.widgets.page_lines import PageLines
 from evaltui.workbench.traces import problem_of
 from evaltui.workbench.workbench import Workbench
 

@@ -1,54 +1,21 @@
-"""The filter of cases, the first row of their pane."""
+"""The first row of the pane of cases: the key of their filter, and its place."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
-from evaltui.tui.textual_private import once
-from evaltui.tui.widgets.fields import FilterLine
 from evaltui.tui.widgets.lines import OneLine
-from evaltui.workbench.workbench import Workbench
 
-# Seconds: first the line is seen.
-_BEFORE_PREPARING = 0.05
+if TYPE_CHECKING:
+    from evaltui.tui.widgets.fields import FilterLine
 
-
-class FilterInput(FilterLine):
-    always = True
-    idle = "filter cases"
-    example = ("fail", "tool:book_hotel", "score<0.8", '"late order"')
-    examples = (
-        "a word",
-        "pass",
-        "tool:x",
-        "id:x*",
-        "-not",
-        '"some words"',
-        "set:x",
-        "#tag",
-        "text:x",
-        "flaky",
-        "not_run",
-    )
-
-    def __init__(self, workbench: Workbench, *, id: str) -> None:
-        super().__init__(id=id)
-        self._workbench = workbench
-
-    def on_focus(self) -> None:
-        once(self, _BEFORE_PREPARING, self._workbench.navigation.prepare_filter)
-
-    def filter_text(self) -> str:
-        return self._workbench.navigation.filtered.text
-
-    def set_filter(self, text: str) -> None:
-        self._workbench.navigation.set_filter(text)
-
-    def problem(self) -> str:
-        return self._workbench.navigation.filtered.problem or ""
+IDLE = "filter cases"
+"""What stands in an empty filter."""
 
 
 class FilterRow(Horizontal):
@@ -68,4 +35,4 @@ class FilterRow(Horizontal):
 class FilterKey(OneLine):
     def line(self, width: int) -> Line:
         key: Line = [(f"{key_of('filter')} ", "bold accent")]
-        return [*key, (FilterInput.idle, "faint")] if width > cells(key) else key
+        return [*key, (IDLE, "faint")] if width > cells(key) else key
