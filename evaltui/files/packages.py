@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -109,6 +110,7 @@ def _table(folder: Path, *names: str) -> dict[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
+@cache
 def own_version() -> str:
     """The version of evaltui."""
     from importlib.metadata import PackageNotFoundError, version

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from evaltui.runner.parent.pool import StartedHost
 
 # Seconds without another save before anything is run: after a single save since it was written and since it
-# was heard of, and after several in a row.
-_QUIET = 0.08
-_QUIET_SINCE_HEARD = 0.05
+# was heard of, and where several come in a row.
+_QUIET = 0.03
+_QUIET_SINCE_HEARD = 0.01
 _QUIET_AFTER_SEVERAL = 0.15
 _IN_A_ROW = 0.3
 # What changes during so many runs in a row, or soon after them, is written by the agent itself.
@@ -93,6 +93,9 @@ class Watch:
         self._files: WatchedFiles | None = None
         self._saved_at = 0.0
         self._heard_at = 0.0
+        # Whether the last save was one of several: where a formatter or an editor of many files writes, the
+        # next one will be, too.
+        self._several = False
         self._waiting: tuple[object, Waiting] = (None, Waiting())
 
     # On and off
@@ -209,6 +212,8 @@ class Watch:
             return
         now = time.monotonic()
         in_a_row = now - self._heard_at < _IN_A_ROW
+        is_single = not (in_a_row or self._several)
+        self._several = in_a_row
         self._heard_at, self._saved_at = now, change.saved
         self._due.cases |= due
         if code:
@@ -218,7 +223,7 @@ class Watch:
         before = self._reaction
         if before is not None:
             before.cancel()
-        self._reaction = asyncio.create_task(self._react(change, before, in_a_row=in_a_row))
+        self._reaction = asyncio.create_task(self._react(change, before, is_single=is_single))
 
     async def _take_over_sets(self, change: Changed) -> frozenset[CaseId]:
         """Takes over what others have written, and scores again what that concerns; the cases to run."""
@@ -256,15 +261,15 @@ class Watch:
 
     # What follows
 
-    async def _react(self, change: Changed, before: asyncio.Task[None] | None, *, in_a_row: bool) -> None:
+    async def _react(self, change: Changed, before: asyncio.Task[None] | None, *, is_single: bool) -> None:
         """Imports the agent anew, then runs what is to be run; a later save cancels this."""
         from evaltui.runner.errors import AgentBrokenError
 
         single = max(_QUIET - (time.time() - change.saved), _QUIET_SINCE_HEARD)
-        quiet_until = self._heard_at + (_QUIET_AFTER_SEVERAL if in_a_row else single)
+        quiet_until = self._heard_at + (single if is_single else _QUIET_AFTER_SEVERAL)
         self._show(Reaction(self._due.names, ReactionStep.IMPORTING))
-        # After several saves in a row more may come: they need not all start a process.
-        started = None if in_a_row else self._agent.start_host()
+        # A host is used once: the one that is ready is for the last of several saves.
+        started = self._agent.start_host() if is_single else None
         try:
             if before is not None:
                 await asyncio.wait([before])

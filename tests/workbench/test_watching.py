@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.workbench import watch
 from evaltui.workbench.saves import ReactionStep
-from evaltui.workbench.state import Selection
+from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
@@ -136,16 +137,74 @@ async def test_a_file_that_is_emptied_before_it_is_written_is_given_a_moment(gre
         assert statuses(workbench) == FIRST
 
 
-async def test_five_saves_at_once_are_one_run(greeter, until):
-    async with watched(greeter) as workbench:
+# It answers only once it is as its user wants it.
+UNFINISHED = """
+    import time
+    from pathlib import Path
+
+    def root_agent(message, session):
+        prompt = Path(__file__).with_name("prompt.txt").read_text()
+        while prompt.startswith("unfinished"):
+            time.sleep(0.01)
+        return f"{prompt} {message}"
+"""
+
+
+async def test_five_saves_in_a_row_are_one_finished_run(write_agent, write_set, until, monkeypatch):
+    monkeypatch.setattr(watch, "_IN_A_ROW", 60.0)
+    monkeypatch.setattr(watch, "_QUIET_AFTER_SEVERAL", 1.0)
+    folder = write_agent(UNFINISHED)
+    prompt = folder / "prompt.txt"
+    prompt.write_text("dear")
+    write_set(folder, one=("you", "old you"))
+    async with watched(folder) as workbench:
         await all_run(workbench, until)
-        for number in range(5):
-            (greeter / "prompt.txt").write_text(f"dear{number}")
-            await until(lambda number=number: workbench.agent.code_version == number + 1)
-        (greeter / "prompt.txt").write_text("old")
-        await until(lambda: done(workbench, "prompt.txt"))
-        assert workbench.runs.current.number == 2
-        assert statuses(workbench)["third"] == "PASSED"
+        runs = [workbench.runs.current]
+        workbench.subscribe(lambda: runs[-1] is workbench.runs.current or runs.append(workbench.runs.current))
+        await saved_in_a_row(workbench, prompt, until)
+        # The first save may have begun one, which the second one has ended.
+        assert [run.stage for run in runs[1:]] in (
+            [Stage.FINISHED],
+            [Stage.CANCELLED, Stage.FINISHED],
+        )
+        assert statuses(workbench) == {"one": "PASSED"}
+
+
+async def test_where_saves_came_in_a_row_the_next_ones_are_waited_for_and_the_last_one_gets_the_ready_host(
+    write_agent, write_set, until, monkeypatch
+):
+    monkeypatch.setattr(watch, "_IN_A_ROW", 60.0)
+    monkeypatch.setattr(watch, "_QUIET_AFTER_SEVERAL", 1.0)
+    folder = write_agent(UNFINISHED)
+    prompt = folder / "prompt.txt"
+    prompt.write_text("dear")
+    write_set(folder, one=("you", "old you"))
+    async with watched(folder) as workbench:
+        await all_run(workbench, until)
+        await saved_in_a_row(workbench, prompt, until)
+        await workbench.agent.warm_hosts.ready()
+        runs, started, start_host = [workbench.runs.current], [], workbench.agent.start_host
+        workbench.subscribe(lambda: runs[-1] is workbench.runs.current or runs.append(workbench.runs.current))
+        monkeypatch.setattr(workbench.agent, "start_host", lambda: started.append(1) or start_host())
+        version = workbench.agent.code_version
+        with monkeypatch.context() as quiet_before:
+            # The first one of those that follow.
+            quiet_before.setattr(watch, "_IN_A_ROW", 0.0)
+            quiet_before.setattr(watch, "_QUIET_AFTER_SEVERAL", 60.0)
+            prompt.write_text("unfinished")
+            await until(lambda: workbench.agent.code_version > version)
+        await saved_in_a_row(workbench, prompt, until)
+        assert [run.stage for run in runs[1:]] == [Stage.FINISHED]
+        assert len(started) == 1
+
+
+async def saved_in_a_row(workbench, prompt, until):
+    for number in range(4):
+        version = workbench.agent.code_version
+        prompt.write_text(f"unfinished {number}")
+        await until(lambda version=version: workbench.agent.code_version > version)
+    prompt.write_text("old")
+    await until(lambda: done(workbench, "prompt.txt") and statuses(workbench) == {"one": "PASSED"})
 
 
 async def test_a_newer_save_ends_the_run_of_the_older_one(write_agent, write_set, until):
