@@ -2,6 +2,7 @@
 
 import pytest
 from pilots import screen_text, turn, until, write_cases
+from textual._compositor import Compositor
 from textual.widgets import Input
 
 from evaltui.files.workspace import open_workspace
@@ -34,6 +35,22 @@ async def test_the_cases_are_there_first_and_every_pane_follows(tmp_path, monkey
         assert [pane.parent.id for pane in app.screen.query(Pane)] == [
             f"{name}-frame" for name in ("cases", "recent_runs", "case", "chat", "result", "trace", "console")
         ]
+
+
+async def test_nothing_is_rendered_to_be_thrown_away(tmp_path, monkeypatch):
+    write_cases(tmp_path, "big", {"case_0": [turn("x", "x")]})
+    app = WorkbenchApp(Workbench(tmp_path))
+    rendered = []
+    render = Compositor.render_update
+
+    def rendering(compositor: Compositor, **options: object) -> object:
+        rendered.append(app._batch_count)
+        return render(compositor, **options)
+
+    monkeypatch.setattr(Compositor, "render_update", rendering)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "case_0" in screen_text(app))
+        assert set(rendered) == {0}
 
 
 async def test_a_pane_that_is_wanted_before_it_follows_is_made_at_once(tmp_path):

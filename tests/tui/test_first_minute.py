@@ -158,7 +158,7 @@ def test_an_agent_need_not_be_imported_to_be_described(tmp_path, source, framewo
     assert (facts.framework, facts.model, facts.sets) == (framework, model, 0)
 
 
-def test_a_created_starter_is_opened_and_remembered(tmp_path, monkeypatch):
+async def test_a_created_starter_is_opened_and_remembered(tmp_path, monkeypatch):
     opened = []
 
     def create(self):
@@ -166,11 +166,13 @@ def test_a_created_starter_is_opened_and_remembered(tmp_path, monkeypatch):
         return Opening(tmp_path, starter=True)
 
     monkeypatch.setattr(ChooserApp, "run", create)
-    monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self.workbench))
+    monkeypatch.setattr(WorkbenchApp, "run", lambda self: opened.append(self))
     open_workbench(AgentAddress(tmp_path))
-    assert opened[0].agent.dir == tmp_path
-    assert opened[0].notice.text.startswith("Starter created: 3 cases")
-    assert recent_agents() == [tmp_path.resolve()]
+    workbench = opened[0].workbench
+    assert workbench.agent.dir == tmp_path
+    assert workbench.notice.text.startswith("Starter created: 3 cases")
+    async with opened[0].run_test() as pilot:
+        await until(pilot, lambda: recent_agents() == [tmp_path.resolve()])
 
 
 def test_a_folder_of_eval_sets_alone_is_opened_to_edit_them(tmp_path, monkeypatch):

@@ -32,6 +32,16 @@ def test_the_first_frame_does_not_wait_for_the_models():
         "evaltui.core.conversation.responding",
         "evaltui.workbench.chat.controller",
         "evaltui.workbench.selected_case",
+        # What edits, types, reads results or shows pages.
+        "evaltui.core.jsondoc.edits",
+        "evaltui.core.model.events",
+        "evaltui.core.model.outcome",
+        "evaltui.files.open_file",
+        "evaltui.tui.pages.writer",
+        "evaltui.tui.widgets.fields",
+        "evaltui.workbench.set_totals",
+        "textual.widgets._text_area",
+        "importlib.metadata",
     ],
 )
 def test_the_first_frame_does_not_wait_for_what_is_seen_later(seen_later, first_frame):
