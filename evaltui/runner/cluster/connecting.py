@@ -65,8 +65,11 @@ async def _address(scheduler: str, threads: int) -> AsyncIterator[Any]:
         yield scheduler
         return
     import dask
-    from distributed import LocalCluster, Security
+    from distributed import LocalCluster, Security, utils
 
+    # Else Dask imports here whatever workers might need, such as pandas, to tell it to a process that was
+    # started long ago.
+    utils._forkserver_preload_set = True
     config = {
         "distributed.worker.multiprocessing-method": start_method(),
         # What passes through the scheduler is not kept there: it is in this process.
