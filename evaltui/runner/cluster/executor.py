@@ -279,10 +279,9 @@ class DaskExecutor:
         if self._unfit and not fit:
             return
         hosts = max(sum(one.hosts for one in self._workers.values()), self.host_count(len(self._items)))
-        wanted = self._items.queue.chunks_left(hosts, self._at_once)
+        chunks = self._items.queue.chunks_left(hosts, self._at_once)
         # Dask takes a silent worker for one that is free.
-        chooses = self._unfit or self._silent
-        self._tickets.make(wanted, fit if chooses and fit else None)
+        self._tickets.make(chunks, hosts, fit if fit and (self._unfit or self._silent) else None)
 
     async def _end_if_none_is_fit(self) -> None:
         """Raises ExecutorError where no worker can be used; where each breaks the agent, items are errors."""
@@ -331,10 +330,11 @@ class DaskExecutor:
             case Prepared(gemini):
                 worker.gemini = gemini
                 self.scoring.hand_out()
-            case HostReady(ticket):
+            case HostReady(ticket, number):
                 self._tickets.used(ticket)
-                if ticket not in worker.known:
-                    worker.known.add(ticket)
+                self._changed.set()
+                if number not in worker.known:
+                    worker.known.add(number)
                     worker.waiting.append(message)
                 self._hand_out(worker)
             case Broken(chunk, error):
@@ -379,13 +379,13 @@ class DaskExecutor:
                     # Only what is to be alone waits, and this worker has other work.
                     return
             worker.waiting.popleft()
-            worker.send(self._give(worker, ready.ticket, chunk))
+            worker.send(self._give(worker, ready.number, chunk))
 
-    def _give(self, worker: RemoteWorker, ticket: int, chunk: Chunk[int] | None) -> Give:
+    def _give(self, worker: RemoteWorker, number: int, chunk: Chunk[int] | None) -> Give:
         if chunk is None:
-            return Give(ticket, 0, None)
+            return Give(number, 0, None)
         worker.chunks[chunk.number] = HeldChunk(chunk)
-        return Give(ticket, chunk.number, self._items.requests(chunk))
+        return Give(number, chunk.number, self._items.requests(chunk))
 
     def _lose(self, worker: RemoteWorker, how: str) -> None:
         """What a worker had not ended is run again by others."""

@@ -17,17 +17,20 @@ from evaltui.runner.parent.scoring_hosts import ScoringKind
 
 @dataclass(frozen=True)
 class HostReady:
-    """A worker has a host that waits for a chunk, `at_once` of whose items it runs side by side."""
+    """A worker has a host that waits for a chunk, `at_once` of whose items it runs side by side; `number`
+    tells such waits of a worker apart."""
 
     ticket: int
+    number: int
     at_once: int
 
 
 @dataclass(frozen=True)
 class Give:
-    """To a worker: the items of a chunk, each with the request that has it run; None for nothing more."""
+    """To a worker, for the host that waits with this `number`: the items of a chunk, each with the request
+    that has it run; None for nothing more."""
 
-    ticket: int
+    number: int
     chunk: int
     requests: dict[int, Json] | None
 

@@ -70,7 +70,7 @@ class RemoteWorker:
         self.waiting: deque[HostReady] = deque()
         """Its hosts that wait for a chunk."""
         self.known: set[int] = set()
-        """The tickets of which it has said that a host waits."""
+        """The numbers of the waits for a chunk that it has told."""
         self.arrived: Arrived | None = None
         """What it is, as soon as it has told."""
         self.gemini: GeminiAccess | None = None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from evaltui.runner.cluster.worker import serve_chunk
+from evaltui.runner.cluster.worker import serve_chunks
 
-_MOST = 1000
+# More than there are hosts: some lie where a host is at work, and workers may come.
+_LEAST = 20
+_OF_EACH_HOST = 2
 
 
 class Tickets:
@@ -36,14 +38,18 @@ class Tickets:
         """Those that have come to no host may wait for a worker for ever: others are made for them."""
         self._unused.clear()
 
-    def make(self, wanted: int, addresses: Collection[str] | None) -> None:
-        """Have so many that have come to no host; None for any worker, else one of these."""
-        for _ in range(min(wanted, _MOST) - len(self._unused)):
+    def make(self, chunks: int, hosts: int, addresses: Collection[str] | None) -> None:
+        """Have some that have come to no host, while so many chunks wait and there are so many hosts; None
+        for any worker, else one of these.
+
+        A ticket brings a host that runs one chunk after the other, so there need not be one for each.
+        """
+        for _ in range(min(chunks, max(_LEAST, _OF_EACH_HOST * hosts)) - len(self._unused)):
             self._number += 1
             workers = None if addresses is None else list(addresses)
             key = f"{self._topic}-{self._number}"
             future = self._client.submit(
-                serve_chunk, self._topic, self._number, key=key, pure=False, workers=workers
+                serve_chunks, self._topic, self._number, key=key, pure=False, workers=workers
             )
             self._open[self._number] = future
             self._unused.add(self._number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import pickle
 import signal
 import time
@@ -54,6 +55,8 @@ from evaltui.runner.protocol import decode_event
 
 # Seconds without a word from the run after which it is taken for gone.
 _PATIENCE = 60.0
+# Seconds after which a host that has run a chunk gives Dask its turn: others may wait for the worker.
+_TURN = 30.0
 
 
 @dataclass(frozen=True)
@@ -97,8 +100,8 @@ def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
     return replace(agent, folder=folder, variant=variant, interpreter=interpreter)
 
 
-async def serve_chunk(run: str, ticket: int) -> None:
-    """What Dask schedules: a host of this worker runs a chunk, which the run gives it when it is ready."""
+async def serve_chunks(run: str, ticket: int) -> None:
+    """What Dask schedules: a host of this worker runs chunks, which the run gives it when it is ready."""
     plugin: Any = get_worker().plugins[run]
     await plugin.here.serve(ticket)
 
@@ -137,7 +140,8 @@ class WorkerRun:
         self._free: list[StartedHost] = []
         self._hosts = asyncio.Semaphore(run.hosts)
         self._at_once = max(1, run.parallel // run.hosts)
-        self._waiting: dict[int, asyncio.Future[Give]] = {}
+        self._waits = itertools.count(1)
+        self._waiting: dict[int, tuple[HostReady, asyncio.Future[Give]]] = {}
         self._work: set[asyncio.Task[None]] = set()
         self._heard = time.monotonic()
         self._watching = asyncio.create_task(self._watch())
@@ -151,8 +155,8 @@ class WorkerRun:
             match message:
                 case Again():
                     self._link.put(self._arrived, now=True)
-                    for ticket in self._waiting:
-                        self._link.put(HostReady(ticket, self._at_once), now=True)
+                    for ready, _ in self._waiting.values():
+                        self._link.put(ready, now=True)
                 case Take(variables):
                     self._take(variables)
                 case Score() if self._scoring is not None:
@@ -168,8 +172,9 @@ class WorkerRun:
                 case Wait(model, seconds):
                     if self._gate is not None:
                         self._gate.on_wait(model, seconds)
-                case Give(ticket=ticket):
-                    if (waiting := self._waiting.pop(ticket, None)) and not waiting.done():
+                case Give(number=number):
+                    _, waiting = self._waiting.pop(number, (None, None))
+                    if waiting is not None and not waiting.done():
                         waiting.set_result(message)
         return "OK"
 
@@ -183,7 +188,7 @@ class WorkerRun:
         self._link.put(Prepared(gemini), now=True)
 
     async def serve(self, ticket: int) -> None:
-        """Run the chunk that is given for a ticket."""
+        """Run the chunks that are given for a ticket."""
         task = asyncio.create_task(self._serve(ticket))
         self._work.add(task)
         try:
@@ -194,22 +199,33 @@ class WorkerRun:
 
     async def _serve(self, ticket: int) -> None:
         async with self._hosts:
-            self._waiting[ticket] = asyncio.get_running_loop().create_future()
-            self._link.put(HostReady(ticket, self._at_once), now=True)
-            given = await self._waiting[ticket]
-            if given.requests is None:
-                return
-            folder = str(agent_folder(self._settings.agent.folder))
-            listener = _ChunkListener(self._link, given, folder)
-            pool = HostPool(self._settings, listener, self._at_once, 1, self._host(), self._gate)
-            try:
-                work = WorkQueue[int](len(given.requests))
-                work.add(given.requests)
-                work.close()
-                await pool.run(work)
-            finally:
-                await pool.close()
-                self._link.put(ChunkEnded(given.chunk), now=True)
+            until = time.monotonic() + _TURN
+            given = await self._given(ticket)
+            while given.requests is not None:
+                await self._run_chunk(given, given.requests)
+                if time.monotonic() > until:
+                    break
+                given = await self._given(ticket)
+
+    async def _given(self, ticket: int) -> Give:
+        ready = HostReady(ticket, next(self._waits), self._at_once)
+        waiting: asyncio.Future[Give] = asyncio.get_running_loop().create_future()
+        self._waiting[ready.number] = ready, waiting
+        self._link.put(ready, now=True)
+        return await waiting
+
+    async def _run_chunk(self, given: Give, requests: Mapping[int, Json]) -> None:
+        folder = str(agent_folder(self._settings.agent.folder))
+        listener = _ChunkListener(self._link, given, folder)
+        pool = HostPool(self._settings, listener, self._at_once, 1, self._host(), self._gate)
+        try:
+            work = WorkQueue[int](len(requests))
+            work.add(requests)
+            work.close()
+            await pool.run(work)
+        finally:
+            await pool.close()
+            self._link.put(ChunkEnded(given.chunk), now=True)
 
     def _host(self) -> StartedHost:
         """One that has served before, else a new one; it comes back when its chunk is over."""
