@@ -12,7 +12,9 @@ import pytest
 from commands.command_line import call
 
 from evaltui.runner.cluster import connecting
+from evaltui.runner.cluster.messages import FromWorker, Give, HostReady, ToWorker
 from evaltui.runner.cluster.remote_worker import RemoteWorker
+from tests.numbered_cases import one_case
 
 AGENT = """
     import os
@@ -97,6 +99,35 @@ def test_verdicts_and_log_are_those_of_this_machine(shop, scheduler):
     log = max((shop / ".evaltui" / "runs").glob("*.jsonl"), key=lambda path: path.name)
     results = [row for line in log.read_text().splitlines() if "result" in (row := json.loads(line))]
     assert len(results) == len(cases())
+
+
+def test_a_worker_takes_one_ticket_and_tells_four_things_of_a_case(write_agent, scheduler, monkeypatch):
+    """It began, what was said on both sides, it ended; and a ticket is for one chunk after the other."""
+    folder = write_agent("root_agent = lambda message, session: 'right'", name="quick")
+    data = {"eval_set_id": "quick", "eval_cases": [one_case(number) for number in range(150)]}
+    (folder / "quick.evalset.json").write_text(json.dumps(data))
+    heard: list[tuple[str, FromWorker]] = []
+    chunks: list[tuple[str, int]] = []
+    on_batch, send = RemoteWorker.on_batch, RemoteWorker.send
+
+    def hear(worker: RemoteWorker, number: int, batch: bytes) -> None:
+        heard.extend((worker.address, message) for message in pickle.loads(batch))
+        on_batch(worker, number, batch)
+
+    def tell(worker: RemoteWorker, message: ToWorker) -> None:
+        if isinstance(message, Give) and message.requests is not None:
+            chunks.append((worker.address, message.number))
+        send(worker, message)
+
+    monkeypatch.setattr(RemoteWorker, "on_batch", hear)
+    monkeypatch.setattr(RemoteWorker, "send", tell)
+    assert report(folder, "--scheduler", scheduler)[0] == 0
+    tickets = {(who, one.number): one.ticket for who, one in heard if isinstance(one, HostReady)}
+    workers = {who for who, _ in heard}
+    assert len({tickets[chunk] for chunk in chunks}) <= len(workers)
+    assert len(chunks) > 5 * len(workers)
+    of_cases = [one for _, one in heard if getattr(one, "item", None) is not None]
+    assert len(of_cases) == 4 * 150
 
 
 def test_a_scheduler_that_does_not_answer_is_said(shop, capsys, monkeypatch):
