@@ -24,13 +24,21 @@ def eval_id(number: int) -> str:
     return f"case_{number:05d}"
 
 
-def write_run(path: Path, cases: int, *, shard: tuple[int, int] | None = None, failed: int = 100) -> Path:
+def write_run(
+    path: Path,
+    cases: int,
+    *,
+    shard: tuple[int, int] | None = None,
+    failed: int = 100,
+    fingerprint: str | None = None,
+) -> Path:
     """The log of a run of so many cases of one turn, 3 KB each; every one of `failed` failed.
 
-    Of a shard, its number from 1 and how many there are, it has every so many-th case.
+    Of a shard, its number from 1 and how many there are, it has every so many-th case. `fingerprint` is that
+    of the file of the set.
     """
     numbers = range(cases) if shard is None else range(shard[0] - 1, cases, shard[1])
-    log = RunLog.create_at(path, _header(cases, numbers, shard), Secrets())
+    log = RunLog.create_at(path, _header(cases, numbers, shard, fingerprint), Secrets())
     log.event({"kind": "agent", "name": "echo", "framework": "function", "model": ""})
     for number in numbers:
         _write(log, number, passed=number % failed > 0)
@@ -38,11 +46,15 @@ def write_run(path: Path, cases: int, *, shard: tuple[int, int] | None = None, f
     return path
 
 
-def _header(cases: int, numbers: Iterable[int], shard: tuple[int, int] | None) -> dict[str, Any]:
+def _header(
+    cases: int, numbers: Iterable[int], shard: tuple[int, int] | None, fingerprint: str | None
+) -> dict[str, Any]:
     eval_ids = tuple(map(eval_id, numbers))
     config = {"criteria": {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}}
     places = None if shard is None else tuple(numbers)
-    logged = LoggedSet(SET, "echoes", eval_ids, config, whole=shard is None, places=places)
+    logged = LoggedSet(
+        SET, "echoes", eval_ids, config, whole=shard is None, places=places, fingerprint=fingerprint
+    )
     header = {
         "started": f"2026-01-02T03:04:{0 if shard is None else shard[0]:02}+00:00",
         "event_version": VERSION,
