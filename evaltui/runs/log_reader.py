@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,27 @@ def repeats_of(path: Path, case: LoggedCase) -> list[Json]:
                     raise ValueError(f"{path} is damaged: it has no result of {case.id.eval_id} at {place}")
                 results.append(data["result"])
     return results
+
+
+def scores_at(path: Path, places: Collection[int]) -> Iterator[tuple[int, dict[str, list[float | None]]]]:
+    """What the runs of cases have scored by each metric, by the places of the lines of their results.
+
+    Nothing but scores is made of what is read, for many cases at once; nothing is told of what is damaged.
+    Raises OSError.
+    """
+    # It loads the models, which a log is listed without.
+    from evaltui.core.model.stored_results import scores_in
+
+    with path.open("rb") as file:
+        for place in sorted(places):
+            with suppress(AttributeError, KeyError, RecursionError, TypeError, ValueError):
+                file.seek(place)
+                scores: dict[str, list[float | None]] = {}
+                for at in json.loads(file.readline())["repeats_at"]:
+                    file.seek(at)
+                    for name, score in scores_in(json.loads(file.readline())["result"]):
+                        scores.setdefault(name, []).append(score)
+                yield place, scores
 
 
 def text_of(path: Path, case: LoggedCase) -> str:

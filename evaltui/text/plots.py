@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from evaltui.text.figures import show_number
 from evaltui.text.glyphs import BAR, EMPTY_BAR, HALF_BAR, SPARKS, THRESHOLD
@@ -78,8 +79,8 @@ def histogram(
     *,
     lower_is_better: bool = False,
 ) -> list[Line]:
-    """How often values are where in an interval, as columns with the greatest number at the left, and below
-    them the ends of the interval.
+    """How often values, which are in their order, are where in an interval, as columns with the greatest
+    number at the left, and below them the ends of the interval.
 
     A threshold is a line: what passes is green, always on one side of it. Without one, all is of one role.
     """
@@ -87,13 +88,17 @@ def histogram(
     margin = len(str(len(values))) + 1
     parts = max(2, (width - margin - 1) // _PART)
     at = None if threshold is None else min(max(1, round(_place(threshold, low, high) * parts)), parts - 1)
-    counts = [0] * parts
-    for value in values:
+
+    def part_of(value: float) -> int:
         part = min(int(_place(value, low, high) * parts), parts - 1)
-        if at is not None and threshold is not None:
-            right = value > threshold if lower_is_better else value >= threshold
-            part = max(part, at) if right else min(part, at - 1)
-        counts[part] += 1
+        if at is None or threshold is None:
+            return part
+        right = value > threshold if lower_is_better else value >= threshold
+        return max(part, at) if right else min(part, at - 1)
+
+    # There may be a hundred thousand: only the ends of the columns are looked for.
+    ends = [bisect_right(values, part, key=part_of) for part in range(parts)]
+    counts = [end - start for start, end in pairwise([0, *ends])]
     roles = [_side(part, at, lower_is_better) for part in range(parts)]
     most = max(1, *counts)
     lines: list[Line] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -36,7 +36,7 @@ from evaltui.workbench.criteria_rows import (
     setting_rows,
 )
 from evaltui.workbench.criteria_scores import CriteriaScores
-from evaltui.workbench.criteria_trial import NO_SCORES, CaseScores
+from evaltui.workbench.criteria_trial import NO_SCORES
 from evaltui.workbench.criteria_values import first_threshold, next_choice, next_threshold, value_of
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets
@@ -75,8 +75,6 @@ class Criteria:
         self.path = sets.config_path(set_path)
         self.scores = CriteriaScores(outcomes)
         """What the last results of the sets scored."""
-        # By metric, and what they are of.
-        self._scores: tuple[object, Mapping[str, CaseScores]] | None = None
         # Data that was validated, and the config that it is.
         self._validated: dict[str, tuple[Any, EvalConfig | None]] = {}
 
@@ -165,7 +163,7 @@ class Criteria:
     def sections(self) -> list[Section]:
         """Everything that can be seen and changed. Raises what `unreadable` tells of."""
         config, saved = ConfigEditor(self._data()), ConfigEditor(self._saved_data())
-        scores = self._known_scores()
+        scores = self.scores.of(self.sets)
         asked = config.metrics
         used: list[Row] = []
         for name in asked:
@@ -186,12 +184,15 @@ class Criteria:
         ]
 
     def _references(self, config: ConfigEditor) -> list[Section]:
+        blocks: tuple[tuple[BlockList, str], ...] = (("turns", "Marks on turns"), ("rules", "Rules"))
+        if not any(list(config.entries(block)) for block, _ in blocks):
+            # Of a hundred thousand cases it takes long to look into each.
+            return []
         sets = self.sets
         turns = {one.eval_set_id: {case.eval_id: case.outline.turns for case in one.cases} for one in sets}
         tools = {one.eval_set_id: {case.eval_id: case.outline.tools for case in one.cases} for one in sets}
         problems = (*idle_rules(config.config, tools), *dangling(config.config, turns))
         wrong = {problem.path[:3]: problem.message for problem in problems}
-        blocks: tuple[tuple[BlockList, str], ...] = (("turns", "Marks on turns"), ("rules", "Rules"))
         sections = [
             Section(
                 title,
@@ -214,15 +215,6 @@ class Criteria:
         if draft is None:
             return self._data()
         return {"criteria": DEFAULT_CRITERIA} if draft.saved is None else draft.saved.value
-
-    def _known_scores(self) -> Mapping[str, CaseScores]:
-        """By metric; the same ones as long as no result is another, and none has been read since."""
-        results = self._outcomes.results
-        state = results, results.version, self._sets.workspace, self.scores.unread
-        if self._scores is None or self._scores[0] != state:
-            found = self.scores.of(self.sets)
-            self._scores = (*state[:-1], self.scores.unread), found
-        return self._scores[1]
 
     # Changes
 

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, Row
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.rescoring import actual_of, score_again
-from evaltui.workbench.results import needs_attention
-from evaltui.workbench.state import CaseOutcome, RunRef
-
-if TYPE_CHECKING:
-    from evaltui.core.model.stored_cases import StoredCase
+from evaltui.workbench.results import Results, needs_attention
+from evaltui.workbench.state import CaseOutcome, SameConfig
 
 # Cases that are scored before what is known is looked at again.
 _AT_ONCE = 50
@@ -80,28 +78,44 @@ class Effect:
     """Ids of cases that more than one set has."""
 
 
-class _BySaved(NamedTuple):
-    """A result by the criteria on disk, and of what it is."""
+class _Compared(NamedTuple):
+    """What the results are compared by; they are all looked at again when it is another one."""
 
-    run: RunRef
-    stored: StoredCase
-    config: EvalConfig
-    kept: CaseResult | ResultInFile | None
-    """None where it cannot be scored."""
+    results: Results
+    saved: EvalConfig
+    edited: EvalConfig
+    sets: tuple[str, ...]
+    asked: int
+    """Which wishes to score results again have been heard."""
+
+    def is_as(self, other: _Compared | None) -> bool:
+        """Whether both are of the same."""
+        if other is None or self[3:] != other[3:]:
+            return False
+        return all(one is before for one, before in zip(self[:3], other[:3], strict=True))
 
 
 class FlipSearch:
     """Compares the results by the criteria on disk with those by the criteria as they are edited.
 
     The latter come from the workbench, which scores again after every change; the former are remembered from
-    before the first change, or scored here.
+    before the first change, or scored here. Of many cases, those with another result are looked at again.
     """
 
     def __init__(self, agent: AgentState, outcomes: Outcomes, criteria: Criteria) -> None:
         self._agent = agent
         self._outcomes = outcomes
         self._criteria = criteria
-        self._by_saved: dict[CaseId, _BySaved] = {}
+        # By the criteria on disk, but for the `lost`, which cannot be scored by them.
+        self._by_saved: dict[CaseId, CaseOutcome] = {}
+        self._lost: set[CaseId] = set()
+        self._compared: _Compared | None = None
+        self._changes = outcomes.results.follow()
+        # Of the cases that have a result; what is in none of them is known by both and no flip.
+        self._waiting: set[CaseId] = set()
+        self._unknown: set[CaseId] = set()
+        self._flips: dict[CaseId, Flip] = {}
+        self._count = 0
 
     def now(self) -> Flips:
         """As far as is known."""
@@ -112,26 +126,75 @@ class FlipSearch:
             return Flips(problem="Config has errors; results stay as they were")
         if saved is None:
             return Flips(problem="Config on disk has errors; outcomes cannot be compared")
-        flips: list[Flip] = []
-        known = waiting = unknown = 0
-        same = saved is edited or saved == edited
-        is_saved, is_edited = _Same(saved), _Same(edited)
-        for case, scored in self._outcomes_of_sets():
-            if is_saved(scored.config):
-                self._by_saved[case] = _BySaved(scored.run, scored.stored, saved, scored.kept)
-            if same:
+        results, sets = self._outcomes.results, self._criteria.sets
+        paths = tuple(one.case_path for one in sets)
+        compared = _Compared(results, saved, edited, paths, self._outcomes.rescorings)
+        if compared.is_as(self._compared):
+            self._look_again(compared, self._changes.take())
+        else:
+            self._look_at_all(compared)
+        if saved.scores_as(edited):
+            return Flips()
+        known = self._count - len(self._waiting) - len(self._unknown)
+        return Flips(tuple(self._in_order(sets)), known, len(self._waiting), len(self._unknown))
+
+    def _look_at_all(self, compared: _Compared) -> None:
+        if self._compared is None or compared.results is not self._compared.results:
+            self._changes = compared.results.follow()
+        self._changes.take()
+        self._compared = compared
+        is_saved = SameConfig(compared.saved)
+        cases = {case: one for path in compared.sets for case, one in compared.results.of(path)}
+        by_saved = {case: one for case, one in cases.items() if is_saved(one.config)}
+        self._by_saved |= by_saved
+        self._lost -= by_saved.keys()
+        self._waiting, self._unknown, self._flips = set(), set(), {}
+        self._count = len(cases)
+        if compared.saved.scores_as(compared.edited):
+            return
+        # After a change of a threshold that is each of them.
+        self._waiting = self._outcomes.rescored_soon() & cases.keys()
+        self._sort(compared, cases.keys() - self._waiting)
+
+    def _look_again(self, compared: _Compared, changed: set[CaseId]) -> None:
+        is_saved = SameConfig(compared.saved)
+        for case in changed:
+            if case.path not in compared.sets:
                 continue
-            before = self._known(case, scored, saved)
-            if self._outcomes.is_rescored(case) or before is None:
-                waiting += 1
-            elif before.kept is None or not is_edited(scored.config):
-                unknown += 1
-            else:
-                known += 1
-                if _differ(before.kept, scored.kept):
-                    flips.append(Flip(case, before.kept, scored))
-        flips.sort(key=lambda flip: not flip.passes)
-        return Flips(tuple(flips), known, waiting, unknown)
+            if (scored := compared.results.get(case)) is not None and is_saved(scored.config):
+                self._by_saved[case] = scored
+                self._lost.discard(case)
+        if compared.saved.scores_as(compared.edited):
+            return
+        self._count = sum(compared.results.count(path) for path in compared.sets)
+        self._sort(compared, changed)
+
+    def _sort(self, compared: _Compared, cases: Iterable[CaseId]) -> None:
+        is_edited, is_saved = SameConfig(compared.edited), SameConfig(compared.saved)
+        for case in cases:
+            self._waiting.discard(case)
+            self._unknown.discard(case)
+            self._flips.pop(case, None)
+            scored = compared.results.get(case) if case.path in compared.sets else None
+            if scored is None:
+                continue
+            known = self._known(case, scored, is_saved)
+            if known is None or self._outcomes.is_rescored(case):
+                self._waiting.add(case)
+            elif case in self._lost or not is_edited(scored.config):
+                self._unknown.add(case)
+            elif _differ(known.kept, scored.kept):
+                self._flips[case] = Flip(case, known.kept, scored)
+
+    def _in_order(self, sets: Sequence[EvalSetFile]) -> list[Flip]:
+        """What passes then comes first, each in the order of the sets."""
+        places = {one.case_path: (number, one) for number, one in enumerate(sets)}
+
+        def place(flip: Flip) -> tuple[bool, int, int]:
+            number, eval_set = places[flip.case.path]
+            return not flip.passes, number, eval_set.number(flip.case.eval_id) or 0
+
+        return sorted(self._flips.values(), key=place)
 
     def effect(self, flips: Flips, row: Row | None) -> Effect:
         """Everything that the page of a row shows."""
@@ -139,7 +202,9 @@ class FlipSearch:
         metric = row if isinstance(row, MetricRow) else None
         can_be_added = metric is not None and not metric.asked and metric.gates and not metric.why_not
         labels = Counter(one.eval_set_id for one in sets)
-        cases = Counter(case.eval_id for one in sets for case in one.cases)
+        # The cases of a single set need no name of a set.
+        several = sets if len(sets) > 1 else ()
+        cases = Counter(case.eval_id for one in several for case in one.cases)
         return Effect(
             name=criteria.path.name,
             flips=flips,
@@ -149,8 +214,7 @@ class FlipSearch:
             added=criteria.addition(metric) if can_be_added and metric else (),
             sets={
                 one.case_path: one.eval_set_id if labels[one.eval_set_id] == 1 else one.case_path
-                for one in sets
-                if len(sets) > 1
+                for one in several
             },
             twins=frozenset(eval_id for eval_id, count in cases.items() if count > 1),
         )
@@ -165,43 +229,37 @@ class FlipSearch:
         saved = self._criteria.saved_config()
         if saved is None:
             return
-        unknown = (one for one in self._outcomes_of_sets() if self._known(*one, saved) is None)
-        for case, scored in list(islice(unknown, _AT_ONCE)):
+        is_saved = SameConfig(saved)
+        for case in list(islice(self._not_known(is_saved), _AT_ONCE)):
+            if (scored := self._outcomes.get(case)) is None:
+                continue
             events = await asyncio.to_thread(self._outcomes.events_of, case)
             new = None
             if events is not None:
                 secrets = self._agent.secrets
                 new = await score_again(scored, actual_of(events), scored.stored, saved, secrets)
-            self._by_saved[case] = _BySaved(scored.run, scored.stored, saved, new.kept if new else None)
+            self._by_saved[case] = new or replace(scored, config=saved)
+            if new is None:
+                self._lost.add(case)
+            else:
+                self._lost.discard(case)
+            self._changes.cases.add(case)
             await asyncio.sleep(0)
 
-    def _known(self, case: CaseId, scored: CaseOutcome, saved: EvalConfig) -> _BySaved | None:
+    def _not_known(self, is_saved: SameConfig) -> Iterator[CaseId]:
+        """The cases that wait for being scored by the criteria on disk."""
+        for case in self._waiting:
+            scored = self._outcomes.get(case)
+            if scored is not None and self._known(case, scored, is_saved) is None:
+                yield case
+
+    def _known(self, case: CaseId, scored: CaseOutcome, is_saved: SameConfig) -> CaseOutcome | None:
+        """What is known of a case by the criteria on disk, if it is of the same run and the same case."""
         known = self._by_saved.get(case)
-        if known is None or known.run != scored.run or not (known.config is saved or known.config == saved):
+        if known is None or known.run != scored.run or not is_saved(known.config):
             return None
-        return known if known.stored is scored.stored or known.stored.says_the_same(scored.stored) else None
-
-    def _outcomes_of_sets(self) -> Iterator[tuple[CaseId, CaseOutcome]]:
-        for eval_set in self._criteria.sets:
-            for case in eval_set.cases:
-                key = CaseId(eval_set.case_path, case.eval_id)
-                if (scored := self._outcomes.get(key)) is not None:
-                    yield key, scored
-
-
-class _Same:
-    """Whether configs, most of which are the same objects, say the same as one."""
-
-    def __init__(self, config: EvalConfig) -> None:
-        self._config = config
-        # Kept, so that no other one gets the number of one that is gone.
-        self._known: dict[int, tuple[EvalConfig, bool]] = {}
-
-    def __call__(self, other: EvalConfig) -> bool:
-        known = self._known.get(id(other))
-        if known is None:
-            known = self._known[id(other)] = other, other is self._config or other == self._config
-        return known[1]
+        stored = known.stored
+        return known if stored is scored.stored or stored.says_the_same(scored.stored) else None
 
 
 def _differ(before: CaseResult | ResultInFile, after: CaseResult | ResultInFile) -> bool:

@@ -3,91 +3,145 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import islice
 
+from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.criteria_trial import CaseScores
-from evaltui.workbench.kept_results import ResultInFile
+from evaltui.workbench.kept_results import ResultFile, ResultInFile, Scores, scores_of
 from evaltui.workbench.outcomes import Outcomes
+from evaltui.workbench.results import Results
+from evaltui.workbench.state import CaseOutcome
 
 # Results that are read while the screen waits, and those that are read at once beside it.
 _FEW, _AT_ONCE = 100, 500
 
-_OfCase = Mapping[str, Sequence[float | None]]
-
 
 class CriteriaScores:
-    """Of cases that have been run; all metrics of their results, informational ones as well."""
+    """Of cases that have been run; all metrics of their results, informational ones as well.
+
+    Cases are numbered through all sets. What is known stays known: only cases with another result are looked
+    at again.
+    """
 
     def __init__(self, outcomes: Outcomes) -> None:
         self._outcomes = outcomes
-        self._read: dict[CaseId, tuple[ResultInFile, _OfCase]] = {}
-        self._unread: dict[CaseId, ResultInFile] = {}
+        self._begin((), outcomes.results)
 
-    @property
-    def unread(self) -> int:
-        """Results of which only what the index has is known."""
-        return len(self._unread)
-
-    def of(self, sets: Iterable[EvalSetFile]) -> Mapping[str, CaseScores]:
-        """The scores of each metric of the cases of some sets, as far as they are known."""
-        scores: dict[str, CaseScores] = {}
-        self._unread.clear()
-        few = _FEW
+    def _begin(self, sets: Sequence[EvalSetFile], results: Results) -> None:
+        self._sets, self._results, self._changes = sets, results, results.follow()
+        self._firsts: list[int] = []
+        count = 0
         for eval_set in sets:
-            for one in eval_set.cases:
-                case = CaseId(eval_set.case_path, one.eval_id)
-                if (scored := self._outcomes.get(case)) is None:
-                    continue
-                if isinstance(scored.kept, ResultInFile) and not self._knows(case, scored.kept) and few:
-                    few -= 1
-                    self._read[case] = scored.kept, _scores_of(scored.result)
-                for name, runs in self._of_case(case, scored.kept).items():
-                    scores.setdefault(name, CaseScores()).add(case, runs)
-        return scores
+            self._firsts.append(count)
+            count += len(eval_set.cases)
+        self._count = count
+        self._scores: dict[str, CaseScores] = {}
+        self._outcome: list[CaseOutcome | None] = [None] * count
+        # 1 for the results of which only what the index has is known.
+        self._is_unread = bytearray(count)
+        self.unread = 0
+        """How many these are."""
 
-    def _knows(self, case: CaseId, kept: ResultInFile) -> bool:
-        return case in self._read and self._read[case][0] is kept
+    def of(self, sets: Sequence[EvalSetFile]) -> Mapping[str, CaseScores]:
+        """The scores of each metric of the cases of some sets, as far as they are known."""
+        results, few = self._outcomes.results, _FEW
+        if results is not self._results or not _have_the_same_cases(sets, self._sets):
+            self._begin(sets, results)
+            numbers: Iterable[int] = range(self._count)
+        else:
+            numbers = self._numbers(self._changes.take())
+        for number in numbers:
+            few -= self._look(number, results.get(self._case_at(number)), reads=few > 0)
+        return self._scores
 
-    def _of_case(self, case: CaseId, kept: CaseResult | ResultInFile) -> _OfCase:
-        if not isinstance(kept, ResultInFile):
-            return _scores_of(kept)
-        if self._knows(case, kept):
-            return self._read[case][1]
-        self._unread[case] = kept
-        # Of several runs the index has the mean, by which nothing passes or fails.
-        return _shared(tuple((name, (score,)) for name, score in kept.scores.items() if kept.runs == 1))
+    def _numbers(self, cases: Iterable[CaseId]) -> list[int]:
+        sets = {one.case_path: (first, one) for first, one in zip(self._firsts, self._sets, strict=True)}
+        found = ((case, *sets[case.path]) for case in cases if case.path in sets)
+        numbers = ((first, eval_set.number(case.eval_id)) for case, first, eval_set in found)
+        return sorted(first + number for first, number in numbers if number is not None)
+
+    def _case_at(self, number: int) -> CaseId:
+        place = bisect_right(self._firsts, number) - 1
+        eval_set = self._sets[place]
+        return CaseId(eval_set.case_path, eval_set.cases[number - self._firsts[place]].eval_id)
+
+    def _look(self, number: int, scored: CaseOutcome | None, *, reads: bool) -> bool:
+        """Notes what is known of the result of a case; returns whether that has been read."""
+        before, self._outcome[number] = self._outcome[number], scored
+        was_unread = self._is_unread[number]
+        self._set_unread(number, is_unread=False)
+        if scored is None:
+            self._put(number, {})
+        elif not isinstance(scored.kept, ResultInFile):
+            self._put(number, scores_of(scored.kept))
+        elif reads:
+            self._put(number, scores_of(scored.result))
+            return True
+        elif before is not None and before.run == scored.run and scored.kept.runs == 1 and not was_unread:
+            # Scored again: what is measured of a run stays what it is.
+            self._put(number, _of_index(scored.kept), keep_measured=True)
+        else:
+            self._put(number, _of_index(scored.kept))
+            self._set_unread(number, is_unread=True)
+        return False
+
+    def _set_unread(self, number: int, *, is_unread: bool) -> None:
+        self.unread += is_unread - self._is_unread[number]
+        self._is_unread[number] = is_unread
+
+    def _put(self, number: int, scores: Scores, *, keep_measured: bool = False) -> None:
+        for name in scores:
+            if name not in self._scores:
+                self._scores[name] = CaseScores(self._count, self._case_at)
+        for name, known in self._scores.items():
+            if name in scores:
+                known.put(number, scores[name])
+            elif not (keep_measured and _is_measured(name)):
+                known.put(number, ())
 
     async def read_some(self) -> None:
         """Reads the next ones of those that are not known yet."""
-        some = dict(islice(self._unread.items(), _AT_ONCE))
+        numbers: list[int] = []
+        at = self._is_unread.find(1)
+        while at >= 0 and len(numbers) < _AT_ONCE:
+            numbers.append(at)
+            at = self._is_unread.find(1, at + 1)
+        begun, some = self._outcome, {number: self._outcome[number] for number in numbers}
         found = await asyncio.to_thread(_read, some)
-        for case, kept in some.items():
-            if self._unread.get(case) is kept:
-                del self._unread[case]
-                self._read[case] = kept, found[case]
+        for number, scored in some.items():
+            if self._outcome is begun and begun[number] is scored:
+                self._put(number, found.get(number, {}))
+                self._set_unread(number, is_unread=False)
 
 
-def _read(files: Mapping[CaseId, ResultInFile]) -> dict[CaseId, _OfCase]:
+def _of_index(kept: ResultInFile) -> Scores:
+    # Of several runs the index has the mean, by which nothing passes or fails.
+    return {name: (score,) for name, score in kept.scores.items()} if kept.runs == 1 else {}
+
+
+def _is_measured(name: str) -> bool:
+    """Whether a metric is reported whatever the config asks for."""
+    return name in METRICS and not METRICS[name].gates
+
+
+def _have_the_same_cases(sets: Sequence[EvalSetFile], others: Sequence[EvalSetFile]) -> bool:
+    return len(sets) == len(others) and all(
+        one.case_path == other.case_path and one.cases is other.cases
+        for one, other in zip(sets, others, strict=True)
+    )
+
+
+def _read(some: Mapping[int, CaseOutcome | None]) -> dict[int, Scores]:
     """In a thread; of what cannot be read nothing is known."""
-    results = ((case, kept.read()) for case, kept in files.items())
-    return {case: {} if isinstance(result, str) else _scores_of(result) for case, result in results}
-
-
-def _scores_of(result: CaseResult) -> _OfCase:
-    scores: dict[str, list[float | None]] = {}
-    # A result without repeats has the metrics of its only run itself.
-    for run in result.repeats or [result]:
-        for metric in run.metrics:
-            scores.setdefault(metric.name, []).append(metric.score)
-    return _shared(tuple((name, tuple(runs)) for name, runs in scores.items()))
-
-
-@lru_cache(1024)
-def _shared(scores: tuple[tuple[str, Sequence[float | None]], ...]) -> _OfCase:
-    """The same object for cases that score the same: there may be a hundred thousand."""
-    return dict(scores)
+    numbers: dict[ResultFile, dict[int, int]] = {}
+    for number, scored in some.items():
+        if scored is not None and isinstance(scored.kept, ResultInFile):
+            numbers.setdefault(scored.kept.file, {})[scored.kept.place] = number
+    return {
+        of_file[place]: scores
+        for file, of_file in numbers.items()
+        for place, scores in file.scores(of_file).items()
+    }

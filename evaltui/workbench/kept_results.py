@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from array import array
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from evaltui.runs.log_header import RunHeader
     from evaltui.runs.log_reader import LoggedCase
 
+Scores = Mapping[str, Sequence[float | None]]
+"""What the runs of a case have scored, by metric; None where a run has no score."""
+
 # More results than are seen at once.
 _MOST_READ = 500
 # A temporary file goes when none of its results is needed any more.
@@ -28,6 +31,9 @@ _MOST_IN_FILE = 10_000
 
 class ResultFile(Protocol):
     """A file that has results."""
+
+    def scores(self, places: Collection[int]) -> dict[int, Scores]:
+        """What the runs of cases have scored, by place; those that cannot be read are left out."""
 
     def result(self, place: int) -> CaseResult | str:
         """A result without the invocations of its repeats, or a sentence on why it cannot be read."""
@@ -122,6 +128,16 @@ class ResultInFile:
         )
 
 
+def scores_of(result: CaseResult) -> Scores:
+    """What the runs of a case have scored, by metric."""
+    scores: dict[str, list[float | None]] = {}
+    # A result without repeats has the metrics of its only run itself.
+    for run in result.repeats or [result]:
+        for metric in run.metrics:
+            scores.setdefault(metric.name, []).append(metric.score)
+    return scores
+
+
 class ResultsInLog:
     """The results of a run in its log; `run` is what it is called."""
 
@@ -141,6 +157,15 @@ class ResultsInLog:
     def result(self, place: int) -> CaseResult | str:
         """See `ResultFile`."""
         return _result_in(self, place)
+
+    def scores(self, places: Collection[int]) -> dict[int, Scores]:
+        """See `ResultFile`."""
+        from evaltui.runs.log_reader import scores_at
+
+        try:
+            return dict(scores_at(self.log, places))
+        except OSError:
+            return {}
 
     def read(self, place: int) -> CaseResult | str:
         """As `result`, from the log in any case."""
@@ -193,6 +218,11 @@ class ResultsApart:
         os.pwrite(self._file.fileno(), data, self._ends[-1])
         self._ends.append(self._ends[-1] + len(data))
         return ResultInFile.of(self, len(self._ends) - 2, summarize(result))
+
+    def scores(self, places: Collection[int]) -> dict[int, Scores]:
+        """See `ResultFile`."""
+        found = ((place, self.result(place)) for place in places)
+        return {place: scores_of(result) for place, result in found if not isinstance(result, str)}
 
     def events(self, place: int) -> str:
         """See `ResultFile`."""

@@ -21,12 +21,11 @@ from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.read_scores import ReadScores
 from evaltui.workbench.rescoring import Rescoring
-from evaltui.workbench.results import Results, needs_attention
-from evaltui.workbench.state import CaseOutcome, Run, RunRef
+from evaltui.workbench.results import Changes, Results, needs_attention
+from evaltui.workbench.state import CaseOutcome, Run, RunRef, SameConfig
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
-    from evaltui.core.model.config import EvalConfig
     from evaltui.core.model.events import Event
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runs.listing import RunRow
@@ -64,12 +63,14 @@ class Outcomes:
         """The newest run of earlier sittings; None without one, and while it is being read."""
         self.version = 0
         """Another one whenever results have come or gone."""
+        self.rescorings = 0
+        """Another one whenever other results than before are about to be scored again."""
         self.newly_failing: set[CaseId] = set()
         """Cases that fail since their last run and did not before, until they have been shown."""
         self.read_scores = ReadScores(self._results_read)
         """What a filter compares."""
         self._before: dict[CaseId, str] = {}
-        self._totals: dict[str, tuple[Results, TotalsInParts]] = {}
+        self._totals: dict[str, tuple[Results, Changes, TotalsInParts]] = {}
         self._agent = agent
         self._sets = sets
         self._run = run
@@ -172,9 +173,9 @@ class Outcomes:
 
         results, path = self.results, eval_set.case_path
         if path not in self._totals or self._totals[path][0] is not results:
-            self._totals[path] = results, TotalsInParts()
-        totals = self._totals[path][1]
-        numbers = map(eval_set.number, results.take_changed(path))
+            self._totals[path] = results, results.follow(), TotalsInParts()
+        _, changes, totals = self._totals[path]
+        numbers = (eval_set.number(case.eval_id) for case in changes.take() if case.path == path)
         totals.outdate(number for number in numbers if number is not None)
         return totals.get(eval_set, self.get, self._before.get)
 
@@ -252,6 +253,7 @@ class Outcomes:
 
     def rescore(self, paths: Iterable[Path]) -> None:
         """Scores, in the background, what was run before against what is expected now."""
+        self.rescorings += 1
         concerned = self._sets.scored_by(set(paths))
         for path in self.results.paths():
             file = self._sets.file_of(path)
@@ -263,9 +265,11 @@ class Outcomes:
                 self._opening[file] = asyncio.create_task(self._open_to_rescore(file))
             if opened is None or opened.config is None:
                 continue
+            config = opened.config.config
+            is_same = SameConfig(config)
             for case, scored in self.results.of(path):
-                stored, config = opened.case(case.eval_id), opened.config.config
-                if stored is None or _scored_by(scored, stored, config):
+                stored = opened.case(case.eval_id)
+                if stored is None or (is_same(scored.config) and _is_case_of(scored, stored)):
                     self._rescoring.drop(case)
                 else:
                     self._rescoring.add(case, scored, stored, config)
@@ -282,6 +286,11 @@ class Outcomes:
         """Whether the result of a case is about to be scored again."""
         return self._rescoring.is_waiting(case) or self._sets.file_of(case.path) in self._opening
 
+    def rescored_soon(self) -> set[CaseId]:
+        """The cases whose results are about to be scored again, those of sets that are opened first left
+        out."""
+        return self._rescoring.waiting()
+
     async def rescored(self, paths: Iterable[Path]) -> None:
         """Scores again what was run before of these sets, and waits for that."""
         self.rescore(paths)
@@ -289,9 +298,11 @@ class Outcomes:
             await asyncio.wait(self._opening.values())
         await self._rescoring.finish()
 
-    def _rescored(self, case: CaseId, scored: CaseOutcome) -> None:
+    def _rescored(self, case: CaseId, scored: CaseOutcome | None) -> None:
         known = self.results.get(case)
-        if known is not None and known.run == scored.run:
+        if scored is None:
+            self.results.note(case)
+        elif known is not None and known.run == scored.run:
             self.results.put(case, replace(scored, chosen=known.chosen))
             self._changed()
 
@@ -386,7 +397,6 @@ class Outcomes:
         await self.read_scores.close()
 
 
-def _scored_by(scored: CaseOutcome, stored: StoredCase, config: EvalConfig) -> bool:
+def _is_case_of(scored: CaseOutcome, stored: StoredCase) -> bool:
     """Whether this is what a result was scored by, although it may have been read again since then."""
-    same_case = stored is scored.stored or stored.says_the_same(scored.stored)
-    return same_case and (config is scored.config or config.scores_as(scored.config))
+    return stored is scored.stored or stored.says_the_same(scored.stored)

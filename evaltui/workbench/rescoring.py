@@ -26,8 +26,8 @@ Actual = Mapping[int, tuple["Invocation", ...]]
 
 
 class Rescoring:
-    """`events_of` gives what happened in a case, by repeat; `done` gets each new result. `secrets` are those
-    that are masked where what happened comes from a log.
+    """`events_of` gives what happened in a case, by repeat; `done` gets each new result, None where nobody
+    knows what happened. `secrets` are those that are masked where what happened comes from a log.
 
     Of several wishes for one case the last one counts; what is scored already is not scored again.
     """
@@ -35,7 +35,7 @@ class Rescoring:
     def __init__(
         self,
         events_of: Callable[[CaseId], Events | None],
-        done: Callable[[CaseId, CaseOutcome], None],
+        done: Callable[[CaseId, CaseOutcome | None], None],
         secrets: Callable[[], Secrets],
     ) -> None:
         self._events_of = events_of
@@ -64,6 +64,10 @@ class Rescoring:
         """Whether a case is about to be scored again."""
         return case in self._waiting or self._scoring == case
 
+    def waiting(self) -> set[CaseId]:
+        """The cases that are about to be scored again."""
+        return {*self._waiting} if self._scoring is None else {*self._waiting, self._scoring}
+
     async def finish(self) -> None:
         """Wait until everything that was wished for has been scored."""
         if self._task is not None:
@@ -73,12 +77,12 @@ class Rescoring:
         while self._waiting:
             self._scoring = case = next(iter(self._waiting))
             scored, stored, config = self._waiting.pop(case)
-            if (actual := await self._actual_of(case, scored)) is not None:
+            actual, new = await self._actual_of(case, scored), None
+            if actual is not None:
                 new = await score_again(scored, actual, stored, config, self._secrets())
-                if self._scoring == case:
-                    self._scoring = None
-                    self._done(case, new)
-            self._scoring = None
+            is_wanted, self._scoring = self._scoring == case, None
+            if is_wanted:
+                self._done(case, new)
             # Keys come first.
             await asyncio.sleep(0)
 

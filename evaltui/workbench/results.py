@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from evaltui.core.compare.turn_verdicts import answer_differs, response_op, text_differs
 from evaltui.core.model.case_id import CaseId
@@ -193,6 +194,18 @@ def failing_differences(result: CaseResult) -> list[DifferenceAt]:
 _MOST_IN_MEMORY = 500
 
 
+class Changes:
+    """The cases that have another result than when they were last taken."""
+
+    def __init__(self) -> None:
+        self.cases: set[CaseId] = set()
+
+    def take(self) -> set[CaseId]:
+        """These cases, which are forgotten then."""
+        cases, self.cases = self.cases, set()
+        return cases
+
+
 class Results:
     """Counted as they come in: a set of ten thousand cases is not counted anew for each of them.
 
@@ -205,9 +218,10 @@ class Results:
         self._apart: ResultsApart | None = None
         self._counts: dict[str, Counter[str]] = {}
         self._passed: Counter[str] = Counter()
+        self._of_set: Counter[str] = Counter()
         # Cases of the run that goes on: what they have is from before.
         self._uncounted: set[CaseId] = set()
-        self._changed: dict[str, set[str]] = {}
+        self._followed = WeakSet[Changes]()
         self.attention: set[CaseId] = set()
         self.version = 0
         """Another one after every change."""
@@ -217,36 +231,39 @@ class Results:
         """Whether as many results are in memory as may be."""
         return self._in_memory >= _MOST_IN_MEMORY
 
-    def take_changed(self, path: str) -> set[str]:
-        """The ids of the cases of a set that have another result than when this was asked before."""
-        ids = self._changed.get(path, set())
-        self._changed[path] = set()
-        return ids
+    def follow(self) -> Changes:
+        """Tells, as long as somebody has it, which cases have another result from now on."""
+        changes = Changes()
+        self._followed.add(changes)
+        return changes
 
-    def _change(self, case: CaseId) -> None:
+    def note(self, case: CaseId) -> None:
+        """A case has another result, or something else is known of the one that it has."""
         self.version += 1
-        if (ids := self._changed.get(case.path)) is not None:
-            ids.add(case.eval_id)
+        for changes in self._followed:
+            changes.cases.add(case)
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
         self.drop(case)
-        self._change(case)
+        self.note(case)
         if not isinstance(scored.kept, ResultInFile):
             if self.is_full:
                 scored = replace(scored, kept=self._put_apart(scored.kept))
             self._in_memory += not isinstance(scored.kept, ResultInFile)
         self._scored[case] = scored
+        self._of_set[case.path] += 1
         self._count(case, 1)
         if needs_attention(scored.kept):
             self.attention.add(case)
 
     def drop(self, case: CaseId) -> None:
         if case in self._scored:
-            self._change(case)
+            self.note(case)
             self._count(case, -1)
             self._in_memory -= not isinstance(self._scored[case].kept, ResultInFile)
             del self._scored[case]
+            self._of_set[case.path] -= 1
             self.attention.discard(case)
 
     def _put_apart(self, result: CaseResult) -> CaseResult | ResultInFile:
@@ -287,6 +304,10 @@ class Results:
     def of(self, path: str) -> list[tuple[CaseId, CaseOutcome]]:
         """Every result of a set's cases."""
         return [(case, scored) for case, scored in self._scored.items() if case.path == path]
+
+    def count(self, path: str) -> int:
+        """How many cases of a set have a result."""
+        return self._of_set[path]
 
     def logs(self) -> set[Path]:
         """The logs that results are read from."""

@@ -181,6 +181,22 @@ class CaseOutcome:
         return self.stored.model()
 
 
+class SameConfig:
+    """Whether configs, most of which are the same objects, score as one does."""
+
+    def __init__(self, config: EvalConfig) -> None:
+        self._config = config
+        # Kept, so that no other one gets the number of one that is gone.
+        self._known: dict[int, tuple[EvalConfig, bool]] = {}
+
+    def __call__(self, other: EvalConfig) -> bool:
+        known = self._known.get(id(other))
+        if known is None:
+            is_same = other is self._config or other.scores_as(self._config)
+            known = self._known[id(other)] = other, is_same
+        return known[1]
+
+
 READ_ONLY = "Read-only: no edits, runs or chats here"
 CANCELLING = "Cancelling… (force-stop in 3 s)"
 

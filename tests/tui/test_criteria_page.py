@@ -23,7 +23,7 @@ TRIAL = Trial(
     scored=3,
     passing=2,
     now_pass=(HALF, BAD),
-    scores=(1.0, 0.5, 0.0),
+    scores=(0.0, 0.5, 1.0),
     cases=((BAD, 0.0), (HALF, 0.5), (FINE, 1.0)),
 )
 ROW = MetricRow(

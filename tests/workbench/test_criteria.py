@@ -8,8 +8,10 @@ import pytest
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
+from evaltui.core.model.stored_cases import StoredCase
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
+from evaltui.workbench.state import CaseOutcome, RunRef
 from evaltui.workbench.workbench import Workbench
 
 CONFIG = """{
@@ -59,18 +61,16 @@ def text_of(greetings):
     return greetings.workbench.editing.open_file(greetings.config).document.text
 
 
-def scored(greetings, monkeypatch, scores, name="response_match_score"):
+def scored(greetings, scores, name="response_match_score"):
     """Have the last run give these scores, for each case those of its repeats."""
-    results = {}
     for eval_id, of_repeats in scores.items():
         repeats = [
             RepeatResult(Status.PASSED, (MetricResult(name, score, 0.8, Status.PASSED),))
             for score in of_repeats
         ]
         result = CaseResult(eval_id, Status.PASSED, repeats[0].metrics, repeats=tuple(repeats))
-        results[CaseId(greetings.path.name, eval_id)] = SimpleNamespace(kept=result)
-    monkeypatch.setattr(greetings.workbench.outcomes.results, "get", results.get)
-    greetings.workbench.outcomes.results.version += 1
+        outcome = CaseOutcome(result, RunRef(1), StoredCase("{}"), EvalConfig())
+        greetings.workbench.outcomes.results.put(CaseId(greetings.path.name, eval_id), outcome)
 
 
 async def test_without_a_file_the_defaults_apply_and_the_first_change_makes_it(greetings):
@@ -131,8 +131,8 @@ async def test_a_threshold_stays_within_what_can_be_scored(greetings, name, star
     assert metric(criteria, name).threshold == ends
 
 
-async def test_trying_a_threshold_shows_which_cases_flip(greetings, monkeypatch):
-    scored(greetings, monkeypatch, {"one": [0.9], "two": [0.75], "three": [None]})
+async def test_trying_a_threshold_shows_which_cases_flip(greetings):
+    scored(greetings, {"one": [0.9], "two": [0.75], "three": [None]})
     criteria = criteria_of(greetings, CONFIG)
     trial = metric(criteria, "response_match_score").trial
     assert (trial.scored, trial.passing, trial.now_pass, trial.now_fail) == (2, 1, (), ())
@@ -147,8 +147,8 @@ async def test_trying_a_threshold_shows_which_cases_flip(greetings, monkeypatch)
 
 
 @pytest.mark.parametrize(("pass_if", "passing"), [("all", 0), ("majority", 1), (0.3, 2)])
-async def test_of_several_runs_the_policy_decides(greetings, monkeypatch, pass_if, passing):
-    scored(greetings, monkeypatch, {"one": [0.9, 0.9, 0.1], "two": [0.1, 0.9, 0.1]})
+async def test_of_several_runs_the_policy_decides(greetings, pass_if, passing):
+    scored(greetings, {"one": [0.9, 0.9, 0.1], "two": [0.1, 0.9, 0.1]})
     config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"repeats": {"pass_if": pass_if}}}
     criteria = criteria_of(greetings, json.dumps(config))
     assert metric(criteria, "response_match_score").trial.passing == passing
@@ -274,7 +274,7 @@ def shorts(**criteria):
     return json.dumps({"criteria": {}, "evaltui": {"criteria": own}})
 
 
-async def test_metrics_in_short_form_are_changed_as_others_are(greetings, monkeypatch):
+async def test_metrics_in_short_form_are_changed_as_others_are(greetings):
     interval = {"interval": {"min_value": 0, "max_value": 50}}
     criteria = criteria_of(greetings, shorts(words={"lower_is_better": True, **interval}, free={}))
     words, free = metric(criteria, "words"), metric(criteria, "free")
@@ -285,7 +285,7 @@ async def test_metrics_in_short_form_are_changed_as_others_are(greetings, monkey
     # A run refuses a threshold below 0 where the range is not known.
     assert criteria.check(free, "-7") == "must be at least 0"
     assert criteria.check(free, "70") is None
-    scored(greetings, monkeypatch, {"one": [3.0], "two": [1.0]}, "words")
+    scored(greetings, {"one": [3.0], "two": [1.0]}, "words")
     assert metric(criteria, "words").trial.passing == 1
     criteria.type(words, "4")
     assert metric(criteria, "words").trial.now_pass == (CaseId(greetings.path.name, "one"),)

@@ -52,7 +52,7 @@ def case_over_repeats(
     status = Status.FLAKY if 0 < passed < len(repeats) else worst.status
     decision = RunsUntilDecided(pass_if, confidence).decision(repeats) if confidence else None
     if decision is None:
-        is_met = passed >= _needed(pass_if, len(repeats))
+        is_met = passed >= passes_needed(pass_if, len(repeats))
     else:
         is_met = decision.answer == "passes"
         if decision.answer == "undecided" and any(has_passed(one) is not None for one in repeats):
@@ -74,7 +74,8 @@ def case_over_repeats(
     )
 
 
-def _needed(pass_if: PassIf, runs: int) -> float:
+def passes_needed(pass_if: PassIf, runs: int) -> float:
+    """How many of so many runs a policy wants to pass; of a rate that need not be a whole number."""
     if pass_if == "all":
         return runs
     if pass_if == "majority":

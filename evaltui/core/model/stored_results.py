@@ -69,6 +69,16 @@ def repeat_from_json(data: Json, actual: Sequence[Invocation] = ()) -> RepeatRes
     return replace(repeat, actual=tuple(actual), metrics=tuple(map(_shared, repeat.metrics)))
 
 
+def scores_in(data: Json) -> Iterator[tuple[str, float | None]]:
+    """The name and the score of each metric of what `repeat_to_json` gave, without the rest being looked at.
+
+    Raises what looking into something else raises: AttributeError, KeyError, TypeError, ValueError.
+    """
+    for metric in data.get("metrics", ()):
+        score = metric.get("score")
+        yield metric["name"], None if score is None else float(score)
+
+
 # Of thousands of cases, most metrics say the same: these are one object.
 _MOST_SHARED = 1000
 _shared_metrics: dict[tuple[Any, ...], MetricResult] = {}

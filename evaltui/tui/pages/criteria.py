@@ -144,7 +144,7 @@ def _write_scores(page: Page, row: MetricRow, height: int) -> None:
     page.section(("Last run", "bold"), (f"  {scores}, mean {show_score(trial.mean)}", "muted"))
     page.lines += histogram(
         trial.scores,
-        row.interval or (0.0, max(1.0, *trial.scores, row.threshold or 0.0)),
+        row.interval or (0.0, max(1.0, trial.scores[-1], row.threshold or 0.0)),
         row.threshold if row.asked else None,
         page.width,
         height,
@@ -182,7 +182,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
             figures += bar((score - low) / (high - low), _BAR, glyph(status)[1], at)
         left: Line = [("  ", ""), glyph(status), (" ", ""), *_named(page, case, effect)]
         page.lines.append(both_ends(left, figures, page.width))
-    if (more := len(row.trial.cases) - _MOST_CASES) > 0:
+    if (more := row.trial.scored - min(len(row.trial.cases), _MOST_CASES)) > 0:
         page.row((f"  and {more} more", "muted"))
     return places
 
