@@ -87,11 +87,17 @@ class EvalSetFile:
         number = self._numbers.get(eval_id)
         return None if number is None or self.eval_set is None else self.cases[number]
 
+    def but(self, **changes: Any) -> EvalSetFile:
+        """As `replace`, for what does not change the cases: their numbers are known still."""
+        changed = replace(self, **changes)
+        if "_numbers" in self.__dict__:
+            changed.__dict__["_numbers"] = self._numbers
+        return changed
+
     def scored_by(self, config: ConfigInUse | EvalSetError) -> EvalSetFile:
         """The set with another config, or with none and what is wrong with it."""
         of_set = tuple(problem for problem in self.problems if problem.file == str(self.path))
-        return replace(
-            self,
+        return self.but(
             config=None if isinstance(config, EvalSetError) else config,
             problems=(*of_set, *config.problems),
         )

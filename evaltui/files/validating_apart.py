@@ -10,7 +10,6 @@ import ctypes
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
@@ -52,7 +51,7 @@ def _in_process(file: EvalSetFile) -> EvalSetFile | None:
         return None
     for case, found in zip(file.cases, of_cases, strict=True):
         case.was_validated(*found)
-    return replace(file, eval_set=eval_set, problems=problems, is_validated=True)
+    return file.but(eval_set=eval_set, problems=problems, is_validated=True)
 
 
 def _write(path: Path) -> None:

@@ -6,7 +6,7 @@ Works on parsed JSON and loads no models, so that a thousand cases can be listed
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ def with_tags(sets: Collection[EvalSetFile], config: Path | None = None) -> Iter
     config_of = config_files((one.path for one in sets), config)
     data = {path: _config_data(path) for path in dict.fromkeys(config_of.values())}
     for one in sets:
-        yield replace(one, tags=tags_of(data[config_of[one.path]], one.eval_set_id))
+        yield one.but(tags=tags_of(data[config_of[one.path]], one.eval_set_id))
 
 
 def tags_of(config: Any, set_id: str) -> Tags | None:

@@ -75,6 +75,8 @@ class Criteria:
         self.path = sets.config_path(set_path)
         self.scores = CriteriaScores(outcomes)
         """What the last results of the sets scored."""
+        # Where there is no file; the same objects each time, which are validated once.
+        self._new, self._defaults = new_config(), {"criteria": DEFAULT_CRITERIA}
         # Data that was validated, and the config that it is.
         self._validated: dict[str, tuple[Any, EvalConfig | None]] = {}
 
@@ -207,14 +209,14 @@ class Criteria:
 
     def _data(self) -> Any:
         config = self._editing.config_data(self._set_path)
-        return new_config() if config is None else config
+        return self._new if config is None else config
 
     def _saved_data(self) -> Any:
         """The config as it is on disk."""
         draft = self._editing.open_file(self.path)
         if draft is None:
             return self._data()
-        return {"criteria": DEFAULT_CRITERIA} if draft.saved is None else draft.saved.value
+        return self._defaults if draft.saved is None else draft.saved.value
 
     # Changes
 

@@ -139,35 +139,38 @@ class FlipSearch:
         return Flips(tuple(self._in_order(sets)), known, len(self._waiting), len(self._unknown))
 
     def _look_at_all(self, compared: _Compared) -> None:
-        if self._compared is None or compared.results is not self._compared.results:
-            self._changes = compared.results.follow()
-        self._changes.take()
-        self._compared = compared
-        is_saved = SameConfig(compared.saved)
-        cases = {case: one for path in compared.sets for case, one in compared.results.of(path)}
-        by_saved = {case: one for case, one in cases.items() if is_saved(one.config)}
-        self._by_saved |= by_saved
-        self._lost -= by_saved.keys()
+        before, self._compared = self._compared, compared
+        results = compared.results
+        if before is None or results is not before.results:
+            # `_known` looks at the configs of those that it needs.
+            self._changes, self._by_saved, self._lost = results.follow(), results.copy(), set()
+        elif before.saved.scores_as(compared.saved):
+            self._remember(compared, self._changes.take())
+        else:
+            self._remember(compared, (case for path in compared.sets for case, _ in results.of(path)))
         self._waiting, self._unknown, self._flips = set(), set(), {}
-        self._count = len(cases)
         if compared.saved.scores_as(compared.edited):
             return
+        cases = {case for path in compared.sets for case, _ in results.of(path)}
+        self._count = len(cases)
         # After a change of a threshold that is each of them.
-        self._waiting = self._outcomes.rescored_soon() & cases.keys()
-        self._sort(compared, cases.keys() - self._waiting)
+        self._waiting = cases & self._outcomes.rescored_soon()
+        self._sort(compared, cases - self._waiting)
 
     def _look_again(self, compared: _Compared, changed: set[CaseId]) -> None:
-        is_saved = SameConfig(compared.saved)
-        for case in changed:
-            if case.path not in compared.sets:
-                continue
-            if (scored := compared.results.get(case)) is not None and is_saved(scored.config):
-                self._by_saved[case] = scored
-                self._lost.discard(case)
+        self._remember(compared, changed)
         if compared.saved.scores_as(compared.edited):
             return
         self._count = sum(compared.results.count(path) for path in compared.sets)
         self._sort(compared, changed)
+
+    def _remember(self, compared: _Compared, cases: Iterable[CaseId]) -> None:
+        """Keeps those results of cases that are by the criteria on disk."""
+        is_saved = SameConfig(compared.saved)
+        for case in cases:
+            if (scored := compared.results.get(case)) is not None and is_saved(scored.config):
+                self._by_saved[case] = scored
+                self._lost.discard(case)
 
     def _sort(self, compared: _Compared, cases: Iterable[CaseId]) -> None:
         is_edited, is_saved = SameConfig(compared.edited), SameConfig(compared.saved)

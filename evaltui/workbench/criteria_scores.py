@@ -47,15 +47,51 @@ class CriteriaScores:
 
     def of(self, sets: Sequence[EvalSetFile]) -> Mapping[str, CaseScores]:
         """The scores of each metric of the cases of some sets, as far as they are known."""
-        results, few = self._outcomes.results, _FEW
+        results = self._outcomes.results
         if results is not self._results or not _have_the_same_cases(sets, self._sets):
             self._begin(sets, results)
-            numbers: Iterable[int] = range(self._count)
+            self._look_at_all()
+        elif changed := self._numbers(self._changes.take()):
+            for number in changed:
+                self._look(number, results.get(self._case_at(number)))
         else:
-            numbers = self._numbers(self._changes.take())
-        for number in numbers:
-            few -= self._look(number, results.get(self._case_at(number)), reads=few > 0)
+            return self._scores
+        some = self._next_unread(_FEW)
+        self._note(some, _read(some))
         return self._scores
+
+    def _look_at_all(self) -> None:
+        """As `_look` at each case, those at once whose results share their scores."""
+        alike: dict[int, tuple[ResultInFile, list[int]]] = {}
+        for first, eval_set in zip(self._firsts, self._sets, strict=True):
+            for case, scored in self._results.of(eval_set.case_path):
+                if (number := eval_set.number(case.eval_id)) is None:
+                    continue
+                kept = scored.kept
+                if isinstance(kept, ResultInFile) and kept.runs == 1:
+                    self._outcome[first + number] = scored
+                    alike.setdefault(id(kept.scores), (kept, []))[1].append(first + number)
+                else:
+                    self._look(first + number, scored)
+        for kept, numbers in alike.values():
+            self.unread += len(numbers)
+            for number in numbers:
+                self._is_unread[number] = 1
+            for name, score in kept.scores.items():
+                self._scores_by(name).put_one(numbers, score)
+
+    def _scores_by(self, name: str) -> CaseScores:
+        if name not in self._scores:
+            self._scores[name] = CaseScores(self._count, self._case_at)
+        return self._scores[name]
+
+    def _next_unread(self, most: int) -> dict[int, CaseOutcome | None]:
+        found: dict[int, CaseOutcome | None] = {}
+        at = self._is_unread.find(1)
+        while at >= 0 and len(found) < most:
+            found[at] = self._outcome[at]
+            at = self._is_unread.find(1, at + 1)
+        return found
 
     def _numbers(self, cases: Iterable[CaseId]) -> list[int]:
         sets = {one.case_path: (first, one) for first, one in zip(self._firsts, self._sets, strict=True)}
@@ -68,8 +104,8 @@ class CriteriaScores:
         eval_set = self._sets[place]
         return CaseId(eval_set.case_path, eval_set.cases[number - self._firsts[place]].eval_id)
 
-    def _look(self, number: int, scored: CaseOutcome | None, *, reads: bool) -> bool:
-        """Notes what is known of the result of a case; returns whether that has been read."""
+    def _look(self, number: int, scored: CaseOutcome | None) -> None:
+        """Notes what is known of the result of a case without reading it."""
         before, self._outcome[number] = self._outcome[number], scored
         was_unread = self._is_unread[number]
         self._set_unread(number, is_unread=False)
@@ -77,16 +113,12 @@ class CriteriaScores:
             self._put(number, {})
         elif not isinstance(scored.kept, ResultInFile):
             self._put(number, scores_of(scored.kept))
-        elif reads:
-            self._put(number, scores_of(scored.result))
-            return True
         elif before is not None and before.run == scored.run and scored.kept.runs == 1 and not was_unread:
             # Scored again: what is measured of a run stays what it is.
             self._put(number, _of_index(scored.kept), keep_measured=True)
         else:
             self._put(number, _of_index(scored.kept))
             self._set_unread(number, is_unread=True)
-        return False
 
     def _set_unread(self, number: int, *, is_unread: bool) -> None:
         self.unread += is_unread - self._is_unread[number]
@@ -94,8 +126,7 @@ class CriteriaScores:
 
     def _put(self, number: int, scores: Scores, *, keep_measured: bool = False) -> None:
         for name in scores:
-            if name not in self._scores:
-                self._scores[name] = CaseScores(self._count, self._case_at)
+            self._scores_by(name)
         for name, known in self._scores.items():
             if name in scores:
                 known.put(number, scores[name])
@@ -104,15 +135,15 @@ class CriteriaScores:
 
     async def read_some(self) -> None:
         """Reads the next ones of those that are not known yet."""
-        numbers: list[int] = []
-        at = self._is_unread.find(1)
-        while at >= 0 and len(numbers) < _AT_ONCE:
-            numbers.append(at)
-            at = self._is_unread.find(1, at + 1)
-        begun, some = self._outcome, {number: self._outcome[number] for number in numbers}
+        begun, some = self._outcome, self._next_unread(_AT_ONCE)
         found = await asyncio.to_thread(_read, some)
+        if self._outcome is begun:
+            self._note(some, found)
+
+    def _note(self, some: Mapping[int, CaseOutcome | None], found: Mapping[int, Scores]) -> None:
+        """These results have been read, but for those that others stand for by now."""
         for number, scored in some.items():
-            if self._outcome is begun and begun[number] is scored:
+            if self._outcome[number] is scored:
                 self._put(number, found.get(number, {}))
                 self._set_unread(number, is_unread=False)
 

@@ -66,6 +66,11 @@ class CaseScores:
         if self._last is not None:
             self._of_all, self._deciding, self._last = {}, {}, None
 
+    def put_one(self, numbers: Iterable[int], score: float) -> None:
+        """Cases that were run once have this score, before the first trial."""
+        for number in numbers:
+            self._scores[number] = score
+
     def trial(
         self, threshold: float | None, saved: float | None, pass_if: PassIf, *, lower_is_better: bool
     ) -> Trial:

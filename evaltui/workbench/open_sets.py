@@ -312,7 +312,7 @@ class OpenSets:
         open_file = self.files.known(self.config_path(eval_set.path))
         if open_file is None:
             return next(with_tags([eval_set], self.config))
-        return replace(eval_set, tags=tags_of(open_file.document.value, eval_set.eval_set_id))
+        return eval_set.but(tags=tags_of(open_file.document.value, eval_set.eval_set_id))
 
     def tags(self, case: CaseId) -> tuple[str, ...]:
         """The tags of a case."""

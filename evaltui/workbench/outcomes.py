@@ -22,12 +22,11 @@ from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.read_scores import ReadScores
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Changes, Results, needs_attention
-from evaltui.workbench.state import CaseOutcome, Run, RunRef, SameConfig
+from evaltui.workbench.state import CaseOutcome, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event
-    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.past_runs import PastRun
     from evaltui.workbench.set_totals import SetTotals, TotalsInParts
@@ -169,6 +168,9 @@ class Outcomes:
 
     def totals(self, eval_set: EvalSetFile) -> SetTotals:
         """How the cases of a set came out, added up."""
+        return self._totals_of(eval_set).get(eval_set, self.get, self._before.get)
+
+    def _totals_of(self, eval_set: EvalSetFile) -> TotalsInParts:
         from evaltui.workbench.set_totals import TotalsInParts
 
         results, path = self.results, eval_set.case_path
@@ -177,7 +179,7 @@ class Outcomes:
         _, changes, totals = self._totals[path]
         numbers = (eval_set.number(case.eval_id) for case in changes.take() if case.path == path)
         totals.outdate(number for number in numbers if number is not None)
-        return totals.get(eval_set, self.get, self._before.get)
+        return totals
 
     # Changes
 
@@ -263,16 +265,8 @@ class Outcomes:
             if opened is None and file not in self._opening:
                 # Its results were shown although it has not been validated.
                 self._opening[file] = asyncio.create_task(self._open_to_rescore(file))
-            if opened is None or opened.config is None:
-                continue
-            config = opened.config.config
-            is_same = SameConfig(config)
-            for case, scored in self.results.of(path):
-                stored = opened.case(case.eval_id)
-                if stored is None or (is_same(scored.config) and _is_case_of(scored, stored)):
-                    self._rescoring.drop(case)
-                else:
-                    self._rescoring.add(case, scored, stored, config)
+            if opened is not None and opened.config is not None:
+                self._rescoring.score(self.results.of(path), opened, opened.config.config)
 
     async def _open_to_rescore(self, path: Path) -> None:
         try:
@@ -318,8 +312,9 @@ class Outcomes:
             return
         code, url = self._agent.code_version, self._agent.address.url
         found = last_outcomes(self._agent.store, sets, sets.workspace, code, url)
-        shown = 0
-        while (outcomes := await in_thread(lambda: next(found, None), Progress())) is not None:
+        shown, progress = 0, Progress()
+        while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
+            progress.done += len(outcomes)
             results, _ = self._latest or (self.results, self.traces)
             running = self._running
             for case, scored in outcomes:
@@ -331,6 +326,7 @@ class Outcomes:
                 shown = len(results)
                 self._results_read()
         self._results_read()
+        await self._add_up()
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
         self._changed()
         if len(self.results) >= _MANY:
@@ -338,6 +334,12 @@ class Outcomes:
 
             # What was read of logs.
             await asyncio.to_thread(give_back)
+
+    async def _add_up(self) -> None:
+        """Adds up what came of each set before somebody looks at it, with keys in between."""
+        for eval_set in self._sets.listed:
+            for _ in self._totals_of(eval_set).count(eval_set, self.get, self._before.get):
+                await asyncio.sleep(0)
 
     def mark_base(self, path: Path) -> None:
         """Makes a run the base, or none where it is the base."""
@@ -395,8 +397,3 @@ class Outcomes:
             opening.cancel()
         await self._histories.close()
         await self.read_scores.close()
-
-
-def _is_case_of(scored: CaseOutcome, stored: StoredCase) -> bool:
-    """Whether this is what a result was scored by, although it may have been read again since then."""
-    return stored is scored.stored or stored.says_the_same(scored.stored)

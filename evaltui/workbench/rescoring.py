@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.state import CaseOutcome, RunRef, SameConfig
 
 if TYPE_CHECKING:
     from evaltui.core.metrics.metric import MetricInput
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.core.secrets import Secrets
+    from evaltui.files.eval_set_file import EvalSetFile
 
 Events = Mapping[int, Sequence["Event"]]
 Actual = Mapping[int, tuple["Invocation", ...]]
@@ -47,18 +48,21 @@ class Rescoring:
         self._task: asyncio.Task[None] | None = None
         self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
-    def add(self, case: CaseId, scored: CaseOutcome, stored: StoredCase, config: EvalConfig) -> None:
-        """Score a case again, soon."""
-        self.drop(case)
-        self._waiting[case] = scored, stored, config
-        if self._task is None or self._task.done():
+    def score(
+        self, results: Iterable[tuple[CaseId, CaseOutcome]], opened: EvalSetFile, config: EvalConfig
+    ) -> None:
+        """Score results of the cases of a set again, soon; those that it would not change are left as they
+        are, and what was to be scored of them has been taken back."""
+        is_same = SameConfig(config)
+        for case, scored in results:
+            self._waiting.pop(case, None)
+            if self._scoring == case:
+                self._scoring = None
+            stored = opened.case(case.eval_id)
+            if stored is not None and not (is_same(scored.config) and _is_case_of(scored, stored)):
+                self._waiting[case] = scored, stored, config
+        if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._work())
-
-    def drop(self, case: CaseId) -> None:
-        """Leave the result of a case as it is: what was to be scored has been taken back."""
-        self._waiting.pop(case, None)
-        if self._scoring == case:
-            self._scoring = None
 
     def is_waiting(self, case: CaseId) -> bool:
         """Whether a case is about to be scored again."""
@@ -100,6 +104,11 @@ class Rescoring:
         """In a thread; None where nothing is kept of it."""
         events = self._events_of(case)
         return None if events is None else actual_of(events)
+
+
+def _is_case_of(scored: CaseOutcome, stored: StoredCase) -> bool:
+    """Whether this is what a result was scored by, although it may have been read again since then."""
+    return stored is scored.stored or stored.says_the_same(scored.stored)
 
 
 def actual_of(events: Events) -> Actual:

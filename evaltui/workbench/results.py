@@ -309,6 +309,10 @@ class Results:
         """How many cases of a set have a result."""
         return self._of_set[path]
 
+    def copy(self) -> dict[CaseId, CaseOutcome]:
+        """Every result as it is now."""
+        return dict(self._scored)
+
     def logs(self) -> set[Path]:
         """The logs that results are read from."""
         files = {scored.logged.file for scored in self._scored.values() if scored.logged is not None}

@@ -113,20 +113,28 @@ class TotalsInParts:
 
     def get(self, eval_set: EvalSetFile, outcome: Outcome, earlier: Earlier) -> SetTotals:
         """Goes through no case as long as nothing has changed."""
-        known, self._parts, whole = self._parts, {}, SetTotals()
+        for _ in self.count(eval_set, outcome, earlier):
+            pass
+        whole = SetTotals()
         for start in range(0, len(eval_set.cases), _PART):
-            cases = eval_set.cases[start : start + _PART]
-            part = known.get(start)
-            if part is None or part[0] != cases:
-                part = cases, _totals(eval_set.case_path, cases, outcome, earlier)
-            self._parts[start] = part
-            whole.add(part[1])
+            whole.add(self._parts[start][1])
         return whole
+
+    def count(self, eval_set: EvalSetFile, outcome: Outcome, earlier: Earlier) -> Iterator[None]:
+        """Goes through the parts that have changed, one at each step."""
+        known, starts = self._parts, range(0, len(eval_set.cases), _PART)
+        self._parts = {start: known[start] for start in starts if start in known}
+        for start in starts:
+            cases = eval_set.cases[start : start + _PART]
+            if start not in self._parts or self._parts[start][0] != cases:
+                self._parts[start] = cases, _totals(eval_set.case_path, cases, outcome, earlier)
+                yield
 
 
 def _totals(path: str, cases: Iterable[StoredCase], outcome: Outcome, earlier: Earlier) -> SetTotals:
     totals, thresholds = SetTotals(), Thresholds()
     times: list[tuple[float, CaseId]] = []
+    alike: dict[tuple[int, ...], list[CaseOutcome]] = {}
     for one in cases:
         case = CaseId(path, one.eval_id)
         scored = outcome(case)
@@ -134,39 +142,62 @@ def _totals(path: str, cases: Iterable[StoredCase], outcome: Outcome, earlier: E
             continue
         if totals.first is None:
             totals.first = case
-        if (seconds := _add(totals, case, scored)) is not None:
+        alike.setdefault(_what_is_shared(scored), []).append(scored)
+        if needs_attention(scored.kept):
+            totals.failing.append(case)
+        if (seconds := _add(totals, scored)) is not None:
             times.append((seconds, case))
         before = earlier(case)
         if before is not None and before != scored.status:
             totals.changes.append((case, before, scored.status))
-        for name, score, passed in _metrics(scored, thresholds):
-            total = totals.metrics.setdefault(name, MetricTotal())
-            total.cases += 1
-            total.passed += passed
-            if score is not None:
-                total.scored += 1
-                total.sum += score
+    for some in alike.values():
+        _add_shared(totals, some[0], len(some), thresholds)
     totals.timed, totals.seconds = len(times), sum(seconds for seconds, _ in times)
     totals.slowest = _longest(times)
     return totals
+
+
+def _what_is_shared(scored: CaseOutcome) -> tuple[int, ...]:
+    """The same for results in files that share what `_add_shared` adds up: most of a run do."""
+    kept = scored.kept
+    if not isinstance(kept, ResultInFile):
+        return (id(scored),)
+    return id(kept.verdict), id(kept.scores), id(kept.costs), id(scored.run), id(scored.config)
+
+
+def _add_shared(totals: SetTotals, scored: CaseOutcome, count: int, thresholds: Thresholds) -> None:
+    """Adds what so many results have in common with this one."""
+    totals.cases += count
+    totals.statuses[str(scored.status)] += count
+    totals.runs.add(scored.run.name)
+    for cost in scored.figures.costs.values():
+        totals.cost = _times(cost, count) if totals.cost is None else totals.cost + _times(cost, count)
+    for name, score, passed in _metrics(scored, thresholds):
+        total = totals.metrics.setdefault(name, MetricTotal())
+        total.cases += count
+        total.passed += count * passed
+        if score is not None:
+            total.scored += count
+            total.sum += count * score
+
+
+def _times(cost: Cost, count: int) -> Cost:
+    """A cost so many times, in as many steps as the number has binary digits."""
+    if count == 1:
+        return cost
+    half = _times(cost, count // 2)
+    return half + half + cost if count % 2 else half + half
 
 
 def _longest(times: Sequence[tuple[float, CaseId]]) -> list[tuple[float, CaseId]]:
     return heapq.nsmallest(MOST_SLOW, times, key=lambda pair: -pair[0])
 
 
-def _add(totals: SetTotals, case: CaseId, scored: CaseOutcome) -> float | None:
+def _add(totals: SetTotals, scored: CaseOutcome) -> float | None:
     """Returns the seconds of all repeats; None where nobody knows."""
     known = scored.figures
-    totals.cases += 1
-    totals.statuses[str(known.status)] += 1
-    totals.runs.add(scored.run.name)
-    if needs_attention(scored.kept):
-        totals.failing.append(case)
     if known.tokens is not None:
         totals.tokens = (totals.tokens or 0.0) + known.tokens * known.runs
-    for cost in known.costs.values():
-        totals.cost = cost if totals.cost is None else totals.cost + cost
     return known.seconds * known.runs if known.seconds else None
 
 

@@ -92,3 +92,16 @@ def test_a_histogram_without_threshold_or_room():
     assert [draw(line, color=False) for line in lines] == ["2 ▄▄▄▄    ██", "  ──────────", "  0       50"]
     assert {role for _, role in lines[0]} <= {"muted", ""}
     assert text(histogram([1.0], (0.0, 0.0), 1.0, 1, 1)[0]) == "1   │██"
+
+
+def test_of_many_values_only_the_ends_of_columns_are_looked_for():
+    class Counted(list):
+        looked = 0
+
+        def __getitem__(self, place):
+            self.looked += 1
+            return super().__getitem__(place)
+
+    values = Counted(number / 10_000 for number in range(10_000))
+    assert histogram(values, (0.0, 1.0), 0.5, 40, 4) == histogram(list(values), (0.0, 1.0), 0.5, 40, 4)
+    assert 0 < values.looked < 20 * 20

@@ -6,12 +6,14 @@ from evaltui.core.model import stored_results
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
-from evaltui.workbench import criteria_scores
+from evaltui.workbench import criteria_scores, set_totals
 from evaltui.workbench import results as results_module
 from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_flips import FlipSearch
 from evaltui.workbench.criteria_rows import MetricRow
+from evaltui.workbench.criteria_scores import CriteriaScores
+from evaltui.workbench.failing import mark_failing
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.set_totals import TotalsInParts
 from evaltui.workbench.workbench import Workbench
@@ -189,12 +191,62 @@ async def test_criteria_of_many_results_are_shown_before_all_are_read(path, open
     assert not read
     assert (row("response_match_score").trial.scored, row("response_match_score").trial.passing) == (6, 4)
     assert row("tool_call_count_v1").trial.scored == 2
-    assert (len(read), criteria.scores.unread) == (2, 4)
+    assert (len(scores), criteria.scores.unread) == (2, 4)
     await criteria.scores.read_some()
     assert (row("tool_call_count_v1").trial.scored, criteria.scores.unread) == (6, 0)
     # No result is made of what is read for its scores, and none is read twice.
-    assert (len(read), len(scores)) == (2, 4)
+    assert (len(read), len(scores)) == (0, 6)
     assert criteria.set_threshold(row("response_match_score"), 0.0)
     await opened.outcomes.rescored([path])
     assert {flip.case for flip in search.now().cases} == {key(path, 0), key(path, 3)}
     assert row("response_match_score").trial.passing == 6
+
+
+async def test_of_criteria_only_cases_with_another_result_are_looked_at_again(path, opened, monkeypatch):
+    criteria = Criteria(opened.sets, opened.outcomes, opened.editing, path, lambda _: None)
+    search = FlipSearch(opened.agent, opened.outcomes, criteria)
+
+    def row():
+        rows = (one for section in criteria.sections() for one in section.rows)
+        return next(one for one in rows if isinstance(one, MetricRow) and one.name == "response_match_score")
+
+    opened.sets.open(path)
+    search.now(), row()
+    looked = counted_calls(monkeypatch, CriteriaScores, "_look")
+    sorted_in = counted_calls(monkeypatch, FlipSearch, "_sort")
+    assert criteria.set_threshold(row(), 0.0)
+    # A threshold is looked for among the scores: no case is looked at.
+    assert (row().trial.passing, looked) == (6, [])
+    assert search.now().waiting == 6
+    assert [len(cases) for _, _, cases in sorted_in] == [0]
+    await opened.outcomes.rescored([path])
+    assert {flip.case for flip in search.now().cases} == {key(path, 0), key(path, 3)}
+    row()
+    looked.clear()
+    opened.outcomes.put(key(path, 1), opened.outcomes.get(key(path, 0)))
+    assert row().trial.scored == 6
+    assert [number for _, number, _ in looked] == [1]
+    search.now()
+    assert sorted_in[-1][2] == {key(path, 1)}
+
+
+async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeypatch):
+    counted = counted_calls(monkeypatch, set_totals, "_totals")
+    shared = counted_calls(monkeypatch, set_totals, "_add_shared")
+    workbench = Workbench(path.parent)
+    await workbench.open()
+    await workbench.outcomes.restore()
+    assert len(counted) == 1
+    # What results share is added once: of those that passed, and of those that failed.
+    assert [count for _, _, count, _ in shared] == [2, 4]
+    assert workbench.outcomes.totals(workbench.sets.listed[0]).passed == 4
+    assert len(counted) == 1
+    await workbench.close()
+
+
+async def test_failing_cases_are_marked_without_reading_the_run_again(opened, read, monkeypatch):
+    opened_runs = counted_calls(monkeypatch, history, "open_run")
+    await mark_failing(opened)
+    assert opened.notice.text == "2 cases marked that failed"
+    assert not opened_runs
+    assert not read

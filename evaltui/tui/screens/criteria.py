@@ -14,6 +14,7 @@ from textual.geometry import Size
 from textual.worker import Worker
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.files.validating_apart import give_back
 from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
@@ -170,6 +171,7 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             if self.is_here and scores.unread <= left // 2:
                 left = scores.unread
                 self.follow()
+        await asyncio.to_thread(give_back)
 
     async def _score(self) -> None:
         """Follows what is being scored, and scores what nobody else does."""
