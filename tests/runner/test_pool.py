@@ -86,8 +86,8 @@ async def hosts(monkeypatch):
     return found
 
 
-async def run(items, follow=(), parallel=4, most=100):
-    listener = Listener(follow)
+async def run(items, follow=(), parallel=4, most=100, listener=None):
+    listener = listener or Listener(follow)
     settings = HostSettings(AgentAddress(Path("agent")), 1.0, 1.0, 0.0)
     listener.work = work = WorkQueue(most)
     work.add(items)
@@ -107,6 +107,34 @@ async def test_what_is_added_while_others_run_is_run(hosts):
 async def test_the_most_urgent_item_comes_first(hosts):
     found = await run(["a", "b", "c"], {"a": ["d", "e"]}, parallel=1)
     assert [item for item, _ in found] == ["a", "d", "e", "b", "c"]
+
+
+class Slow(Listener):
+    """Is done with items only when it may be."""
+
+    def __init__(self):
+        super().__init__()
+        self.handed_out = []
+        self.may_be_done = asyncio.Event()
+
+    def message(self, item):
+        self.handed_out.append(item)
+        return super().message(item)
+
+    async def done(self, item, ran):
+        await self.may_be_done.wait()
+        await super().done(item, ran)
+
+
+@pytest.mark.parametrize(("parallel", "handed_out"), [(1, "a"), (2, "abcd"), (3, "abcdef")])
+async def test_each_slot_of_several_has_one_more_item_while_the_last_is_scored(hosts, parallel, handed_out):
+    listener = Slow()
+    running = asyncio.create_task(run("abcdefgh", parallel=parallel, listener=listener))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert listener.handed_out == [*handed_out]
+    listener.may_be_done.set()
+    assert sorted(await running) == [(item, True) for item in "abcdefgh"]
 
 
 async def test_a_crash_is_the_error_of_the_guilty_item_though_others_wait_for_what_follows(hosts):

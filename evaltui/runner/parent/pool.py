@@ -253,7 +253,7 @@ class HostPool(Generic[Item]):
             await self._load(started)
             async with asyncio.TaskGroup() as group:
                 for _ in range(slots):
-                    group.create_task(self._serve(work, place))
+                    group.create_task(self._serve(work, place, group if slots > 1 else None))
         except AgentBrokenError as broken:
             if self._broken is None:
                 self._broken = broken.error
@@ -274,7 +274,11 @@ class HostPool(Generic[Item]):
         while len(work) and (item := await work.take()) is not None:
             await self._listener.done(item, ExecutionResult(error=error))
 
-    async def _serve(self, work: WorkQueue[Item], place: _Place[Item]) -> None:
+    async def _serve(
+        self, work: WorkQueue[Item], place: _Place[Item], group: asyncio.TaskGroup | None
+    ) -> None:
+        """With a `group`, the host has its next item while the last one is scored and written down there."""
+        concluding: asyncio.Task[None] | None = None
         while (item := await work.take(lambda: place.host.alive)) is not None:
             place.in_flight.append(item)
             ran, lost = await self._attempt(place.host, item)
@@ -287,7 +291,14 @@ class HostPool(Generic[Item]):
             if not lost:
                 place.in_flight.remove(item)
                 place.served += 1
-            await self._listener.done(item, ran)
+            if group is None:
+                # What one item leads to decides which is the next one.
+                await self._listener.done(item, ran)
+                continue
+            # No further ahead than by one: what items did is in memory until then.
+            if concluding is not None:
+                await concluding
+            concluding = group.create_task(self._listener.done(item, ran))
 
     def _may_repeat(self, ran: ExecutionResult) -> bool:
         """Whether an item may be tried again that its host was lost over.

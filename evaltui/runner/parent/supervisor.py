@@ -36,7 +36,7 @@ IMPORT_TIMEOUT = 120.0
 CASE_TIMEOUT = 300.0
 _GRACE = 1.0
 # Seconds for which events that follow each other are left to be read together.
-_GATHERED = 0.004
+_GATHERED = 0.002
 # Seconds after which the guard of a host that was asked to end it is taken for stuck.
 _END_TIMEOUT = 10.0
 
