@@ -19,7 +19,7 @@ from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.traffic import Traffic
 
 if TYPE_CHECKING:
-    # Importing these loads google.genai, which must not happen before the first frame.
+    # Importing these loads pydantic, which must not happen before the first frame.
     from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.metrics.preflight import MetricCheck
     from evaltui.core.model.config import EvalConfig, PassIf

@@ -7,17 +7,21 @@ code, the values are google-genai's own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
 from .base_model import DataModel
-from .genai_types import GenaiType
+from .genai_types import GenaiField, GenaiType
 
 GROUNDING_METADATA = GenaiType("GroundingMetadata")
 
 if TYPE_CHECKING:
+    # google-genai 3 has their types.
+    AudioMetadata: TypeAlias = Any
+    DocumentMetadata: TypeAlias = Any
+    SpreadsheetMetadata: TypeAlias = Any
     from google.genai.types import (
         Blob,
         CodeExecutionResult,
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
     )
     from google.genai.types import GroundingMetadata as GroundingMetadata
 else:
+    SpreadsheetMetadata = Annotated[Any, GenaiType("SpreadsheetMetadata")]
+    DocumentMetadata = Annotated[Any, GenaiType("DocumentMetadata")]
+    AudioMetadata = Annotated[Any, GenaiType("AudioMetadata")]
     Blob = Annotated[Any, GenaiType("Blob")]
     CodeExecutionResult = Annotated[Any, GenaiType("CodeExecutionResult")]
     ExecutableCode = Annotated[Any, GenaiType("ExecutableCode")]
@@ -63,7 +70,9 @@ class _Genai(DataModel):
         populate_by_name=True,
         # Reads google-genai's own.
         from_attributes=True,
-        extra="forbid",
+        # What a later version of google-genai has is read, see `GenaiField`, and proposed to nobody.
+        extra="allow",
+        json_schema_extra={"additionalProperties": False},
         ser_json_bytes="base64",
         val_json_bytes="base64",
     )
@@ -76,6 +85,7 @@ class _Genai(DataModel):
 class FunctionCall(_Genai):
     """A tool call."""
 
+    __pydantic_extra__: dict[Annotated[str, GenaiField("FunctionCall")], Any]
     id: str | None = None
     """Tells which response belongs to it."""
     args: dict[str, Any] | None = None
@@ -89,6 +99,7 @@ class FunctionCall(_Genai):
 class FunctionResponse(_Genai):
     """What a tool returned."""
 
+    __pydantic_extra__: dict[Annotated[str, GenaiField("FunctionResponse")], Any]
     will_continue: bool | None = None
     scheduling: FunctionResponseScheduling | None = None
     parts: list[FunctionResponsePart] | None = None
@@ -102,6 +113,7 @@ class FunctionResponse(_Genai):
 class Part(_Genai):
     """One thing that was said or done: usually a text, a call or a response."""
 
+    __pydantic_extra__: dict[Annotated[str, GenaiField("Part")], Any]
     media_resolution: PartMediaResolution | None = None
     code_execution_result: CodeExecutionResult | None = None
     executable_code: ExecutableCode | None = None
@@ -120,11 +132,15 @@ class Part(_Genai):
     audio_transcription: Transcription | None = None
     media_processing: MediaProcessing | None = None
     speech_metadata: SpeechMetadata | None = None
+    document_metadata: DocumentMetadata | None = None
+    spreadsheet_metadata: SpreadsheetMetadata | None = None
+    audio_metadata: AudioMetadata | None = None
 
 
 class Content(_Genai):
     """A message."""
 
+    __pydantic_extra__: dict[Annotated[str, GenaiField("Content")], Any]
     parts: list[Part] | None = None
     role: str | None = None
     """`user` or `model`; google-adk knows `function` and `tool` of events, too."""
@@ -133,6 +149,7 @@ class Content(_Genai):
 class UsageMetadata(_Genai):
     """The tokens of a model call, as its response says."""
 
+    __pydantic_extra__: dict[Annotated[str, GenaiField("GenerateContentResponseUsageMetadata")], Any]
     cache_tokens_details: list[ModalityTokenCount] | None = None
     cached_content_token_count: int | None = None
     """Of the prompt, those that the service had already."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import core_schema, to_json
+from pydantic_core import PydanticKnownError, core_schema, to_json
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,41 @@ class GenaiType:
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return handler(TypeAdapter(self.imported()).core_schema)
+        try:
+            return handler(TypeAdapter(self.imported()).core_schema)
+        except AttributeError:
+            # See `_read`.
+            return {}
 
     def _read(self, value: Any) -> Any:
-        kind = self.imported()
+        try:
+            kind = self.imported()
+        except AttributeError:
+            # Of a later version than the one that is installed.
+            raise PydanticKnownError("extra_forbidden") from None
         if isinstance(value, kind):
             return value
         # As JSON, in which bytes are base64.
         return TypeAdapter(kind).validate_json(to_json(value, bytes_mode="base64"))
+
+
+@dataclass(frozen=True)
+class GenaiField:
+    """Annotates keys that a model of ours does not know: those that a model of `google.genai.types` has in a
+    later version. Others are refused."""
+
+    model: str
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self._known, core_schema.str_schema())
+
+    def _known(self, key: str) -> str:
+        fields = GenaiType(self.model).imported().model_fields
+        if not any(key in (name, field.alias) for name, field in fields.items()):
+            raise PydanticKnownError("extra_forbidden")
+        return key
 
 
 def _written(value: Any, info: core_schema.SerializationInfo) -> Any:

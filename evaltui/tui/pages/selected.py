@@ -100,8 +100,8 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
         page.hanging([(f"  {visible(str(skipped.path))}  ", ""), (visible(skipped.reason), "muted")], 4)
 
 
-# The modules that show cases load google.genai. They are imported where a case is shown, which is after the
-# workbench has loaded the models in a thread.
+# The modules that show cases load the models of eval data. They are imported where a case is shown, which is
+# after the workbench has loaded the models in a thread.
 
 
 def shown_state(workbench: Workbench) -> object:
