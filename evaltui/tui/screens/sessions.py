@@ -85,7 +85,8 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
         return trajectory.example if trajectory else None
 
     def follow(self) -> None:
-        if self.is_mounted:
+        # What is read beside the screen may be there only when the rows are gone, as the program ends.
+        if self.query(SessionRows) and self.query(TrajectoryRows):
             self.rows.follow()
             self.trajectories.follow()
             self.draw_around()
