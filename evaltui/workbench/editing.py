@@ -136,7 +136,7 @@ class Editing:
             return False
         try:
             changes = build(SetEditor(self.data(path), self.config_for_edit(path)))
-        except (EditError, EvalSetError, OSError, ValueError) as error:
+        except (EvalSetError, OSError, ValueError) as error:
             self.say(str(error))
             return False
         if isinstance(changes, list):
@@ -383,7 +383,7 @@ class Editing:
             with self.background.progress(f"Recovering {path.name}…"):
                 base = replace(base, path=path)
                 step, conflict = await self._files.restore(base, text, self.navigation.selection)
-        except (EditError, EvalSetError, OSError, ValueError) as error:
+        except (EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} not recovered: {error}")
             return False
         self._decided([path], conflict)
