@@ -86,7 +86,7 @@ class SessionsScreen(FramedScreen[Left | None], inherit_bindings=False):
 
     def follow(self) -> None:
         # What is read beside the screen may be there only when the rows are gone, as the program ends.
-        if self.query(SessionRows) and self.query(TrajectoryRows):
+        if len(self.query(SessionRows)) and len(self.query(TrajectoryRows)):
             self.rows.follow()
             self.trajectories.follow()
             self.draw_around()
