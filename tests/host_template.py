@@ -46,7 +46,7 @@ _LIBRARIES = (
     f"{bootstrap.NAME}.runner.child.model_client",
     f"{bootstrap.NAME}.runner.child.adapters.function",
     f"{bootstrap.NAME}.runner.child.adapters.native.adapter",
-    f"{bootstrap.NAME}.runner.child.native.models",
+    f"{bootstrap.NAME}.runner.child.native.gemini",
     f"{bootstrap.NAME}.runner.child.adapters.adk.adapter",
     f"{bootstrap.NAME}.runner.child.adapters.custom_metric",
     "google.adk.agents.config_agent_utils",

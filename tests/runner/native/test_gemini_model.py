@@ -5,14 +5,14 @@ import asyncio
 import pytest
 from gemini_server import USAGE, Answer, Hold, calls, chunk, says
 from google import genai
-from google.genai import types
 
 from evaltui import Agent
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.model.content import Part
+from evaltui.core.model.content import Content, FunctionCall, Part
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native.adapter import NativeAdapter
-from evaltui.runner.child.native.models import GeminiModel, ModelRequest, join_texts
+from evaltui.runner.child.native.gemini import GeminiModel, join_texts
+from evaltui.runner.child.native.models import ModelRequest
 
 
 async def converse(agent, *messages):
@@ -99,7 +99,7 @@ async def test_pieces_are_shown_while_the_rest_is_still_to_come(gemini):
     hold = Hold()
     gemini.script(Answer([chunk({"text": "First"}), hold, *says(", second").pieces]))
     pieces = asyncio.Queue()
-    request = ModelRequest("", [types.Content(role="user", parts=[types.Part(text="Hello")])], [])
+    request = ModelRequest("", [Content(role="user", parts=[Part(text="Hello")])], [])
 
     model = GeminiModel("gemini-test")
     answer = asyncio.create_task(model.generate(request, pieces.put_nowait))
@@ -107,7 +107,7 @@ async def test_pieces_are_shown_while_the_rest_is_still_to_come(gemini):
     assert not answer.done()
     hold.release()
 
-    assert (await answer).parts == [types.Part(text="First, second")]
+    assert (await answer).parts == [Part(text="First, second")]
     assert pieces.get_nowait() == ", second"
     await model.close()
 
@@ -173,25 +173,25 @@ async def test_without_a_key_it_says_which_variables_to_set(monkeypatch):
 
 def test_pieces_of_text_are_joined_where_nothing_lies_between():
     parts = [
-        types.Part(text="a", thought=True),
-        types.Part(text="b", thought=True),
-        types.Part(text="c"),
-        types.Part(text=""),
-        types.Part(text="d"),
-        types.Part(function_call=types.FunctionCall(name="f")),
-        types.Part(text="e"),
-        types.Part(text="", thought_signature=b"s"),
-        types.Part(text="f"),
-        types.Part(text="g", thought_signature=b"s"),
-        types.Part(text="h"),
+        Part(text="a", thought=True),
+        Part(text="b", thought=True),
+        Part(text="c"),
+        Part(text=""),
+        Part(text="d"),
+        Part(function_call=FunctionCall(name="f")),
+        Part(text="e"),
+        Part(text="", thought_signature=b"s"),
+        Part(text="f"),
+        Part(text="g", thought_signature=b"s"),
+        Part(text="h"),
     ]
     assert join_texts(parts) == [
-        types.Part(text="ab", thought=True),
-        types.Part(text="cd"),
-        types.Part(function_call=types.FunctionCall(name="f")),
-        types.Part(text="e"),
-        types.Part(text="", thought_signature=b"s"),
-        types.Part(text="f"),
-        types.Part(text="g", thought_signature=b"s"),
-        types.Part(text="h"),
+        Part(text="ab", thought=True),
+        Part(text="cd"),
+        Part(function_call=FunctionCall(name="f")),
+        Part(text="e"),
+        Part(text="", thought_signature=b"s"),
+        Part(text="f"),
+        Part(text="g", thought_signature=b"s"),
+        Part(text="h"),
     ]

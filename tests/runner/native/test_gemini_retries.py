@@ -16,20 +16,20 @@ from gemini_server import (
     malformed,
     says,
 )
-from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui import Agent
 from evaltui.core.conversation.invocations import invocations_from_events
-from evaltui.core.model.content import Part
+from evaltui.core.model.content import Content, Part
 from evaltui.runner.child.adapters.base import Reporter, SessionSpec
 from evaltui.runner.child.adapters.native.adapter import NativeAdapter
-from evaltui.runner.child.native import models
+from evaltui.runner.child.native import gemini as gemini_model
+from evaltui.runner.child.native.gemini import ATTEMPTS, GeminiModel
 from evaltui.runner.child.native.gemini_errors import ModelError
-from evaltui.runner.child.native.models import ATTEMPTS, GeminiModel, ModelRequest
+from evaltui.runner.child.native.models import ModelRequest
 
-HELLO = ModelRequest("", [types.Content(role="user", parts=[types.Part(text="Hello")])], [])
+HELLO = ModelRequest("", [Content(role="user", parts=[Part(text="Hello")])], [])
 BROKEN_OFF = Answer([chunk({"text": "Good m"}, usageMetadata=USAGE), Drop()])
 
 PASSING = {
@@ -50,7 +50,7 @@ PASSING = {
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(models, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(gemini_model, "FIRST_WAIT", 0.001)
 
 
 class Asked:
@@ -83,7 +83,7 @@ async def test_what_may_pass_is_asked_again_and_told(gemini, impatient, what):
 
     response = await asked.answer()
 
-    assert response.parts == [types.Part(text="Good morning")]
+    assert response.parts == [Part(text="Good morning")]
     assert len(gemini.requests) == 2
     assert gemini.requests[0].body == gemini.requests[1].body
     (failed,) = asked.failed
@@ -99,7 +99,7 @@ async def test_what_a_broken_answer_cost_is_known_and_its_text_is_void(gemini, i
     response = await asked.answer()
 
     assert asked.pieces == ["Good m", "Good ", "morning"]
-    assert response.parts == [types.Part(text="Good morning")]
+    assert response.parts == [Part(text="Good morning")]
     (failed,) = asked.failed
     assert failed.text_is_void
     assert failed.usage.total_token_count == 13
@@ -110,13 +110,13 @@ async def test_what_a_broken_answer_cost_is_known_and_its_text_is_void(gemini, i
 async def test_however_it_fails_before_the_answer_is_the_same(failures):
     with GeminiServer() as server, pytest.MonkeyPatch.context() as patch:
         server.use(patch)
-        patch.setattr(models, "FIRST_WAIT", 0.001)
+        patch.setattr(gemini_model, "FIRST_WAIT", 0.001)
         server.script(*(PASSING[what][0] for what in failures), says("Good ", "morning"))
         asked = Asked()
 
         response = await asked.answer()
 
-        assert response.parts == [types.Part(text="Good morning")]
+        assert response.parts == [Part(text="Good morning")]
         assert [failed.number for failed in asked.failed] == list(range(1, len(failures) + 1))
         assert server.unused == 0
 
@@ -133,7 +133,7 @@ async def test_in_the_end_it_gives_up(gemini, impatient, what):
 
 
 async def test_each_wait_is_about_twice_the_one_before(gemini, monkeypatch):
-    monkeypatch.setattr(models, "FIRST_WAIT", 0.01)
+    monkeypatch.setattr(gemini_model, "FIRST_WAIT", 0.01)
     gemini.respond = lambda request: fails(503)
     asked = Asked()
     with pytest.raises(ModelError):

@@ -1,20 +1,19 @@
 import pytest
-from google.genai import types
 
 from evaltui import Rule, ScriptedModel
+from evaltui.core.model.content import Content, FunctionResponse, Part
 from evaltui.runner.child.native.models import ModelRequest
 
 
 def said(role, text):
-    return types.Content(role=role, parts=[types.Part(text=text)])
+    return Content(role=role, parts=[Part(text=text)])
 
 
 def results(*named):
-    return types.Content(
+    return Content(
         role="user",
         parts=[
-            types.Part(function_response=types.FunctionResponse(name=name, response=response))
-            for name, response in named
+            Part(function_response=FunctionResponse(name=name, response=response)) for name, response in named
         ],
     )
 

@@ -1,6 +1,6 @@
 """An agent: a name, a model, an instruction and tools, which are Python functions.
 
-google-genai declares them to the model, and they are called with what the model asks for.
+They are declared to the model, and called with what it asks for.
 """
 
 from __future__ import annotations
@@ -8,15 +8,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-from google.genai import types
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import to_jsonable_python
 
 from ....core.model.events import Json
 from ..threads import in_thread
+from .declarations import declared, types_of
 from .models import Model
+
+if TYPE_CHECKING:
+    from google.genai.types import GenerateContentConfig
 
 
 @dataclass(frozen=True)
@@ -47,30 +50,12 @@ class Tool:
             parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))
             for parameter in inspect.signature(function).parameters.values()
         ]
-        declared = [item for item in parameters if item.annotation is not ToolContext]
+        shown = [item for item in parameters if item.annotation is not ToolContext]
         self._context_names = [item.name for item in parameters if item.annotation is ToolContext]
-        self._signature = inspect.Signature(declared)
-        self.declaration = self._declare(function.__doc__)
-        self._types: dict[str, TypeAdapter[Any]] = {
-            item.name: TypeAdapter(item.annotation)
-            for item in declared
-            if item.kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        }
-
-    def _declare(self, doc: str | None) -> types.FunctionDeclaration:
-        def stand_in() -> None: ...
-
-        # google-genai reads these, and the parameters as they are left without the tool context.
-        vars(stand_in)["__signature__"] = self._signature
-        stand_in.__name__ = self.name
-        stand_in.__doc__ = doc
-        stand_in.__annotations__ = {
-            item.name: item.annotation for item in self._signature.parameters.values()
-        }
+        self._signature = inspect.Signature(shown)
         try:
-            return types.FunctionDeclaration.from_callable_with_api_option(
-                callable=stand_in, use_json_schema=True
-            )
+            self._types = types_of(shown)
+            self.declaration = declared(self.name, function.__doc__, shown, self._types)
         except ValueError as error:
             raise TypeError(
                 f"tool {self.name!r} cannot be declared to a model: give each parameter a type that has a "
@@ -134,7 +119,7 @@ class Agent:
         self.name = name
         self.model = model
         self.instruction = instruction
-        self.config: types.GenerateContentConfig | None = None
+        self.config: GenerateContentConfig | None = None
         self.tools: dict[str, Tool] = {}
         for tool in map(Tool, tools):
             if tool.name in self.tools:

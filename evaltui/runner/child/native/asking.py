@@ -9,12 +9,14 @@ from pathlib import Path
 
 from google.genai import types
 
+from ....core.model.content import Content, Part
 from ....core.model.events import Json
 from ...model_gate import Waits
 from ...protocol import Reply
 from ..own_modules import load_env_file
+from .gemini import FailedAttempt, GeminiModel, usages_of
 from .gemini_errors import ModelError
-from .models import FailedAttempt, GeminiModel, ModelRequest, ModelResponse, usages_of
+from .models import ModelRequest, ModelResponse
 
 _TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
@@ -25,7 +27,7 @@ async def ask_gemini(
     """See `model_client.ask`. Raises ValueError or ModelError."""
     # Not JSON any more: bytes are base64 there.
     options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
-    content = types.Content(role="user", parts=[types.Part(text=prompt)])
+    content = Content(role="user", parts=[Part(text=prompt)])
     # Another event loop may ask next in a process that is somebody else's.
     model = GeminiModel(name) if agent_folder is None else _model(name, agent_folder)
     request = ModelRequest("", [content], (), options)

@@ -1,43 +1,20 @@
-"""What a model is to an agent, and Gemini as one of them."""
+"""What a model is to an agent."""
 
 from __future__ import annotations
 
-import random
-import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-from google import genai
-from google.genai import types
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exponential_jitter,
-)
+from pydantic import BaseModel
 
+from ....core.model.content import Content, GroundingMetadata, Part, UsageMetadata
 from ....core.model.events import Json
-from ....text.figures import counted, show_duration
-from ...model_gate import Waits, gate_for, size_of, through_gate
-from ...refusals import asked_wait, refusal_of
-from .gemini_errors import (
-    KNOWN_ERRORS,
-    LONGEST_WAIT,
-    ModelError,
-    NoAnswerError,
-    NoKeyError,
-    advice,
-    describe,
-    may_pass,
-)
+from ...model_gate import size_of
+from .declarations import FunctionDeclaration
 
-ATTEMPTS = 5
-FIRST_WAIT = 1.0
-
-Value = TypeVar("Value")
+if TYPE_CHECKING:
+    from google.genai.types import GenerateContentConfig
 
 
 @dataclass(frozen=True)
@@ -46,18 +23,18 @@ class ModelRequest:
     model is to mind; what stands beside it goes before what it says."""
 
     system_instruction: str
-    contents: Sequence[types.Content]
-    tools: Sequence[types.FunctionDeclaration]
-    config: types.GenerateContentConfig | None = None
+    contents: Sequence[Content]
+    tools: Sequence[FunctionDeclaration]
+    config: GenerateContentConfig | None = None
 
 
 @dataclass(frozen=True)
 class ModelResponse:
     """`finish_reason` is a name of genai's FinishReason or, where the prompt was refused, BlockedReason."""
 
-    parts: Sequence[types.Part] = ()
-    usage: types.GenerateContentResponseUsageMetadata | None = None
-    grounding: types.GroundingMetadata | None = None
+    parts: Sequence[Part] = ()
+    usage: UsageMetadata | None = None
+    grounding: GroundingMetadata | None = None
     model_version: str | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
@@ -70,253 +47,25 @@ class Model(Protocol):
     def name(self) -> str: ...
 
     async def generate(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelResponse:
-        """The whole response. Pieces of its text may be given to `on_text` as they arrive."""
+        """The whole response, whose parts may be google-genai's, too. Pieces of its text may be given to
+        `on_text` as they arrive."""
         ...
 
 
-@dataclass(frozen=True)
-class FailedAttempt:
-    """A request that brought no whole response and is sent again, `wait` seconds later.
-
-    `number` counts from 1, `seconds` is how long it took, `usage` what it is known to have cost. Where
-    `text_is_void`, pieces of its text had been given out already: the response restarts from its start.
-    """
-
-    number: int
-    error: Exception
-    wait: float
-    seconds: float
-    text_is_void: bool
-    usage: types.GenerateContentResponseUsageMetadata | None
-
-    def __str__(self) -> str:
-        again = "the response restarts" if self.text_is_void else "retrying"
-        attempt = f"attempt {self.number + 1} of {ATTEMPTS}"
-        return f"{describe(self.error)}; {again} in {show_duration(self.wait)} ({attempt})"
-
-
-class GeminiModel:
-    """A model that google-genai reaches, configured by google-genai's own environment variables.
-
-    A request that failed in a way that may pass is sent again, up to `ATTEMPTS` in all: after the time that
-    the service asks for, else after about twice as long each time. google-genai's own retries stay off: they
-    know neither streams that break off nor what the service asks for, and nobody sees them.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    @cached_property
-    def _client(self) -> genai.Client:
-        once = types.HttpOptions(retry_options=types.HttpRetryOptions(attempts=1))
-        try:
-            return genai.Client(http_options=once)
-        except ValueError as error:
-            raise NoKeyError(
-                f"model {self.name!r} cannot be used: {error} Set GOOGLE_API_KEY or GEMINI_API_KEY in the "
-                "environment or in the agent's .env file; for Vertex AI set GOOGLE_GENAI_USE_VERTEXAI=true, "
-                "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION."
-            ) from error
-
-    async def generate(
-        self,
-        request: ModelRequest,
-        on_text: Callable[[str], None],
-        on_failed: Callable[[FailedAttempt], None] | None = None,
-        waits: Waits | None = None,
-    ) -> ModelResponse:
-        """The whole response; see `Model`. `on_failed` is told of each attempt that another one follows.
-        Each goes through the run's gate; how long that took is added to `waits`.
-
-        Pieces of text that an attempt gave to `on_text` before it failed are void: the next one says it all.
-        Raises ValueError without a key, ModelError where the service cannot be reached or gives no answer.
-        """
-        attempt = _Attempt(0)
-
-        async def ask() -> ModelResponse:
-            attempt.began = time.monotonic()
-            async for chunk in await self._stream(request):
-                attempt.chunks.append(chunk)
-                for text in _texts(chunk):
-                    on_text(text)
-            if not attempt.chunks:
-                raise NoAnswerError
-            return _whole(attempt.chunks)
-
-        async def attempted() -> ModelResponse:
-            nonlocal attempt
-            attempt = _Attempt(attempt.number + 1)
-            return await through_gate(
-                self.name,
-                lambda: size_of_request(request),
-                ask,
-                used,
-                waits or Waits(),
-                may_repeat=lambda: not attempt.chunks,
-            )
-
-        def tell(state: RetryCallState) -> None:
-            if on_failed is not None:
-                on_failed(attempt.failed(state))
-
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(lambda error: self._may_pass(error, attempt)),
-            stop=stop_after_attempt(ATTEMPTS),
-            wait=_wait,
-            before_sleep=tell,
-            reraise=True,
-        )
-        try:
-            return await retrying(attempted)
-        except KNOWN_ERRORS as error:
-            tried = f" (tried {counted(attempt.number, 'time')})" if attempt.number > 1 else ""
-            what = f"model {self.name!r} gave no response{tried}: {describe(error)}"
-            what_to_do = advice(error, vertexai="_client" in vars(self) and self._client.vertexai)
-            failed = ModelError(f"{what}. {what_to_do}")
-            failed.usages = usages_of([_usage(attempt.chunks)])
-            raise failed from error
-
-    def _may_pass(self, error: BaseException, attempt: _Attempt) -> bool:
-        # A refusal has been waited for at the gate, if there is one, for as long as that helps.
-        was_waited_for = gate_for(self.name) and not attempt.chunks and refusal_of(error)
-        return may_pass(error) and not was_waited_for
-
-    async def _stream(self, request: ModelRequest) -> AsyncIterator[types.GenerateContentResponse]:
-        return await self._client.aio.models.generate_content_stream(
-            model=self.name,
-            contents=list(request.contents),
-            config=_config(request),
-        )
-
-    async def close(self) -> None:
-        """Let go of the connections, if any were made."""
-        # A client that is closed is of no use any more; the next request makes another.
-        if (client := vars(self).pop("_client", None)) is not None:
-            await client.aio.aclose()
-
-
-class _Attempt:
-    """A request under way: what has come of it so far."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.began = time.monotonic()
-        self.chunks: list[types.GenerateContentResponse] = []
-
-    def failed(self, state: RetryCallState) -> FailedAttempt:
-        assert state.outcome is not None
-        error = state.outcome.exception()
-        assert isinstance(error, Exception)
-        return FailedAttempt(
-            self.number,
-            error,
-            wait=state.upcoming_sleep,
-            seconds=time.monotonic() - self.began,
-            text_is_void=any(text for chunk in self.chunks for text in _texts(chunk)),
-            usage=_usage(self.chunks),
-        )
-
-
-def _config(request: ModelRequest) -> types.GenerateContentConfig:
-    own: dict[str, Any] = {"automatic_function_calling": types.AutomaticFunctionCallingConfig(disable=True)}
-    if request.system_instruction:
-        own["system_instruction"] = request.system_instruction
-    if request.tools:
-        own["tools"] = [types.Tool(function_declarations=list(request.tools))]
-    return (request.config or types.GenerateContentConfig()).model_copy(update=own)
-
-
-def _wait(state: RetryCallState) -> float:
-    assert state.outcome is not None
-    error = state.outcome.exception()
-    asked = asked_wait(error) if error else None
-    if asked is None:
-        return wait_exponential_jitter(FIRST_WAIT, LONGEST_WAIT, jitter=FIRST_WAIT)(state)
-    # Many cases may have been told the same: they do not all come back at once.
-    return asked * random.uniform(1.0, 1.2)
+def own_parts(parts: Iterable[BaseModel]) -> list[Part]:
+    """The parts of a response, of which any may be google-genai's."""
+    return [
+        part if isinstance(part, Part) else Part.model_validate_json(part.model_dump_json(exclude_none=True))
+        for part in parts
+    ]
 
 
 def size_of_request(request: ModelRequest) -> int:
     """In characters."""
-    told = [*request.contents, *request.tools]
-    return len(request.system_instruction) + size_of([one.model_dump(exclude_none=True) for one in told])
+    contents = [one.model_dump(exclude_none=True) for one in request.contents]
+    return len(request.system_instruction) + size_of([*contents, *(one.as_json() for one in request.tools)])
 
 
 def used(response: ModelResponse) -> Json | None:
     """The tokens of a response as JSON; None where they are not known."""
     return response.usage.model_dump(mode="json", exclude_none=True) if response.usage else None
-
-
-def _texts(chunk: types.GenerateContentResponse) -> list[str]:
-    """What is meant for the user."""
-    return [part.text for part in _parts(chunk) if part.text and not part.thought]
-
-
-def _parts(chunk: types.GenerateContentResponse) -> Sequence[types.Part]:
-    content = chunk.candidates[0].content if chunk.candidates else None
-    return (content.parts or []) if content else []
-
-
-def _whole(chunks: Sequence[types.GenerateContentResponse]) -> ModelResponse:
-    candidates = [chunk.candidates[0] for chunk in chunks if chunk.candidates]
-    feedbacks = [chunk.prompt_feedback for chunk in chunks if chunk.prompt_feedback]
-    reasons: list[types.FinishReason | types.BlockedReason | None] = [
-        *(feedback.block_reason for feedback in feedbacks),
-        *(candidate.finish_reason for candidate in candidates),
-    ]
-    messages = [
-        *(feedback.block_reason_message for feedback in feedbacks),
-        *(candidate.finish_message for candidate in candidates),
-    ]
-    reason = _last(reasons)
-    return ModelResponse(
-        parts=join_texts([part for chunk in chunks for part in _parts(chunk)]),
-        usage=_usage(chunks),
-        grounding=_last([candidate.grounding_metadata for candidate in candidates]),
-        model_version=_last([chunk.model_version for chunk in chunks]),
-        finish_reason=reason.name if reason else None,
-        finish_message=_last(messages),
-    )
-
-
-def _usage(
-    chunks: Sequence[types.GenerateContentResponse],
-) -> types.GenerateContentResponseUsageMetadata | None:
-    """What is known last of each count: a chunk has the counts so far, but not every chunk has them all."""
-    usages = [chunk.usage_metadata for chunk in chunks if chunk.usage_metadata]
-    known = {name: count for usage in usages for name, count in usage if count is not None}
-    return usages[-1].model_copy(update=known) if usages else None
-
-
-def usages_of(told: Iterable[types.GenerateContentResponseUsageMetadata | None]) -> tuple[Json, ...]:
-    """Those that were told, as JSON data."""
-    return tuple(one.model_dump(mode="json", exclude_none=True) for one in told if one is not None)
-
-
-def _last(values: Sequence[Value | None]) -> Value | None:
-    return next((value for value in reversed(values) if value is not None), None)
-
-
-def join_texts(parts: Sequence[types.Part]) -> list[types.Part]:
-    """The parts of a response as if it had come in one piece.
-
-    A part with a thought signature is left as it came: the model wants it back unchanged.
-    """
-    joined: list[types.Part] = []
-    for part in parts:
-        if part.text == "" and not part.thought_signature:
-            continue
-        if (
-            joined
-            and _is_plain_text(joined[-1])
-            and _is_plain_text(part)
-            and joined[-1].thought == part.thought
-        ):
-            joined[-1] = types.Part(text=f"{joined[-1].text}{part.text}", thought=part.thought)
-        else:
-            joined.append(part)
-    return joined
-
-
-def _is_plain_text(part: types.Part) -> bool:
-    return bool(part.text) and not part.thought_signature

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from google.genai import types
-
+from ....core.model.content import Content, FunctionCall, FunctionResponse, Part
 from ....core.model.eval_set import answer_text
 from ....core.model.events import Json
 from .models import ModelRequest, ModelResponse
@@ -63,7 +62,7 @@ class Rule:
         when = [("user", self.user), ("after_tool", self.after_tool)]
         return ", ".join(f"{key}={value!r}" for key, value in when if value is not None)
 
-    def applies(self, message: str, results: Sequence[types.FunctionResponse]) -> Situation | None:
+    def applies(self, message: str, results: Sequence[FunctionResponse]) -> Situation | None:
         """The situation, if this is a rule for it."""
         if self.after_tool != (results[-1].name if results else None):
             return None
@@ -72,13 +71,13 @@ class Rule:
             return None
         return Situation(message, tuple(result.response or {} for result in results), match)
 
-    def answer(self, situation: Situation) -> list[types.Part]:
+    def answer(self, situation: Situation) -> list[Part]:
         if self.reply is not None:
             text = self.reply(situation) if callable(self.reply) else self.reply
-            return [types.Part(text=text)]
+            return [Part(text=text)]
         made = (self.call(situation) if callable(self.call) else self.call) or []
         return [
-            types.Part(function_call=types.FunctionCall(name=name, args=dict(args)))
+            Part(function_call=FunctionCall(name=name, args=dict(args)))
             for name, args in (made if isinstance(made, list) else [made])
         ]
 
@@ -106,11 +105,11 @@ class ScriptedModel:
         raise LookupError(f"no rule of the scripted model applies to {heard}. Its rules, in order:\n{rules}")
 
 
-def _last_results(contents: Sequence[types.Content]) -> list[types.FunctionResponse]:
+def _last_results(contents: Sequence[Content]) -> list[FunctionResponse]:
     parts = (contents[-1].parts or []) if contents else []
     return [part.function_response for part in parts if part.function_response]
 
 
-def _last_message(contents: Sequence[types.Content]) -> str:
+def _last_message(contents: Sequence[Content]) -> str:
     said = (answer_text(content.parts) for content in reversed(contents) if content.role == "user")
     return next((text for text in said if text), "")

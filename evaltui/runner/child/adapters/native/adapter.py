@@ -7,16 +7,17 @@ import json
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
-from google.genai import types
-
+from .....core.model.content import Content, FunctionCall, FunctionResponse, Part
 from .....core.model.events import Json, Step
 from .....text.figures import counted
 from ....model_gate import Waits
 from ...native.agent import Agent, ToolContext
-from ...native.models import FailedAttempt, GeminiModel, Model, ModelRequest, ModelResponse
+from ...native.models import Model, ModelRequest, ModelResponse, own_parts
+from ...native.scripted import ScriptedModel
 from ..base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
@@ -40,6 +41,9 @@ from ..base import (
 from ..frameworks.tools import report_results
 from .recording import answer, call_tool, generated, model_exchange
 
+if TYPE_CHECKING:
+    from ...native.gemini import FailedAttempt, GeminiModel
+
 MAX_MODEL_CALLS = 50
 
 
@@ -48,7 +52,7 @@ class NativeAdapter:
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
-        self._model: Model = GeminiModel(agent.model) if isinstance(agent.model, str) else agent.model
+        self._model = _model_of(agent)
 
     async def open(self) -> AgentInfo:
         declarations = [tool.declaration for tool in self._agent.tools.values()]
@@ -57,8 +61,7 @@ class NativeAdapter:
             framework="native",
             model=self._model.name,
             tools=tuple(
-                ToolInfo(item.name or "", item.description or "", item.parameters_json_schema)
-                for item in declarations
+                ToolInfo(item.name, item.description, item.parameters_json_schema) for item in declarations
             ),
             places=source_places({name: tool.function for name, tool in self._agent.tools.items()}),
         )
@@ -69,8 +72,26 @@ class NativeAdapter:
         return NativeSession(self._agent, self._model, spec, reporter, past)
 
     async def close(self) -> None:
-        if isinstance(self._model, GeminiModel):
-            await self._model.close()
+        if gemini := _as_gemini(self._model):
+            await gemini.close()
+
+
+def _model_of(agent: Agent) -> Model:
+    if not isinstance(agent.model, str):
+        return agent.model
+    from ...native.gemini import GeminiModel
+
+    return GeminiModel(agent.model)
+
+
+def _as_gemini(model: Model) -> GeminiModel | None:
+    """The model, where it is one that google-genai reaches."""
+    if isinstance(model, ScriptedModel):
+        # Importing google-genai takes longer than all that such an agent does.
+        return None
+    from ...native.gemini import GeminiModel
+
+    return model if isinstance(model, GeminiModel) else None
 
 
 @dataclass(frozen=True)
@@ -78,7 +99,7 @@ class _Call:
     """A call the model made. `id` is the model's own one, or made here where it gave none."""
 
     id: str
-    asked: types.FunctionCall
+    asked: FunctionCall
 
 
 @dataclass(frozen=True)
@@ -105,7 +126,7 @@ class NativeSession:
         )
         self._reported_state = copy_state(self._context.state)
         self._contents = [
-            types.Content.model_validate_json(json.dumps(content)) for content in contents_for_model(past)
+            Content.model_validate_json(json.dumps(content)) for content in contents_for_model(past)
         ]
         self._reported_contents = 0
         self._call_numbers = call_numbers(past)
@@ -129,7 +150,7 @@ class NativeSession:
     async def close(self) -> None: ...
 
     async def _turn(self, content: Json) -> None:
-        message = types.Content.model_validate_json(json.dumps({"role": "user"} | content))
+        message = Content.model_validate_json(json.dumps({"role": "user"} | content))
         self._contents.append(message)
         for _ in range(MAX_MODEL_CALLS):
             response = await self._ask()
@@ -140,7 +161,7 @@ class NativeSession:
             ]
             self._report_response(response, calls)
             if response.parts:
-                self._contents.append(types.Content(role="model", parts=list(response.parts)))
+                self._contents.append(Content(role="model", parts=list(response.parts)))
             if not calls:
                 self._report_late_changes()
                 return
@@ -164,12 +185,13 @@ class NativeSession:
         mark = exchange.mark if exchange else {}
         request_id = self._report_request(request, mark)
         started, waits = time.monotonic(), Waits()
-        if isinstance(self._model, GeminiModel):
+        if gemini := _as_gemini(self._model):
             report_failed = partial(self._report_failed_attempt, request_id)
-            ask = partial(self._model.generate, request, on_failed=report_failed, waits=waits)
+            ask = partial(gemini.generate, request, on_failed=report_failed, waits=waits)
         else:
             ask = partial(generated, self._model, request, waits)
         response = await answer(exchange, ask, self._report_piece)
+        response = replace(response, parts=own_parts(response.parts))
         self._reporter.event(
             "model_response",
             _model_content(response.parts),
@@ -192,7 +214,7 @@ class NativeSession:
             data={
                 "model": self._model.name,
                 "system_instruction": request.system_instruction,
-                "tools": [plain_json(tool) for tool in request.tools],
+                "tools": [tool.as_json() for tool in request.tools],
                 "contents": [plain_json(content) for content in request.contents[known:]],
                 "contents_before": known,
                 **mark,
@@ -298,20 +320,20 @@ class NativeSession:
         return f"step-{next(self._step_numbers)}"
 
 
-def _model_content(parts: Sequence[types.Part]) -> Json | None:
-    return plain_json(types.Content(role="model", parts=list(parts))) if parts else None
+def _model_content(parts: Sequence[Part]) -> Json | None:
+    return plain_json(Content(role="model", parts=list(parts))) if parts else None
 
 
-def _results_content(results: Sequence[_Result], call_ids: Sequence[str | None]) -> types.Content:
+def _results_content(results: Sequence[_Result], call_ids: Sequence[str | None]) -> Content:
     parts = [
-        types.Part(
-            function_response=types.FunctionResponse(
+        Part(
+            function_response=FunctionResponse(
                 id=call_id, name=result.call.asked.name, response=result.response
             )
         )
         for result, call_id in zip(results, call_ids, strict=True)
     ]
-    return types.Content(role="user", parts=parts)
+    return Content(role="user", parts=parts)
 
 
 def _given(**values: str | None) -> Json:

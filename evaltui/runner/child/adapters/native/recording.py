@@ -6,11 +6,11 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import fields
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from google.genai import types
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
+from .....core.model.content import GroundingMetadata, Part, UsageMetadata
 from .....core.model.events import Json
 from .....core.recordings.entry import UNASKED_CONFIG, JsonRequest
 from ....call_recorder import ModelExchange, ToolOutcome, current_call_recorder
@@ -19,6 +19,9 @@ from ...native.agent import Tool, ToolContext
 from ...native.models import Model, ModelRequest, ModelResponse, size_of_request, used
 from ...native.scripted import ScriptedModel
 from ..base import copy_state, plain_json, removed_keys, state_delta
+
+if TYPE_CHECKING:
+    from google.genai.types import GenerateContentConfig
 
 _OnText = Callable[[str], None]
 
@@ -34,14 +37,14 @@ def model_exchange(model: Model, request: ModelRequest, agent: str) -> ModelExch
     asked = JsonRequest(
         model=model.name,
         instruction=request.system_instruction,
-        tools=[plain_json(tool) for tool in request.tools],
+        tools=[tool.as_json() for tool in request.tools],
         contents=[plain_json(content) for content in request.contents],
         config=_config(request.config),
     )
     return recorder.model_call(asked, agent)
 
 
-def _config(config: types.GenerateContentConfig | None) -> Json:
+def _config(config: GenerateContentConfig | None) -> Json:
     """What of a config the answer depends on."""
     if config is None:
         return {}
@@ -103,14 +106,14 @@ def _response_to_json(response: ModelResponse) -> Json:
 
 
 def _response_from_json(data: Json) -> ModelResponse:
-    def read(name: str, model: type[Any]) -> Any:
+    def read(name: str, kind: Any) -> Any:
         # Bytes are base64 in JSON only.
-        return model.model_validate_json(json.dumps(data[name])) if name in data else None
+        return TypeAdapter(kind).validate_json(json.dumps(data[name])) if name in data else None
 
     return ModelResponse(
-        parts=[types.Part.model_validate_json(json.dumps(part)) for part in data["parts"]],
-        usage=read("usage", types.GenerateContentResponseUsageMetadata),
-        grounding=read("grounding", types.GroundingMetadata),
+        parts=read("parts", list[Part]),
+        usage=read("usage", UsageMetadata),
+        grounding=read("grounding", GroundingMetadata),
         model_version=data.get("model_version"),
         finish_reason=data.get("finish_reason"),
         finish_message=data.get("finish_message"),
