@@ -21,7 +21,7 @@ from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Event, split
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
-from evaltui.runner.parent.pool import StartedHost
+from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,

@@ -30,7 +30,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.interrupts import Interrupts
-from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.parent.starting import HostSettings
 
 Result = TypeVar("Result")
 

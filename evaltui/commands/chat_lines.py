@@ -31,7 +31,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.text.figures import show_size
 from evaltui.text.lines import Line, cut

@@ -35,7 +35,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.reports.model import EventsOfCase, RunReport, no_events
 from evaltui.reports.set_totals import RunningTotals
 from evaltui.runner.parent.interrupts import INTERRUPTED
-from evaltui.runner.parent.pool import StartedHost
+from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone, RunStopped
 from evaltui.runs.candidate import cases_of, summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected

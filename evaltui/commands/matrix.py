@@ -26,7 +26,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.files.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runner.parent.gate.shared import SharedByGates
-from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.matrices import usual_base
 from evaltui.runs.selection import RunRequest

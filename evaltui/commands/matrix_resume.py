@@ -22,7 +22,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.variants import hidden_in
 from evaltui.runner.parent.gate.shared import SharedByGates
-from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.history import open_run
 from evaltui.runs.matrices import StoredMatrix

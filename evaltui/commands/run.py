@@ -23,7 +23,7 @@ from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
 from evaltui.runner.parent.interrupts import run_interruptible
-from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from evaltui.files.variant_agents import as_variant
 from evaltui.files.variant_settings import EVERY, VariantTextError, variant_of_text
 from evaltui.files.variants import VariantFileError, with_places
 from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent.pool import StartedHost
+from evaltui.runner.parent.starting import StartedHost
 
 
 def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:

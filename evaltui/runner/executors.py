@@ -11,8 +11,9 @@ from evaltui.files.schedulers import OFF, local_workers
 from evaltui.runner.parent.executor import Executor, ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.held_pool import HeldPool
-from evaltui.runner.parent.pool import HostPool, HostSettings, Listener, LoadingHost
+from evaltui.runner.parent.pool import HostPool, Listener, LoadingHost
 from evaltui.runner.parent.scoring_hosts import LocalScoring, ScoringHosts
+from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
 
 

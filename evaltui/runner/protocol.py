@@ -1,13 +1,14 @@
 """What parent and host say to each other: JSON, one object per line, over a socket of their own.
 
 Parent to host: `preload` {agent_dir, steps, seal}, `load` {agent_dir, home, agent_name, module, url,
-headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?}, `chat` {id,
+headers, variant, t0, seal}, `run` {id, session, turns or simulated_user, recorded?, at_once?}, `chat` {id,
 session, past}, `say` {id, chat, turn, content}, `end` {id, chat}, `import` {id, path, agent_folder},
 `metric` {id, path, agent_folder, metric, scores_turns, actual, expected, scenario, without}, `ask` {id,
 judge, prompt, config, agent_folder}, `cancel` {id}, `go` {id, call}, `close`.
-Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `event` {id, event}, `recorded` {id,
-line}, `call` {id, call}, `done` {id} with {state}, {result, where, files}, {turns, files}, {text, cut_off,
-usages} or nothing, `failed` {id, error, usages?}, `brought_in` {steps} when it is closed, `fatal` {error}.
+Host to parent: `preloaded`, `loaded` {info, files}, `broken` {error}, `begun` {id}, `event` {id, event},
+`recorded` {id, line}, `call` {id, call}, `done` {id} with {state}, {result, where, files}, {turns, files},
+{text, cut_off, usages} or nothing, `failed` {id, error, usages?}, `brought_in` {steps} when it is closed,
+`fatal` {error}.
 
 `variant` is a variant as JSON, null for none: of an instruction with its text, and with what is changed
 already in `done`, see `AppliedChanges`. `home` is the folder of its eval sets.
@@ -15,6 +16,7 @@ already in `done`, see `AppliedChanges`. `home` is the folder of its eval sets.
 libraries' modules in order, and what the agent changed in the environment in between.
 `run`, `say` and `ask` have `gated`, patterns of models, where calls of these are limited: `call` then tells
 that a live one is to be made or is over, and `go` that it may be made; see `ModelGate`.
+A `run` with `at_once` waits where so many of them are under way already; `begun` tells that it waits no more.
 `recorded` is what is known of the recording of the case, `line` what is told of it: see
 `call_recorder`. `files` are the user's own modules that were imported, as absolute paths.
 `simulated_user` is a `SimulatedUser` as JSON, with the `agent_folder`, where a function that plays it

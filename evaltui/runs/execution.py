@@ -23,7 +23,7 @@ from evaltui.files.folders import app_name
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.parent.executor import ExecutorError
-from evaltui.runner.parent.pool import StartedHost
+from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,

@@ -14,7 +14,7 @@ from evaltui.files.variant_agents import as_variant
 from evaltui.files.variant_settings import VariantTextError, variant_of_text
 from evaltui.files.variants import VariantFileError, with_places
 from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.plan import RunPlan
 
 

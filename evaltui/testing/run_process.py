@@ -33,7 +33,7 @@ from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.files.settings import secrets_of
 from evaltui.reports.model import verdict
-from evaltui.runner.parent.pool import HostSettings, start_host
+from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RunStopped
 from evaltui.runs.candidate import summary_of

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from evaltui.core.secrets import Secrets
     from evaltui.files.agent_address import AgentAddress
     from evaltui.files.interpreters import Interpreter
-    from evaltui.runner.parent.pool import StartedHost
     from evaltui.runner.parent.python_check import PythonCheck
+    from evaltui.runner.parent.starting import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
     from evaltui.runs.store import RunStore
 
@@ -148,7 +148,7 @@ class AgentState:
 
     def start_host(self) -> StartedHost:
         """A process that imports the agent as it is now: the one that is kept warm, or a new one."""
-        from evaltui.runner.parent.pool import HostSettings
+        from evaltui.runner.parent.starting import HostSettings
         from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
         self.look_at_python()

@@ -21,7 +21,7 @@ from evaltui.workbench.state import CANCELLING, nothing_to_cancel
 
 if TYPE_CHECKING:
     from evaltui.files.agent_address import AgentAddress
-    from evaltui.runner.parent.pool import StartedHost
+    from evaltui.runner.parent.starting import StartedHost
     from evaltui.runs.execution import ExecutedRun, RunService, RunUpdate
     from evaltui.runs.resuming import Resumption
     from evaltui.runs.selection import RunRequest
@@ -152,7 +152,7 @@ class MoreRepeats:
         return resuming(RunRequest(address, settings=self._agent.settings), resumption)
 
     def _start(self, address: AgentAddress) -> StartedHost:
-        from evaltui.runner.parent.pool import HostSettings, start_host
+        from evaltui.runner.parent.starting import HostSettings, start_host
         from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
         settings = HostSettings(address, self._agent.settings.timeout, IMPORT_TIMEOUT, time.monotonic())

@@ -20,7 +20,7 @@ from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.state import CANCELLING, READ_ONLY, Repeated, Run, Stage, nothing_to_cancel
 
 if TYPE_CHECKING:
-    from evaltui.runner.parent.pool import StartedHost
+    from evaltui.runner.parent.starting import StartedHost
     from evaltui.runs.execution import RunService
     from evaltui.runs.resuming import Resumption
     from evaltui.runs.selection import RunRequest

@@ -30,7 +30,7 @@ from evaltui.workbench.state import READ_ONLY, CaseOutcome, Repeated, Run, Stage
 if TYPE_CHECKING:
     from evaltui.core.model.events import Json
     from evaltui.files.watching import Changed, WatchedFiles
-    from evaltui.runner.parent.pool import StartedHost
+    from evaltui.runner.parent.starting import StartedHost
 
 # Seconds without another save before anything is run: after a single save since it was written and since it
 # was heard of, and where several come in a row.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.runner.parent.pool import StartedHost
+from evaltui.runner.parent.starting import StartedHost
 from tests.commands.command_line import call
 from tests.files.layouts import adk_sample, starter_pack, uv_package, write
 

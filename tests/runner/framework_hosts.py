@@ -21,7 +21,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import Interpreter
 from evaltui.runner.call_recorder import CaseRecording
 from evaltui.runner.errors import RequestFailedError
-from evaltui.runner.parent.pool import HostSettings, start_host
+from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.protocol import decode_event
 
 SECONDS = 60.0

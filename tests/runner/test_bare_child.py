@@ -14,7 +14,7 @@ import pytest
 from evaltui.core.model.events import Event, Json
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError
-from evaltui.runner.parent.pool import HostSettings, start_host
+from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.protocol import decode_event
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")

@@ -18,7 +18,7 @@ from evaltui.core.conversation.replay import past_of_turns
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.parent.starting import HostSettings
 
 
 class Talk:

@@ -18,7 +18,7 @@ from evaltui.runner.parent import execution
 from evaltui.runner.parent.gate.gate import Gate, GatedCall
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.gate.shared import SharedByGates
-from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.evaluation import plan_for
 
@@ -193,6 +193,7 @@ class WaitingHost:
     """Runs a case whose second model call waits for 100 seconds of the gate's clock."""
 
     alive = True
+    takes_more = False
 
     def __init__(self, plan: RunPlan, clock: Clock) -> None:
         self.settings = HostSettings(plan.agent, 60.0, 60.0, time.monotonic())
@@ -204,8 +205,9 @@ class WaitingHost:
     def listen(self, on_console: Any) -> None: ...
 
     async def request(
-        self, message: Any, timeout: float, on_event: Any, on_recorded: Any, gated: GatedRequest
+        self, message: Any, timeout: float, on_event: Any, on_recorded: Any, gated: GatedRequest, begun: Any
     ) -> Any:
+        begun()
         for number in (0, 1):
             gated.on_message({"number": number, "model": "gemini", "size": 4}, lambda go: None)
         self._clock.now += 100.0

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.parent.pool import HostSettings, start_host
+from evaltui.runner.parent.starting import HostSettings, start_host
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
 

@@ -49,7 +49,10 @@ class _Host:
     async def kill(self):
         self.alive = False
 
-    async def request(self, message, timeout, on_event, on_recorded, gated):
+    takes_more = False
+
+    async def request(self, message, timeout, on_event, on_recorded, gated, on_begun):
+        on_begun()
         if message["text"] == "crash":
             self.alive = False
             self._gone.set()
@@ -188,3 +191,117 @@ async def test_what_a_run_begins_with_comes_in_order_behind_what_is_more_urgent(
         found.append(item)
     assert found == ["a1", "a2", "a3", "b1", "b2", "b3", "c1"]
     assert not await work.waits()
+
+
+class RoomyHosts(Hosts):
+    """Hosts in which items wait for their place. `crash` ends its host, `hold` waits until it may go on."""
+
+    def __init__(self):
+        super().__init__()
+        self.may_go_on = asyncio.Event()
+        self.has = []
+        self.most = 0
+
+    def start(self, settings):
+        started = super().start(settings)
+        started.host = _RoomyHost(self)
+        started.end = started.host.kill
+        return started
+
+
+class _RoomyHost(_Host):
+    takes_more = True
+
+    def __init__(self, hosts):
+        super().__init__(0)
+        self._hosts = hosts
+        self._room = None
+        self._working = 0
+
+    async def request(self, message, timeout, on_event, on_recorded, gated, on_begun):
+        self._hosts.has.append(message["text"])
+        if self._room is None:
+            self._room = asyncio.Semaphore(message.get("at_once", 1))
+        async with self._room:
+            if not self.alive:
+                raise HostLostError(LOST)
+            on_begun()
+            self._working += 1
+            self._hosts.most = max(self._hosts.most, self._working)
+            await asyncio.sleep(0)
+            if message["text"].startswith("hold"):
+                waiting = [asyncio.create_task(one.wait()) for one in (self._hosts.may_go_on, self._gone)]
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if message["text"] == "crash":
+                self.alive = False
+                self._gone.set()
+                # When it is tried again, nothing else will end the waiting.
+                self._hosts.may_go_on.set()
+            self._working -= 1
+            if not self.alive:
+                raise HostLostError(LOST)
+            return {"state": {}}
+
+
+@pytest.fixture
+async def roomy(monkeypatch):
+    found = RoomyHosts()
+    monkeypatch.setattr(pool, "start_host", found.start)
+    return found
+
+
+QUICK = [f"a{number}" for number in range(9)]
+LAST = [f"z{number}" for number in range(9)]
+
+
+async def begun_with(hosts, count):
+    async with asyncio.timeout(20):
+        while len(hosts.has) < count:
+            await asyncio.sleep(0)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    return hosts.has
+
+
+async def test_of_quick_items_one_more_waits_in_the_host_until_the_last_ones(roomy):
+    """Of the last ones, none waits where another host could have it."""
+    running = asyncio.create_task(run([*QUICK, "hold1", "hold2", *LAST], parallel=2))
+    assert await begun_with(roomy, 12) == [*QUICK, "hold1", "hold2", "z0"]
+    roomy.may_go_on.set()
+    assert len(await running) == 20
+    assert roomy.most == 2
+
+    roomy.may_go_on.clear()
+    roomy.has.clear()
+    running = asyncio.create_task(run([*QUICK, "hold1", "hold2", "z0", "z1"], parallel=2))
+    assert await begun_with(roomy, 11) == [*QUICK, "hold1", "hold2"]
+    roomy.may_go_on.set()
+    assert len(await running) == 13
+
+
+async def test_of_items_that_take_their_time_none_waits_in_a_host(roomy, monkeypatch):
+    monkeypatch.setattr(pool, "_QUICK", 0.0)
+    running = asyncio.create_task(run([*QUICK, "hold1", "hold2", *LAST], parallel=2))
+    assert await begun_with(roomy, 11) == [*QUICK, "hold1", "hold2"]
+    roomy.may_go_on.set()
+    assert len(await running) == 20
+
+
+async def test_what_waits_in_a_host_that_is_lost_is_run_by_another_as_if_nothing_had_been(roomy):
+    listener = Started()
+    found = await run([*QUICK, "hold", "crash", *LAST], parallel=2, listener=listener)
+    assert ("crash", False) in found
+    assert {item for item, passed in found if passed} == {*QUICK, "hold", *LAST}
+    assert roomy.has.count("z0") == 2
+    # Those that were under way are tried again, each alone; what waited had not begun.
+    again = {item for item in listener.begun if listener.begun.count(item) > 1}
+    assert again == {"hold", "crash"}
+
+
+class Started(Listener):
+    def __init__(self):
+        super().__init__()
+        self.begun = []
+
+    def started(self, item):
+        self.begun.append(item)

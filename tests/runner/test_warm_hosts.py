@@ -20,7 +20,7 @@ from waiting import until
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent import warm_hosts as warm_hosts_module
-from evaltui.runner.parent.pool import HostSettings, begin_loading
+from evaltui.runner.parent.starting import HostSettings, begin_loading
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.warm_hosts import WarmHosts
 

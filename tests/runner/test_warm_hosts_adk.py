@@ -7,7 +7,7 @@ import time
 import pytest
 
 from evaltui.files.agent_address import AgentAddress
-from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.parent.warm_hosts import WarmHosts
 from evaltui.runner.protocol import decode_event
 

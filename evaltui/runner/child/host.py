@@ -16,7 +16,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -145,6 +145,8 @@ class _Host:
         self._t0 = t0
         self._brought_in = brought_in
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        # For requests of which only so many may be under way.
+        self._room: asyncio.Semaphore | None = None
         # The requests that the parent wants to be cancelled.
         self._unwanted: set[int] = set()
         self._serving: asyncio.Task[Any] | None = None
@@ -198,7 +200,7 @@ class _Host:
                 task.cancel()
             return
         with self._gate(request) if "gated" in request else contextlib.nullcontext():
-            task = asyncio.create_task(self._answer(number, self._work(request)))
+            task = asyncio.create_task(self._answer(request))
         self._tasks[number] = task
         task.add_done_callback(lambda _: self._over(number))
 
@@ -232,9 +234,11 @@ class _Host:
             case _:
                 return self._score(request)
 
-    async def _answer(self, number: int, work: Coroutine[Any, Any, Message]) -> None:
+    async def _answer(self, request: Message) -> None:
+        number = request["id"]
         try:
-            answer = await work
+            async with self._place_for(request):
+                answer = await self._work(request)
             if self._is_disturbed(number):
                 _end_disturbed(self._channel)
             self._channel.send({"op": "done", "id": number, **answer})
@@ -247,6 +251,18 @@ class _Host:
             self._channel.send({"op": "failed", "id": number, "error": describe_error(error), **told})
         finally:
             self._unwanted.discard(number)
+
+    @contextlib.asynccontextmanager
+    async def _place_for(self, request: Message) -> AsyncIterator[None]:
+        """Where the request is one of those of which only so many are under way, one of these places."""
+        if "at_once" not in request:
+            yield
+            return
+        if self._room is None:
+            self._room = asyncio.Semaphore(request["at_once"])
+        async with self._room:
+            self._channel.send({"op": "begun", "id": request["id"]})
+            yield
 
     def _is_disturbed(self, number: int, error: BaseException | None = None) -> bool:
         """Whether the code of one case has cancelled others: each is to be run again by itself, which shows

@@ -40,15 +40,8 @@ from evaltui.runner.cluster.worker import ClusterRun, RunOnWorker
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 from evaltui.runner.parent.executor import ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
-from evaltui.runner.parent.pool import (
-    ExecutionResult,
-    HostSettings,
-    Listener,
-    LoadingHost,
-    RunningHost,
-    finished,
-    start_host,
-)
+from evaltui.runner.parent.pool import ExecutionResult, Listener, LoadingHost, RunningHost, finished
+from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
 from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem

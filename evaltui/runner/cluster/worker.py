@@ -48,7 +48,8 @@ from evaltui.runner.cluster.messages import (
 )
 from evaltui.runner.cluster.remote_gate import RemoteGate
 from evaltui.runner.cluster.worker_scoring import WorkerScoring
-from evaltui.runner.parent.pool import ExecutionResult, HostPool, HostSettings, StartedHost, start_host
+from evaltui.runner.parent.pool import ExecutionResult, HostPool
+from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.protocol import decode_event

@@ -12,8 +12,8 @@ from evaltui.files.folders import agent_folder
 from evaltui.runner.cluster.messages import Printed, Score, Scored
 from evaltui.runner.cluster.remote_gate import RemoteGate
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
-from evaltui.runner.parent.pool import HostSettings
 from evaltui.runner.parent.scoring_hosts import LocalScoring
+from evaltui.runner.parent.starting import HostSettings
 
 
 class WorkerScoring:

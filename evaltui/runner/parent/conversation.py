@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from evaltui.core.conversation.waiting import CallPlace
 from evaltui.core.model.events import Event, Json, Step
 from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent.pool import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.protocol import decode_event, places_to_json
 

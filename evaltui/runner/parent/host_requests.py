@@ -16,6 +16,7 @@ from evaltui.runner.protocol import Message
 OnEvent = Callable[[str], None]
 """Gets each event as JSON text, see `decode_event`; may raise DisturbedChannelError."""
 OnRecorded = Callable[[Json], None]
+OnBegun = Callable[[], None]
 
 
 @dataclass(eq=False)
@@ -27,6 +28,14 @@ class HostRequest:
     on_event: OnEvent
     on_recorded: OnRecorded
     gated: GatedRequest | None
+    on_begun: OnBegun
+    begun: asyncio.Future[None]
+    """Done when the host has room for it; its time counts from then."""
+
+    def begin(self) -> None:
+        if not self.begun.done():
+            self.begun.set_result(None)
+            self.on_begun()
 
     def close(self) -> None:
         """Nobody waits for it any more."""
@@ -52,11 +61,14 @@ class HostRequests:
         """Whether the host still owes an answer."""
         return any(not one.answer.done() for one in self._waiting.values())
 
-    def begin(self, on_event: OnEvent, on_recorded: OnRecorded, gated: GatedRequest | None) -> HostRequest:
+    def begin(
+        self, on_event: OnEvent, on_recorded: OnRecorded, gated: GatedRequest | None, on_begun: OnBegun
+    ) -> HostRequest:
         """A new request, with a number of its own."""
         number = next(self._numbers)
-        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        request = HostRequest(number, answer, on_event, on_recorded, gated)
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Message] = loop.create_future()
+        request = HostRequest(number, answer, on_event, on_recorded, gated, on_begun, loop.create_future())
         self._waiting[number] = request
         return request
 
@@ -73,6 +85,8 @@ class HostRequests:
         match message:
             case {"op": "event", "event": event}:
                 request.on_event(event)
+            case {"op": "begun"}:
+                request.begin()
             case {"op": "recorded", "line": line}:
                 request.on_recorded(line)
             case {"op": "call", "call": call} if request.gated:

@@ -17,7 +17,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, RequestFailedError, RunStoppedError, late_error
 from evaltui.runner.model_gate import ModelGate
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
-from evaltui.runner.parent.pool import HostSettings
+from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.protocol import Message
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ class InProcessHost:
         """Nothing that a case does ends it, unless it ends this process."""
         return True
 
+    @property
+    def takes_more(self) -> bool:
+        """There is no way to it that what waits would be there the sooner."""
+        return False
+
     def listen(self, on_console: Callable[[str, str], None]) -> None:
         """Nothing is told: the agent prints where this process prints."""
 
@@ -71,12 +76,14 @@ class InProcessHost:
         on_event: Callable[[str], None],
         on_recorded: Callable[[Json], None] = lambda line: None,
         gated: GatedRequest | None = None,
+        on_begun: Callable[[], None] = lambda: None,
     ) -> Message:
         """Run a case for at most `timeout` seconds; those that its model calls wait at `gated` do not count.
 
         Raises RequestFailedError, for a time-out too. What does not give way to being cancelled goes on, and
         nothing more is told of it. Raises RunStoppedError, too.
         """
+        on_begun()
         is_over = False
         gate = _gate_of(gated) if gated else None
         task = asyncio.create_task(

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Coroutine
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, Generic, Protocol, TypeVar
 
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event, Json
-from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError, RunStoppedError
 from evaltui.runner.parent.gate.requests import CallGate, GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
-from evaltui.runner.parent.host_requests import OnEvent, OnRecorded
-from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.host_requests import OnBegun, OnEvent, OnRecorded
+from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.protocol import Message
 
@@ -25,18 +24,8 @@ Item = TypeVar("Item")
 ItemGiven = TypeVar("ItemGiven", contravariant=True)
 
 _MOST_WORKERS = 4
-
-
-@dataclass(frozen=True)
-class HostSettings:
-    """What every host of a run is started with. Time-outs in seconds; `started` is a `time.monotonic()`."""
-
-    agent: AgentAddress
-    timeout: float
-    import_timeout: float
-    started: float
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """What they have in their environment besides that of this process."""
+# Seconds that an item takes at most for another one to wait in its host: it could not go elsewhere any more.
+_QUICK = 0.1
 
 
 @dataclass(frozen=True)
@@ -55,49 +44,17 @@ class ExecutionResult:
     """Why nothing was done, a sentence, after the name of what stands in the way."""
 
 
-@dataclass(frozen=True)
-class StartedHost:
-    """A host that is importing its agent. `close` is what is to be done with it in the end."""
-
-    settings: HostSettings
-    host: Host
-    loading: asyncio.Task[Json]
-    close: Callable[[Host], Awaitable[None]] = Host.close
-
-    async def end(self) -> None:
-        """End the host and whatever it has left behind; nothing happens where that was done."""
-        await self.close(self.host)
-
-
-def start_host(settings: HostSettings) -> StartedHost:
-    """Start a host before it is known what it will run: importing takes longer than everything else."""
-    agent = settings.agent
-    host = Host(python=agent.python, problem=agent.problem, variables=settings.variables)
-    return StartedHost(settings, host, begin_loading(host, settings))
-
-
-def begin_loading(
-    host: Host, settings: HostSettings, after: Collection[asyncio.Task[None]] = ()
-) -> asyncio.Task[Json]:
-    """Have a host import the agent as soon as these tasks are done."""
-
-    async def load() -> Json:
-        if after:
-            await asyncio.wait(after)
-        return await host.load(settings.agent, settings.started, settings.import_timeout)
-
-    loading = asyncio.create_task(load())
-    # Whoever needs the host hears of a broken agent; nobody may need it.
-    loading.add_done_callback(lambda task: task.cancelled() or task.exception())
-    return loading
-
-
 class RunningHost(Protocol):
     """What runs items: a `Host`, or an agent object in this process."""
 
     @property
     def alive(self) -> bool:
         """Whether it still takes requests."""
+        ...
+
+    @property
+    def takes_more(self) -> bool:
+        """Whether it makes those wait that say how many may be under way `at_once`."""
         ...
 
     def listen(self, on_console: OnConsole) -> None: ...
@@ -109,6 +66,7 @@ class RunningHost(Protocol):
         on_event: OnEvent,
         on_recorded: OnRecorded,
         gated: GatedRequest | None,
+        on_begun: OnBegun,
     ) -> Message:
         """Raises RequestFailedError, HostLostError, RunStoppedError."""
         ...
@@ -139,7 +97,7 @@ class Listener(Protocol[ItemGiven]):
         ...
 
     def started(self, item: ItemGiven) -> None:
-        """The item was handed to a host; again, if that host died and the item is tried once more."""
+        """A host has begun with the item; again, if that host died and the item is tried once more."""
         ...
 
     def happened(self, item: ItemGiven, text: str) -> Event:
@@ -164,8 +122,15 @@ class Listener(Protocol[ItemGiven]):
 class _Place(Generic[Item]):
     """A host, and the items that it is working on."""
 
-    def __init__(self, listener: Listener[Item], started: LoadingHost) -> None:
+    def __init__(self, listener: Listener[Item], started: LoadingHost, slots: int) -> None:
         self._listener = listener
+        self.slots = slots
+        self.servers = slots
+        """How many tasks hand it items, each one after the other."""
+        self.given = 0
+        """How many items it has now, with one that waits there maybe."""
+        self.seconds = _QUICK
+        """What the last item took."""
         self.in_flight: list[Item] = []
         self.suspects: list[Item] = []
         self.served = 0
@@ -182,6 +147,17 @@ class _Place(Generic[Item]):
     def _printed(self, source: str, line: str) -> None:
         alone = self.in_flight[0] if len(self.in_flight) == 1 else None
         self._listener.printed(alone, source, line)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """What came of handing an item to a host."""
+
+    ran: ExecutionResult
+    lost: bool = False
+    """Whether the host was lost meanwhile."""
+    begun: bool = True
+    """Whether the host had begun with it."""
 
 
 class HostPool(Generic[Item]):
@@ -247,7 +223,7 @@ class HostPool(Generic[Item]):
             await self._give_back(work, self._broken)
             return []
         started, self._first = self._first or start_host(self._settings), None
-        place = _Place(self._listener, started)
+        place = _Place(self._listener, started, slots)
         self._hosts.add(started.host)
         try:
             await self._load(started)
@@ -279,18 +255,24 @@ class HostPool(Generic[Item]):
     ) -> None:
         """With a `group`, the host has its next item while the last one is scored and written down there."""
         concluding: asyncio.Task[None] | None = None
-        while (item := await work.take(lambda: place.host.alive)) is not None:
-            place.in_flight.append(item)
-            ran, lost = await self._attempt(place.host, item)
+        while (item := await work.take(lambda: self._has_room(work, place))) is not None:
+            place.given += 1
+            attempt = await self._attempt(place, item)
+            place.given -= 1
+            ran, lost = attempt.ran, attempt.lost
             if lost:
                 # Others of this host wait for an item, which it will not run.
                 work.wake()
+            if lost and not attempt.begun:
+                work.put_back(item)
+                continue
             if lost and ran.error and not place.is_guilty(ran.error) and self._may_repeat(ran):
                 place.suspects.append(item)
                 continue
-            if not lost:
+            if attempt.begun and not lost:
                 place.in_flight.remove(item)
                 place.served += 1
+                place.seconds = ran.seconds
             if group is None:
                 # What one item leads to decides which is the next one.
                 await self._listener.done(item, ran)
@@ -299,6 +281,22 @@ class HostPool(Generic[Item]):
             if concluding is not None:
                 await concluding
             concluding = group.create_task(self._listener.done(item, ran))
+            if place.servers == place.slots and self._may_wait(work, place):
+                place.servers += 1
+                group.create_task(self._serve(work, place, group))
+        place.servers -= 1
+
+    def _has_room(self, work: WorkQueue[Item], place: _Place[Item]) -> bool:
+        return place.host.alive and (place.given < place.slots or self._may_wait(work, place))
+
+    def _may_wait(self, work: WorkQueue[Item], place: _Place[Item]) -> bool:
+        """Whether one more item may wait in the host, which has it at once then, whatever this process does.
+
+        Where items are quick, and no other host will ask for the one that waits; calls that are limited have
+        to wait for more than this process.
+        """
+        is_quick = place.host.takes_more and self._gate is None and place.seconds < _QUICK
+        return is_quick and len(work) > self._parallel
 
     def _may_repeat(self, ran: ExecutionResult) -> bool:
         """Whether an item may be tried again that its host was lost over.
@@ -307,24 +305,33 @@ class HostPool(Generic[Item]):
         """
         return not (self._settings.agent and self._settings.agent.url and ran.events)
 
-    async def _attempt(self, host: RunningHost, item: Item) -> tuple[ExecutionResult, bool]:
-        """Run one item; whether the host was lost over it is the second value."""
+    async def _attempt(self, place: _Place[Item], item: Item) -> _Attempt:
+        """Run one item."""
         events: list[Event] = []
         if self._gate is not None and self._gate.stopped is not None:
-            return ExecutionResult(is_left=True), False
-        self._listener.started(item)
+            return _Attempt(ExecutionResult(is_left=True), begun=False)
+        host = place.host
         gated = GatedRequest(self._gate, self._settings.timeout) if self._gate else None
-        began = time.monotonic()
+        began: float | None = None
+
+        def begin() -> None:
+            nonlocal began
+            began = time.monotonic()
+            place.in_flight.append(item)
+            self._listener.started(item)
+
         state: Json | None = None
         error: ErrorInfo | None = None
         lost = False
+        limited = {"at_once": place.slots} if place.slots > 1 and host.takes_more else {}
         try:
             answer = await host.request(
-                self._listener.message(item),
+                self._listener.message(item) | limited,
                 self._settings.timeout,
                 lambda text: events.append(self._listener.happened(item, text)),
                 lambda line: self._listener.recorded(item, line),
                 gated,
+                begin,
             )
             state = answer["state"]
         except RequestFailedError as failed:
@@ -332,10 +339,12 @@ class HostPool(Generic[Item]):
         except HostLostError as gone:
             error, lost = gone.error, True
         except RunStoppedError:
-            return ExecutionResult(tuple(events), is_left=True), not host.alive
+            return _Attempt(ExecutionResult(tuple(events), is_left=True), not host.alive, began is not None)
         throttled = gated.throttled if gated else 0.0
-        seconds = time.monotonic() - began - throttled
-        return ExecutionResult(tuple(events), state, error, seconds, throttled), lost
+        seconds = 0.0 if began is None else time.monotonic() - began - throttled
+        return _Attempt(
+            ExecutionResult(tuple(events), state, error, seconds, throttled), lost, began is not None
+        )
 
 
 async def finished(cleaning: Coroutine[None, None, None]) -> None:

@@ -28,7 +28,7 @@ from evaltui.runner.orphans import MARK, kill_marked
 from evaltui.runner.parent.gate.requests import GatedRequest, answered
 from evaltui.runner.parent.host_console import HostConsole, OnConsole
 from evaltui.runner.parent.host_process import cause_of_death, start_guard
-from evaltui.runner.parent.host_requests import HostRequest, HostRequests, OnEvent, OnRecorded
+from evaltui.runner.parent.host_requests import HostRequest, HostRequests, OnBegun, OnEvent, OnRecorded
 from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines, encode
 
 # Seconds.
@@ -118,6 +118,11 @@ class Host:
         return self._lost is None and self._process.returncode is None
 
     @property
+    def takes_more(self) -> bool:
+        """Requests may be sent that wait in the host until it has room for them."""
+        return True
+
+    @property
     def busy(self) -> int:
         """How many requests have no answer yet."""
         return len(self._requests)
@@ -161,22 +166,29 @@ class Host:
         on_event: OnEvent,
         on_recorded: OnRecorded = lambda line: None,
         gated: GatedRequest | None = None,
+        on_begun: OnBegun = lambda: None,
     ) -> Message:
         """Send a request and wait for its answer for at most `timeout` seconds.
 
+        They count from `on_begun`, which is called at once, or where the message says how many are to be
+        under way `at_once`, when the host has room for it.
         `on_recorded` gets what is told of the recording of a case, see `CallRecorder`. Model calls of the
         request go through `gated`, and while they wait, its time does.
         Raises RequestFailedError (a time-out that the agent gave way to included), HostLostError or
         RunStoppedError.
         Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
         """
-        request = self._requests.begin(on_event, on_recorded, gated)
+        request = self._requests.begin(on_event, on_recorded, gated, on_begun)
         try:
             if self._lost is not None:
                 raise HostLostError(self._lost)
             limited = {"gated": gated.patterns} if gated else {}
+            if "at_once" not in message:
+                request.begin()
             await self._send({**message, **limited, "id": request.number})
             try:
+                told: set[asyncio.Future[Any]] = {request.begun, request.answer}
+                await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
                 in_time = await answered(request.answer, timeout, gated)
                 return request.answer.result() if in_time else await self._give_up(request, timeout)
             except (asyncio.CancelledError, RunStoppedError):
@@ -302,7 +314,7 @@ class Host:
 
     def _receive(self, message: Message) -> None:
         match message:
-            case {"op": "event" | "recorded" | "call" | "done" | "failed", "id": number}:
+            case {"op": "begun" | "event" | "recorded" | "call" | "done" | "failed", "id": number}:
                 self._requests.receive(number, message)
             case {"op": "loaded", "info": info, "files": files} if not self.loaded.done():
                 self.files = frozenset(map(Path, files))

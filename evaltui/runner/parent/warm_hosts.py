@@ -15,7 +15,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import env_file
 from evaltui.files.packages import site_packages
 from evaltui.runner.own_code import LIBRARIES
-from evaltui.runner.parent.pool import HostSettings, StartedHost, begin_loading
+from evaltui.runner.parent.starting import HostSettings, StartedHost, begin_loading
 from evaltui.runner.parent.supervisor import Host
 
 

@@ -57,6 +57,11 @@ class WorkQueue(Generic[Item]):
             heappush(self._order, entry)
         self.wake()
 
+    def put_back(self, item: Item) -> None:
+        """One that was taken and not begun."""
+        self._first.appendleft(item)
+        self.wake()
+
     def _pop(self) -> Item:
         while self._order and self._order[0] != self._entry_of.get(self._order[0][-1]):
             heappop(self._order)

@@ -14,7 +14,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_files import AgentFiles, Contents, changed_files
 from evaltui.runner.errors import AgentBrokenError, HostLostError
 from evaltui.runner.parent.conversation import Conversation
-from evaltui.runner.parent.pool import HostSettings, StartedHost
+from evaltui.runner.parent.starting import HostSettings, StartedHost
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript
 

@@ -1,0 +1,60 @@
+"""Hosts that are started, and import their agent, before it is known what they will run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from evaltui.core.model.events import Json
+from evaltui.files.agent_address import AgentAddress
+from evaltui.runner.parent.supervisor import Host
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """What every host of a run is started with. Time-outs in seconds; `started` is a `time.monotonic()`."""
+
+    agent: AgentAddress
+    timeout: float
+    import_timeout: float
+    started: float
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What they have in their environment besides that of this process."""
+
+
+@dataclass(frozen=True)
+class StartedHost:
+    """A host that is importing its agent. `close` is what is to be done with it in the end."""
+
+    settings: HostSettings
+    host: Host
+    loading: asyncio.Task[Json]
+    close: Callable[[Host], Awaitable[None]] = Host.close
+
+    async def end(self) -> None:
+        """End the host and whatever it has left behind; nothing happens where that was done."""
+        await self.close(self.host)
+
+
+def start_host(settings: HostSettings) -> StartedHost:
+    """Start a host before it is known what it will run: importing takes longer than everything else."""
+    agent = settings.agent
+    host = Host(python=agent.python, problem=agent.problem, variables=settings.variables)
+    return StartedHost(settings, host, begin_loading(host, settings))
+
+
+def begin_loading(
+    host: Host, settings: HostSettings, after: Collection[asyncio.Task[None]] = ()
+) -> asyncio.Task[Json]:
+    """Have a host import the agent as soon as these tasks are done."""
+
+    async def load() -> Json:
+        if after:
+            await asyncio.wait(after)
+        return await host.load(settings.agent, settings.started, settings.import_timeout)
+
+    loading = asyncio.create_task(load())
+    # Whoever needs the host hears of a broken agent; nobody may need it.
+    loading.add_done_callback(lambda task: task.cancelled() or task.exception())
+    return loading
