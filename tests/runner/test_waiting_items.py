@@ -20,6 +20,8 @@ async def root_agent(message, session):
     try:
         if message.startswith("late"):
             await asyncio.sleep(60)
+        if message == "slow":
+            await asyncio.sleep(0.6)
         if message == "cancel":
             me = asyncio.current_task()
             for task in asyncio.all_tasks() - {me}:
@@ -44,7 +46,7 @@ def cases(*messages: str) -> EvalSet:
 
 async def test_no_more_are_under_way_than_parallel_says_and_what_waits_is_not_late(write_agent):
     """Of the two that are late, the time of what waits behind them does not count."""
-    messages = [*["hi"] * 20, "late1", "late2", *["hi"] * 20]
+    messages = [*["hi"] * 20, "late1", "late2", "slow", *["hi"] * 20]
     agent = write_agent(AGENT)
     result = await evaluate(agent, cases(*messages), TEXT_ONLY, parallel=2, workers=1, timeout=1.0)
     by_message = zip(messages, result.cases, strict=True)
