@@ -10,13 +10,14 @@ from rich.cells import cell_len
 
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.explain import summary
+from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.cost.cost_lines import cost_lines, is_worth_telling
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.files.run_settings import RunSettings
 from evaltui.reports.details import MAX_WIDTH, case_details, repeat_lines
 from evaltui.reports.model import RunReport, verdict
 from evaltui.reports.tag_totals import tag_lines
-from evaltui.runs.logged_results import summaries_of, those_at
+from evaltui.runs.logged_results import those_at
 from evaltui.runs.sets import SetInfo
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_score
 from evaltui.text.lines import Line, cells, cut, draw, pad, wrap
@@ -43,9 +44,10 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
         yield from wrap([("python  ", "muted"), (visible(report.python), "muted")], width)
     yield from _settings_line(report.settings, width)
     for info, cases in report.by_set():
-        yield cut(_set_header(info, cases, report), width)
+        summaries = report.summaries_of_set(info)
+        yield cut(_set_header(info, summaries, report), width)
         yield _config_line(info)
-        listed = _listed(cases)
+        listed = _listed(cases, summaries)
         yield from case_lines(listed, width)
         if len(listed) < len(cases):
             yield [(f"  {counted(len(cases) - len(listed), 'passed case')} not listed", "muted")]
@@ -82,19 +84,19 @@ def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
         yield from wrap([("settings  ", "muted"), (visible(", ".join(chosen)), "muted")], width)
 
 
-def _listed(cases: Sequence[CaseResult]) -> Sequence[CaseResult]:
+def _listed(cases: Sequence[CaseResult], summaries: Sequence[CaseSummary]) -> Sequence[CaseResult]:
     """All of them, of many those that did not pass: in a hundred thousand lines nobody finds them."""
     if len(cases) <= _MOST_LISTED:
         # Gone through several times.
         return tuple(cases)
-    numbers = [number for number, one in enumerate(summaries_of(cases)) if one.status is not Status.PASSED]
+    numbers = [number for number, one in enumerate(summaries) if one.status is not Status.PASSED]
     return those_at(cases, numbers)
 
 
-def _set_header(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Line:
-    number = counted(len(cases), "case")
+def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunReport) -> Line:
+    number = counted(len(summaries), "case")
     most, runs = "", 1
-    for case in summaries_of(cases):
+    for case in summaries:
         runs = max(runs, case.runs)
         most = "at most " if case.decision else most
     each = f"{most}{counted(runs, 'run')} each"

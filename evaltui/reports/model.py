@@ -83,6 +83,17 @@ class RunReport:
         return tuple(summaries_of(self.result.cases))
 
     @cached_property
+    def _summaries_by_path(self) -> Mapping[str, Sequence[CaseSummary]]:
+        found: dict[str, list[CaseSummary]] = {}
+        for one in self.summaries:
+            found.setdefault(one.id.path, []).append(one)
+        return found
+
+    def summaries_of_set(self, info: SetInfo) -> Sequence[CaseSummary]:
+        """Those of the cases of a set, in their order there."""
+        return self._summaries_by_path.get(info.known_as, ())
+
+    @cached_property
     def spent(self) -> Spending | None:
         """What all cases cost; None where nobody knows."""
         return self.result.spent if self.known_spending is None else self.known_spending
