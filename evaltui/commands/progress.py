@@ -11,7 +11,6 @@ from evaltui.commands.progress_line import RunProgress, progress_line
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import CallRate
 from evaltui.core.model.spending import RunningTotal
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.plan import AtWork, CaseDone, CaseStarted, Happened, RepeatDone, RunPlan, Scaled, Update
 
 _EVERY = 0.1
@@ -104,7 +103,5 @@ def recorded_seconds(plan: RunPlan) -> dict[CaseId, float]:
     """How long the cases of a plan took before, as far as known."""
     if not plan.seconds:
         return {}
-    cases = (
-        CaseId(plan.path_of(one), eval_id) for one in plan.sets for eval_id, _ in ids_and_turns(one.cases)
-    )
+    cases = (case for one in plan.sets for case in plan.case_ids(one))
     return {case: plan.seconds[case] for case in cases if case in plan.seconds}

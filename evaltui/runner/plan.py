@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -170,6 +170,11 @@ class RunPlan:
     def path_of(self, one: SetPlan) -> str:
         """The path of `CaseId` of a set's cases."""
         return one.eval_set_id if one.path is None else case_path(self.agent_dir, one.path)
+
+    def case_ids(self, one: SetPlan) -> Iterator[CaseId]:
+        """Those of the cases of a set, in order."""
+        path = self.path_of(one)
+        return (CaseId(path, eval_id) for eval_id, _ in ids_and_turns(one.cases))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.limits import Limit
 from evaltui.core.model.spending import Spending
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.history import KeptRun, open_run
 from evaltui.runs.store import RunStore
@@ -81,8 +80,7 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
     """
     runs: dict[CaseId, int] = {}
     for one in plan.sets:
-        for eval_id, _ in ids_and_turns(one.cases):
-            case = CaseId(plan.path_of(one), eval_id)
+        for case in plan.case_ids(one):
             known = plan.known.get(case, {})
             rule = plan.repeat_rule(one, case)
             runs[case] = 0 if rule.is_over(known) else rule.most - len(known)

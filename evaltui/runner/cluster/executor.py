@@ -27,6 +27,7 @@ from evaltui.runner.cluster.messages import (
     FromWorker,
     Give,
     HostReady,
+    OfItems,
     Prepared,
     Printed,
     Take,
@@ -316,6 +317,11 @@ class DaskExecutor:
                 self._lose(worker, "died")
 
     async def _on_message(self, worker: RemoteWorker, message: FromWorker) -> None:
+        if isinstance(message, OfItems):
+            # Nearly all of them.
+            if (held := worker.chunks.get(message.chunk)) and message.item in held.left:
+                await self._items.on_message(held, message)
+            return
         match message:
             case Arrived():
                 self._on_arrived(worker, message)
@@ -341,9 +347,6 @@ class DaskExecutor:
                 worker.chunks.pop(chunk, None)
                 self._hand_out(worker)
                 self._changed.set()
-            case _:
-                if (held := worker.chunks.get(message.chunk)) and message.item in held.left:
-                    await self._items.on_message(held, message)
 
     def _on_arrived(self, worker: RemoteWorker, arrived: Arrived) -> None:
         worker.arrived = arrived

@@ -209,5 +209,5 @@ class StopCalls:
 
 OfCalls = AskCall | EndCall | RefusedCall | WithdrawCall
 ToWorker = Take | Give | Again | Go | Wait | StopCalls | Score | LeaveScore
-OfItems = Started | Told | Recorded | Printed | Ended
-FromWorker = Arrived | Prepared | HostReady | OfItems | Broken | ChunkEnded
+OfItems = Started | Told | Recorded | Ended
+FromWorker = Arrived | Prepared | HostReady | OfItems | Printed | Broken | ChunkEnded
