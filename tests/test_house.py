@@ -184,6 +184,7 @@ WITH_AN_EXTRA = {
     "evaltui.adk.results_manager",
     "evaltui.reports.html.templates",
     "evaltui.runner.cluster.connecting",
+    "evaltui.runner.cluster.own_cluster",
     "evaltui.runner.cluster.worker",
     "evaltui.serving.server",
     "evaltui.traces.formats.protobuf",

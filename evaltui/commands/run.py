@@ -7,6 +7,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evaltui.commands.output import (
@@ -63,10 +64,6 @@ async def _run(
         return await run_matrix(options, targets, agent, settings, variants)
     if options.resume or options.retry_errors:
         return await _resume(options, targets, agent, settings)
-    if settings.scheduler:
-        from evaltui.runner.executors import begin_workers
-
-        begin_workers(settings.scheduler)
     with with_variant(options, agent, variants[0] if variants else None) as agent:
         first = _start_host(agent, settings)
         # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
@@ -75,7 +72,7 @@ async def _run(
             job = await asyncio.to_thread(_prepare, options, targets, agent, settings)
             await require_variant(first)
         except BaseException:
-            await first.host.kill()
+            await first.kill()
             raise
         return await job.run(lambda: first)
 
@@ -101,7 +98,13 @@ async def _resume(
 
 
 def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
-    return start_host(HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic()))
+    first = start_host(HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic()))
+    if not settings.scheduler:
+        return first
+    from evaltui.runner.executors import begin_workers
+
+    hosts = min(settings.workers or 1, settings.parallel)
+    return replace(first, workers=begin_workers(settings.scheduler, hosts))
 
 
 def _prepare(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from evaltui.files.schedulers import OFF, local_workers
 from evaltui.runner.parent.executor import Executor, ExecutorError
@@ -15,6 +16,9 @@ from evaltui.runner.parent.pool import HostPool, Listener, LoadingHost
 from evaltui.runner.parent.scoring_hosts import LocalScoring, ScoringHosts
 from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
+
+if TYPE_CHECKING:
+    from evaltui.runner.cluster.own_cluster import OwnCluster
 
 
 def executor_of(
@@ -44,12 +48,17 @@ def executor_of(
     return executor, local if plan.agent.url else executor.scoring
 
 
-def begin_workers(scheduler: str) -> None:
-    """Start what workers of `local:N` begin with, before it is known what they run."""
-    if local_workers(scheduler) and not missing():
-        from evaltui.runner.cluster.forking import begin_forking
+def begin_workers(scheduler: str, hosts: int) -> OwnCluster | None:
+    """Start the workers of `local:N`, each for so many hosts, before it is known what they run; None where
+    none are meant, or Dask is not installed."""
+    count = local_workers(scheduler)
+    if count is None or missing():
+        return None
+    from evaltui.runner.cluster.forking import begin_forking
+    from evaltui.runner.cluster.own_cluster import OwnCluster
 
-        begin_forking()
+    begin_forking()
+    return OwnCluster(count, hosts)
 
 
 def import_executor(scheduler: str) -> None:

@@ -18,7 +18,7 @@ from evaltui.files.packages import own_version
 from evaltui.files.schedulers import is_elsewhere, local_workers, warning_of
 from evaltui.files.versions import versions_of
 from evaltui.runner.cluster.chunks import Chunk
-from evaltui.runner.cluster.connecting import OwnWorkers, connected, kill_workers
+from evaltui.runner.cluster.connecting import connected
 from evaltui.runner.cluster.items import RunItems
 from evaltui.runner.cluster.messages import (
     Arrived,
@@ -32,6 +32,7 @@ from evaltui.runner.cluster.messages import (
     Printed,
     Take,
 )
+from evaltui.runner.cluster.own_cluster import OwnCluster, kill_workers
 from evaltui.runner.cluster.remote_worker import HeldChunk, RemoteWorker
 from evaltui.runner.cluster.scoring import ScoringOnWorkers
 from evaltui.runner.cluster.tickets import Tickets
@@ -42,7 +43,7 @@ from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailed
 from evaltui.runner.parent.executor import ExecutorError
 from evaltui.runner.parent.gate.gate import Gate
 from evaltui.runner.parent.pool import ExecutionResult, Listener, LoadingHost, RunningHost, finished
-from evaltui.runner.parent.starting import HostSettings, start_host
+from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
 from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.plan import Noted, RunPlan, Scaled, WorkItem
@@ -61,7 +62,6 @@ class DaskExecutor:
     # While it runs.
     _client: Any
     _tickets: Tickets
-    _own_workers: OwnWorkers | None
 
     def __init__(
         self,
@@ -79,6 +79,9 @@ class DaskExecutor:
         self._gate = gate
         self._on_update = on_update
         self._own = local_workers(plan.scheduler)
+        self._own_cluster: OwnCluster | None = None
+        if isinstance(first, StartedHost):
+            self._own_cluster, self._first = first.workers, replace(first, workers=None)
         self.scoring = ScoringOnWorkers(
             plan.parallel, self._fit_workers, is_elsewhere=is_elsewhere(plan.scheduler)
         )
@@ -136,15 +139,16 @@ class DaskExecutor:
             return
         if warning := warning_of(self._scheduler):
             self._on_update(Noted(warning))
-        async with connected(self._scheduler, self._run.hosts) as client:
+        if self._own is not None and self._own_cluster is None:
+            self._own_cluster = OwnCluster(self._own, self._run.hosts)
+        async with connected(self._scheduler, self._own_cluster) as client:
             self._client = client
             self._tickets = Tickets(client, self._run.topic)
-            self._own_workers = None if self._own is None else OwnWorkers(client.cluster, self._own)
             try:
                 async with asyncio.TaskGroup() as self._items.group:
                     feeding = self._items.group.create_task(self._feed(work))
-                    if self._own_workers is not None:
-                        self._items.group.create_task(self._own_workers.start())
+                    if self._own_cluster is not None:
+                        self._items.group.create_task(self._own_cluster.started())
                     try:
                         await self._begin()
                         while self._items.left or not feeding.done():
@@ -217,7 +221,9 @@ class DaskExecutor:
         self._run = replace(self._run, bundle=bundle, versions=versions)
 
     async def close(self) -> None:
-        """End the host that was started beforehand, if nothing needed it."""
+        """End the workers of our own, and the host that was started beforehand, if nothing needed it."""
+        if self._own_cluster is not None:
+            await self._own_cluster.close()
         if self._first is not None:
             await self._first.end()
 
@@ -261,8 +267,8 @@ class DaskExecutor:
                 self._lose(worker, "did not answer")
                 self._silent.add(worker.address)
                 self._tickets.give_up_unused()
-        if self._own_workers is not None:
-            self._own_workers.look(have_some=bool(self._workers))
+        if self._own_cluster is not None:
+            self._own_cluster.look(have_some=bool(self._workers))
         if self._gate is not None and self._gate.stopped is not None:
             self._items.leave()
         self._make_tickets()
@@ -292,8 +298,6 @@ class DaskExecutor:
     @property
     def _at_once(self) -> int:
         return max(1, self._run.parallel // self._run.hosts)
-
-    # What workers tell
 
     def _fit_workers(self) -> Iterator[RemoteWorker]:
         return (one for one in self._workers.values() if one.address not in self._unfit)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.parent.supervisor import Host
+
+if TYPE_CHECKING:
+    from evaltui.runner.cluster.own_cluster import OwnCluster
 
 
 @dataclass(frozen=True)
@@ -31,10 +35,21 @@ class StartedHost:
     host: Host
     loading: asyncio.Task[Json]
     close: Callable[[Host], Awaitable[None]] = Host.close
+    workers: OwnCluster | None = None
+    """The workers of `local:N`, which start meanwhile."""
 
     async def end(self) -> None:
-        """End the host and whatever it has left behind; nothing happens where that was done."""
+        """End the host and whatever it has left behind, and the workers; nothing happens where that was
+        done."""
         await self.close(self.host)
+        if self.workers is not None:
+            await self.workers.close()
+
+    async def kill(self) -> None:
+        """The same, by force."""
+        await self.host.kill()
+        if self.workers is not None:
+            await self.workers.close()
 
 
 def start_host(settings: HostSettings) -> StartedHost:

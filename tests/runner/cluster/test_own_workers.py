@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -9,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 from distributed import Status
 
-from evaltui.runner.cluster import connecting
-from evaltui.runner.cluster.connecting import OwnWorkers
+from evaltui.runner.cluster import own_cluster
+from evaltui.runner.cluster.own_cluster import OwnWorkers
 from evaltui.runner.parent.executor import ExecutorError
 
 
@@ -52,7 +54,41 @@ async def test_each_that_was_given_up_or_cannot_start_is_replaced():
 def test_a_run_to_which_no_worker_comes_back_ends(monkeypatch):
     looking = OwnWorkers(Cluster(), 3)
     looking.look(have_some=False)
-    monkeypatch.setattr(connecting, "_MOST_WAITING", -1.0)
+    monkeypatch.setattr(own_cluster, "_MOST_WAITING", -1.0)
     looking.look(have_some=True)
     with pytest.raises(ExecutorError, match="has come back"):
         looking.look(have_some=False)
+
+
+SCRIPT = """
+import asyncio, multiprocessing, sys
+from evaltui.runner.cluster.forking import begin_forking
+from evaltui.runner.cluster.own_cluster import OwnCluster
+
+async def main(until):
+    begin_forking()
+    own = OwnCluster(2, 1)
+    if until == "opened":
+        await own.opened()
+    elif until == "starting":
+        await own.opened()
+        await asyncio.sleep(0.2)
+    elif until == "started":
+        await own.started()
+    await own.close()
+    await own.close()
+    while multiprocessing.active_children():
+        await asyncio.sleep(0.05)
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("until", ["at once", "opened", "starting", "started"])
+def test_workers_that_nothing_needs_are_ended_whenever_that_is_known(tmp_path, until):
+    """Whatever is left open is told of on standard error when the process ends."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, script, until], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
