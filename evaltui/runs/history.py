@@ -17,6 +17,7 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
+from evaltui.runs.index_rows import LoggedCase
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted
@@ -101,7 +102,7 @@ class KeptRun:
     """The whole result of a case, with what the agent did. Raises KeyError for a case without one."""
     events: Callable[[CaseId], dict[int, list[Event]]]
     """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
-    logged: Mapping[CaseId, logs.LoggedCase] | None = None
+    logged: Mapping[CaseId, LoggedCase] | None = None
     """The results in a run log, and where the rest of them is."""
 
     @property
@@ -183,14 +184,14 @@ def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstanc
     )
 
 
-def events_of(path: Path, case: logs.LoggedCase) -> dict[int, list[Event]]:
+def events_of(path: Path, case: LoggedCase) -> dict[int, list[Event]]:
     """What happened in a case, by repeat. Raises OSError, and ValueError for a log that is damaged."""
     if case.events is None:
         return {}
     return logs.events_between(path, case.events, case.id, case.summary.eval_set_id)
 
 
-def case_of(path: Path, case: logs.LoggedCase) -> CaseResult:
+def case_of(path: Path, case: LoggedCase) -> CaseResult:
     """The whole result of a case in a log, with what the agent did.
 
     Raises OSError, and ValueError for a log that is damaged.
@@ -198,13 +199,13 @@ def case_of(path: Path, case: logs.LoggedCase) -> CaseResult:
     return _case(path, case, events_of(path, case))
 
 
-def result_of(path: Path, case: logs.LoggedCase) -> CaseResult:
+def result_of(path: Path, case: LoggedCase) -> CaseResult:
     """The result of a case in a log, without what the agent did; raises what `case_of` does."""
     result = _case(path, case, {})
     return replace(result, repeats=tuple(replace(repeat, actual=()) for repeat in result.repeats))
 
 
-def _case(path: Path, case: logs.LoggedCase, events: Mapping[int, Sequence[Event]]) -> CaseResult:
+def _case(path: Path, case: LoggedCase, events: Mapping[int, Sequence[Event]]) -> CaseResult:
     from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
 
     summary = case.summary

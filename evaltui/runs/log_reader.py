@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
-from evaltui.core.model.outcome import WORST_FIRST, Status
+from evaltui.core.model.outcome import Status
+from evaltui.runs.index_rows import LoggedCase, logged_case_of, logged_cases, stands_instead
 from evaltui.runs.log import VERSION
 from evaltui.runs.log_header import RunHeader, header_from_json
 from evaltui.runs.log_index import index_parts, read_footer
@@ -27,9 +27,7 @@ from evaltui.runs.log_lines import (
     REPEAT,
     RESULT,
     SPENT,
-    are_places,
     damage,
-    line_at,
     lines_of,
     parsed,
     placed_lines,
@@ -44,17 +42,6 @@ Json = dict[str, Any]
 _VERSIONS = (2, 3, VERSION)
 _NOT_OF_REPEATS = (HEADER, RESULT, INDEX, SPENT, CHECKPOINT, FOOTER)
 _OUR_LINE = (REPEAT, *_NOT_OF_REPEATS)
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedCase:
-    """The result of a case as a log has it, and where in the log the rest of it is, in bytes: the stretch
-    that has its events, None where it has none, and the results of its runs."""
-
-    id: CaseId
-    summary: CaseSummary
-    events: tuple[int, int] | None = None
-    repeats_at: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,40 +79,13 @@ def read_run(path: Path) -> StoredRun:
     """
     header = read_header(path)
     results: dict[CaseId, LoggedCase] = {}
-    for _, one in logged_cases(path, header):
-        known = results.get(one.id)
-        if known is None or stands_instead(one, known.summary.status, header):
-            results[one.id] = one
+    for one in logged_cases(path, header):
+        case, summary, known = one.id, one.summary, results.get(one.id)
+        if known is None or stands_instead(
+            header, case, summary.eval_set_id, summary.status, known.summary.status
+        ):
+            results[case] = one
     return StoredRun(path, header, tuple(results.values()), _footer(path))
-
-
-def logged_cases(path: Path, header: RunHeader) -> Iterator[tuple[int, LoggedCase]]:
-    """The results of a log as they were written, one after the other, each with where its line is, for
-    `logged_case_at`. Of several results of a case, `stands_instead` tells which one stands.
-
-    Raises OSError, and ValueError for a log that is damaged.
-    """
-    for place, part in index_parts(path):
-        for row, line in zip(_rows(path, part), part.splitlines(keepends=True), strict=False):
-            yield place, _logged_case(path, header, row)
-            place += len(line)
-
-
-def logged_case_at(path: Path, header: RunHeader, place: int) -> LoggedCase:
-    """The result of a case by the place of its line. Raises OSError, and ValueError for another line."""
-    line = line_at(path, place)
-    if not line.startswith((RESULT, INDEX)) or not line.endswith(b"\n"):
-        raise ValueError(f"{path} is damaged: it has no result of a case at {place}")
-    return next(_logged_case(path, header, row) for row in parsed(path, line))
-
-
-def stands_instead(later: LoggedCase, earlier: Status, header: RunHeader) -> bool:
-    """Whether a result stands instead of an earlier one of its case: a case may have been finished again.
-
-    Of twins in a log of an earlier version the worst result stands.
-    """
-    is_twin = header.twins and (later.summary.eval_set_id, later.id.eval_id) in header.twins
-    return not is_twin or _gravity(later.summary.status) <= _gravity(earlier)
 
 
 def read_ends(path: Path) -> StoredRun:
@@ -143,40 +103,6 @@ def totals_of(path: Path) -> RunTotals:
         return RunTotals.of(one.summary for one in read_run(path).results)
     with damage(path, "its footer"):
         return RunTotals.from_json(member(data, "totals", dict))
-
-
-def _gravity(status: Status) -> int:
-    """0 for what is gravest."""
-    return WORST_FIRST.index(status) if status in WORST_FIRST else len(WORST_FIRST)
-
-
-def _rows(path: Path, part: bytes) -> list[Json]:
-    """The lines of a part of an index as objects."""
-    try:
-        # Much faster than line by line.
-        rows: list[Json] = json.loads(b"[%b]" % part.rstrip(b"\n").replace(b"\n", b","))
-    except (ValueError, RecursionError):
-        rows = []
-    if rows and all(type(row) is dict for row in rows):
-        return rows
-    return [row for line in part.splitlines(keepends=True) for row in parsed(path, line)]
-
-
-def _logged_case(path: Path, header: RunHeader, row: Json) -> LoggedCase:
-    try:
-        summary = CaseSummary.from_json(row)
-        events, repeats_at = row.get("events"), row.get("repeats_at", [])
-        if events is not None and not (are_places(events) and len(events) == 2 and events[0] <= events[1]):
-            raise ValueError(f"{events!r} is no stretch of a log")
-        if not are_places(repeats_at):
-            raise ValueError(f"{repeats_at!r} are no places in a log")
-        case = header.id_of(summary.path, summary.eval_set_id, summary.eval_id)
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: a result of a case cannot be read: {error}") from error
-    own_path = "" if case.path == summary.eval_set_id else case.path
-    if own_path != summary.path:
-        summary = replace(summary, path=own_path)
-    return LoggedCase(case, summary, events and (events[0], events[1]), tuple(repeats_at))
 
 
 def _without_kind(line: Json) -> Json:
@@ -238,7 +164,7 @@ def result_of(path: Path, header: RunHeader, case: CaseId, eval_set_id: str) -> 
         if (at := part.rfind(named)) >= 0:
             end = part.find(b"\n", at)
             line = part[part.rfind(b"\n", 0, at) + 1 : end + 1 if end >= 0 else len(part)]
-    found = next((_logged_case(path, header, row) for row in parsed(path, line)), None)
+    found = next((logged_case_of(path, header, row) for row in parsed(path, line)), None)
     return found if found is not None and found.id == case else None
 
 

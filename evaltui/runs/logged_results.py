@@ -14,7 +14,8 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.secrets import Secrets
 from evaltui.runs.history import KeptRun, case_of, events_of
-from evaltui.runs.log_reader import LoggedCase, read_run, text_of
+from evaltui.runs.index_rows import LoggedCase
+from evaltui.runs.log_reader import read_run, text_of
 from evaltui.runs.store import in_use
 
 # Of so many cases a run keeps the results until it is over.

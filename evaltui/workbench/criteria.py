@@ -153,7 +153,7 @@ class Criteria:
             return tuple(LineChange("+", number, line) for number, line in enumerate(lines, 1))
         before, after = file.saved, file.document
         splices = differences(before.chunks.parts, after.chunks.parts)
-        return tuple(changed_lines(before.text, after.text, splices))
+        return tuple(changed_lines(before.chunks.parts, after.chunks.parts, splices))
 
     def text(self) -> str:
         """The text of the file on disk; "" where it cannot be read."""

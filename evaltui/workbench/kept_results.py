@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import CaseResult, Status
     from evaltui.core.model.spending import Cost, Payer
+    from evaltui.runs.index_rows import LoggedCase, LoggedFigures
     from evaltui.runs.log_header import RunHeader
-    from evaltui.runs.log_reader import LoggedCase
 
 Scores = Mapping[str, Sequence[float | None]]
 """What the runs of a case have scored, by metric; None where a run has no score."""
@@ -62,7 +62,8 @@ def _mapping(items: tuple[tuple[Any, Any], ...]) -> Mapping[Any, Any]:
     return dict(items)
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, as `CaseOutcome`.
+@dataclass(slots=True)
 class ResultInFile:
     """A result that is read when it is asked for, and figures of it as in `CaseSummary`."""
 
@@ -111,6 +112,12 @@ class ResultInFile:
         scores, costs = (_mapping(tuple(one.items())) for one in (summary.scores, summary.costs))
         return cls(file, place, verdict, scores, summary.seconds, summary.tokens, costs)
 
+    @classmethod
+    def of_row(cls, file: ResultFile, row: LoggedFigures) -> ResultInFile:
+        """One of a log; rows share their scores and costs already."""
+        verdict = _shared(row.eval_set_id, row.status, row.runs, row.passed, row.policy, row.policy_met)
+        return cls(file, row.place, verdict, row.scores, row.seconds, row.tokens, row.costs)
+
     def read(self) -> CaseResult | str:
         """The result, or a sentence on why it cannot be read."""
         return self.file.result(self.place)
@@ -148,7 +155,8 @@ class ResultsInLog:
 
     def logged(self, place: int) -> LoggedCase:
         """Where in the log all of a case is. Raises OSError, and ValueError for a log that is damaged."""
-        from evaltui.runs.log_reader import logged_case_at, read_header
+        from evaltui.runs.index_rows import logged_case_at
+        from evaltui.runs.log_reader import read_header
 
         if self._header is None:
             self._header = read_header(self.log).without_cases()

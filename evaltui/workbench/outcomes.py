@@ -204,15 +204,13 @@ class Outcomes:
 
     def moved_to(self, case: CaseId, logged: ResultInFile) -> None:
         """The log of another run has what came of a case, too."""
-        scored = self.results.get(case)
-        if scored is not None:
+        if (scored := self.results.get(case)) is not None:
             kept = logged if scored.kept is scored.logged else scored.kept
             self.results.put(case, replace(scored, kept=kept, logged=logged))
 
     def show_repeat(self, case: CaseId, repeat: int) -> None:
         """Shows one of the runs of a case that was run several times, counted from 0."""
-        scored = self.results.get(case)
-        if scored is not None:
+        if (scored := self.results.get(case)) is not None:
             self.results.put(case, replace(scored, chosen=repeat))
             self._changed()
 
@@ -317,10 +315,11 @@ class Outcomes:
             progress.done += len(outcomes)
             results, _ = self._latest or (self.results, self.traces)
             running = self._running
-            for case, scored in outcomes:
-                known = results.get(case)
-                if (known is None or known.run == scored.run) and case not in running:
-                    results.put(case, scored)
+            results.put_all(
+                (case, scored)
+                for case, scored in outcomes
+                if ((known := results.get(case)) is None or known.run == scored.run) and case not in running
+            )
             # What a hundred thousand came to is not added up and drawn a hundred times.
             if len(results) >= 2 * shown:
                 shown = len(results)
@@ -359,9 +358,11 @@ class Outcomes:
         sets, workspace = self._sets, self._sets.workspace
         if workspace is None:
             return False
-        run, code = RunRef(log=path, title=title), self._agent.code_version
+        run, code, progress = RunRef(log=path, title=title), self._agent.code_version, Progress()
         try:
-            past = await asyncio.to_thread(open_past_run, run, path, sets, workspace, code, self._changed)
+            past = await in_thread(
+                lambda: open_past_run(run, path, sets, workspace, code, self._changed, progress), progress
+            )
         except (OSError, ValueError) as error:
             self._say(str(error))
             return False

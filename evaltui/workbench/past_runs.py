@@ -30,10 +30,11 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
 from evaltui.runs.history import run_id
 from evaltui.runs.listing import run_title
+from evaltui.runs.index_rows import LoggedFigures, logged_figures, stands_instead
 from evaltui.runs.log_header import RunHeader
-from evaltui.runs.log_reader import LoggedCase
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.store import RunStore
+from evaltui.workbench.background import Progress
 from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.results import Results
@@ -66,6 +67,7 @@ def open_past_run(
     workspace: Workspace,
     code: int,
     changed: Callable[[], None],
+    progress: Progress,
 ) -> PastRun:
     """In a thread. `code` is the version of the agent's code now; `changed` is told what is read later.
 
@@ -73,10 +75,12 @@ def open_past_run(
     """
     results = Results()
     traces = Traces(results.get, changed)
+    outcomes: list[tuple[CaseId, CaseOutcome]] = []
     gone = unclear = 0
     header = None if path.name.endswith(ADK_SUFFIX) else logs.read_header(path)
     sets_of_run = SetsOfRun(sets, workspace, header.sets if header else ())
     for found in _of_adk(read_adk_result(path)) if header is None else _of_log(path, run.name, header):
+        progress.step()
         case = workspace.find(found.id, found.eval_set_id, by_label=found.by_label)
         if case is None:
             is_unclear = found.by_label and workspace.shares_label(found.eval_set_id)
@@ -90,9 +94,10 @@ def open_past_run(
         kept, pass_if = found.kept, pass_if_of(found.kept.policy)
         logged = kept if isinstance(kept, ResultInFile) else None
         scored = CaseOutcome(kept, run, stored, config, code=code, pass_if=pass_if, logged=logged)
-        results.put(CaseId(case.path, stored.eval_id), scored)
+        outcomes.append((CaseId(case.path, stored.eval_id), scored))
         if logged is None:
             traces.keep(case, run, found.events)
+    results.put_all(outcomes)
     return PastRun(path, run.title, results, traces, gone, unclear)
 
 
@@ -116,10 +121,10 @@ class _Found(NamedTuple):
 def _of_log(path: Path, name: str, header: RunHeader) -> Iterator[_Found]:
     file = ResultsInLog(path, name, header)
     found: dict[CaseId, ResultInFile] = {}
-    for place, logged in logs.logged_cases(path, header):
-        known = found.get(logged.id)
-        if known is None or logs.stands_instead(logged, known.status, header):
-            found[logged.id] = ResultInFile.of(file, place, logged.summary)
+    for row in logged_figures(path, header):
+        known = found.get(row.id)
+        if known is None or stands_instead(header, row.id, row.eval_set_id, row.status, known.status):
+            found[row.id] = ResultInFile.of_row(file, row)
     for case, kept in found.items():
         yield _Found(case, kept.eval_set_id, kept, header.by_label)
 
@@ -209,23 +214,23 @@ class _Reading:
         Raises OSError, and ValueError for a log that is damaged.
         """
         header, find = self.header, self.workspace.find
-        file = ResultsInLog(self.log, self.title, header)
-        for place, logged in logs.logged_cases(self.log, header):
-            case = find(logged.id, logged.summary.eval_set_id, by_label=header.by_label)
+        file, by_label = ResultsInLog(self.log, self.title, header), header.by_label
+        for row in logged_figures(self.log, header):
+            case = find(row.id, row.eval_set_id, by_label=by_label)
             if case is None or case in done:
                 continue
             known = found.get(case)
-            if known is None or logs.stands_instead(logged, known, header):
-                outcome = self._outcome(case, logged, ResultInFile.of(file, place, logged.summary))
+            if known is None or stands_instead(header, row.id, row.eval_set_id, row.status, known):
+                outcome = self._outcome(case, row, ResultInFile.of_row(file, row))
                 if outcome is not None:
                     # The id as the set has it: ten thousand more take megabytes.
                     case = CaseId(self.workspace.by_case_path[case.path].case_path, outcome.stored.eval_id)
                     found[case] = outcome.status
                     yield case, outcome
 
-    def _outcome(self, case: CaseId, logged: LoggedCase, kept: ResultInFile) -> CaseOutcome | None:
+    def _outcome(self, case: CaseId, row: LoggedFigures, kept: ResultInFile) -> CaseOutcome | None:
         """None for a case that cannot be shown."""
-        eval_set = self._sets.get(case.path, logged.id.path)
+        eval_set = self._sets.get(case.path, row.id.path)
         stored, config = eval_set.case(case.eval_id), eval_set.config
         if stored is None or config is None:
             return None
@@ -243,7 +248,7 @@ class _Reading:
             pass_if=pass_if,
             logged=kept,
             changed_files=self._changed,
-            outdated=tuple(_changed_since(self.header, logged, eval_set, stored)),
+            outdated=tuple(_changed_since(self.header, row, eval_set, stored)),
         )
 
     @cached_property
@@ -272,14 +277,13 @@ class _Reading:
 
 
 def _changed_since(
-    header: RunHeader, logged: LoggedCase, eval_set: SetOfRun, stored: StoredCase
+    header: RunHeader, row: LoggedFigures, eval_set: SetOfRun, stored: StoredCase
 ) -> Iterator[str]:
     """What was another one when a case was run, besides the agent: `case`, `config`, `scoring`."""
-    expects = logged.summary.expects
-    if expects and not eval_set.is_same and expects != stored.fingerprint:
+    if row.expects and not eval_set.is_same and row.expects != stored.fingerprint:
         yield "case"
     then, now = eval_set.scored_then, eval_set.scored_now
-    ids = logged.summary.eval_set_id, logged.id.eval_id
+    ids = row.eval_set_id, row.id.eval_id
     if then is not None and now is not None and config_of(then, *ids) != config_of(now, *ids):
         yield "config"
     elif header.data.get("adk_verdicts"):

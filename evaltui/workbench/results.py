@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -216,7 +216,7 @@ class Results:
         self._scored: dict[CaseId, CaseOutcome] = {}
         self._in_memory = 0
         self._apart: ResultsApart | None = None
-        self._counts: dict[str, Counter[str]] = {}
+        self._counts = defaultdict[str, Counter[str]](Counter)
         self._passed: Counter[str] = Counter()
         self._of_set: Counter[str] = Counter()
         # Cases of the run that goes on: what they have is from before.
@@ -237,29 +237,42 @@ class Results:
         self._followed.add(changes)
         return changes
 
-    def note(self, case: CaseId) -> None:
-        """A case has another result, or something else is known of the one that it has."""
+    def note(self, *cases: CaseId) -> None:
+        """Cases have another result, or something else is known of the one that they have."""
         self.version += 1
         for changes in self._followed:
-            changes.cases.add(case)
+            changes.cases.update(cases)
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Replaces the result that an earlier run had for the case."""
-        self.drop(case)
-        self.note(case)
+        self.put_all([(case, scored)])
+
+    def put_all(self, outcomes: Iterable[tuple[CaseId, CaseOutcome]]) -> None:
+        """As `put`, many at once."""
+        outcomes = list(outcomes)
+        for case, scored in outcomes:
+            self._put(case, scored)
+        self.note(*(case for case, _ in outcomes))
+
+    def _put(self, case: CaseId, scored: CaseOutcome) -> None:
+        self._take_out(case)
         if not isinstance(scored.kept, ResultInFile):
             if self.is_full:
                 scored = replace(scored, kept=self._put_apart(scored.kept))
             self._in_memory += not isinstance(scored.kept, ResultInFile)
         self._scored[case] = scored
         self._of_set[case.path] += 1
-        self._count(case, 1)
         if needs_attention(scored.kept):
             self.attention.add(case)
+        self._count(case, 1)
 
     def drop(self, case: CaseId) -> None:
         if case in self._scored:
+            self._take_out(case)
             self.note(case)
+
+    def _take_out(self, case: CaseId) -> None:
+        if case in self._scored:
             self._count(case, -1)
             self._in_memory -= not isinstance(self._scored[case].kept, ResultInFile)
             del self._scored[case]
@@ -277,9 +290,9 @@ class Results:
 
     def _count(self, case: CaseId, number: int) -> None:
         if case in self._scored and case not in self._uncounted:
-            scored = self._scored[case]
-            self._counts.setdefault(case.path, Counter())[scored.status] += number
-            self._passed[case.path] += 0 if needs_attention(scored.kept) else number
+            self._counts[case.path][self._scored[case].kept.status] += number
+            if case not in self.attention:
+                self._passed[case.path] += number
 
     def count_without(self, cases: Iterable[CaseId]) -> None:
         """Counts no result of these cases, and those of all others."""

@@ -37,7 +37,8 @@ from evaltui.runner.plan import (
     Scaled,
 )
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
-from evaltui.runs.log_reader import logged_cases, read_header
+from evaltui.runs.index_rows import logged_figures
+from evaltui.runs.log_reader import read_header
 from evaltui.runs.selection import SelectedRun
 from evaltui.runs.sets import SetToRun
 from evaltui.workbench.agent_state import AgentState, Console
@@ -225,7 +226,7 @@ class RunFollower:
         """
         header = await asyncio.to_thread(read_header, log)
         in_log = self._in_log or ResultsInLog(log, self._run.ref.name, header)
-        rows = logged_cases(log, header)
+        rows = logged_figures(log, header)
         while some := await asyncio.to_thread(list, islice(rows, _AT_ONCE)):
-            for place, one in some:
-                self._outcomes.moved_to(one.id, ResultInFile.of(in_log, place, one.summary))
+            for row in some:
+                self._outcomes.moved_to(row.id, ResultInFile.of_row(in_log, row))

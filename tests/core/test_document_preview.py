@@ -5,8 +5,10 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert, Move, Put, Remove
+from evaltui.core.jsondoc.parted_text import PartedText
 from evaltui.core.jsondoc.splices import Splice, changed_lines
 
 CALLS = """{
@@ -101,7 +103,7 @@ def test_the_changes_lead_from_the_old_lines_to_the_new_ones(text, steps):
         start = min(place, len(after))
         splices.append(Splice(start, after[start : start + length], new))
         after = splices[-1].apply(after)
-    changes = changed_lines(text, after, splices)
+    changes = changed_lines([text], [after], splices)
     old, new = lines_of(text), lines_of(after)
     gone = {change.number: change.text for change in changes if change.op == "-"}
     come = {change.number: change.text for change in changes if change.op == "+"}
@@ -109,6 +111,30 @@ def test_the_changes_lead_from_the_old_lines_to_the_new_ones(text, steps):
     assert all(new[number - 1] == line for number, line in come.items())
     kept = [line for number, line in enumerate(old, 1) if number not in gone]
     assert kept == [line for number, line in enumerate(new, 1) if number not in come]
+
+
+@given(
+    st.lists(st.text(alphabet="ab\n", max_size=6), min_size=1, max_size=9),
+    st.data(),
+)
+def test_a_text_in_parts_is_looked_through_as_a_whole_one(parts, data):
+    whole, parted = "".join(parts), PartedText(parts)
+    place = st.integers(0, len(whole))
+    start, end = sorted((data.draw(place), data.draw(place)))
+    assert len(parted) == len(whole)
+    assert parted.between(start, end) == whole[start:end]
+    assert parted.line_breaks(start, end) == whole.count("\n", start, end)
+    assert parted.line_start(end) == whole.rfind("\n", 0, end) + 1
+    found = whole.find("\n", end)
+    assert parted.line_end(end) == (len(whole) if found < 0 else found + 1)
+
+
+def test_the_text_of_a_large_set_is_not_put_together_to_show_a_change(monkeypatch):
+    cases = [{"eval_id": str(number), "conversation": []} for number in range(50)]
+    document = JsonDocument(json.dumps({"eval_set_id": "s", "eval_cases": cases}, indent=1))
+    monkeypatch.delattr(Chunks, "text")
+    changes = document.preview([Put(("eval_cases", n, "conversation"), [n]) for n in range(50)]).lines
+    assert len(changes) == 50 * (1 + 3)
 
 
 def lines_of(text):

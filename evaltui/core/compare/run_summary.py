@@ -127,7 +127,7 @@ class CaseSummary:
         for name in ("status", "eval_set_id", "eval_id"):
             if name not in data:
                 raise ValueError(f"{name} is missing")
-        status = _STATUSES.get(data["status"]) or Status(data["status"])
+        status = STATUSES.get(data["status"]) or Status(data["status"])
         runs = data.get("runs", 1)
         passed = data.get("passed", int(status is Status.PASSED))
         if not 0 <= passed <= runs or runs < 1:
@@ -140,7 +140,7 @@ class CaseSummary:
             passed=passed,
             policy=data.get("pass_if", "all"),
             policy_met=data.get("policy_met", passed == runs),
-            scores=_scores(data) if "scores" in data else _NONE,
+            scores=scores_in(data["scores"]) if "scores" in data else _NONE,
             seconds=data.get("seconds"),
             tokens=data.get("tokens"),
             throttled=data.get("throttled", 0.0),
@@ -149,7 +149,7 @@ class CaseSummary:
             path=intern(data.get("path", "")),
             statuses=tuple(map(Status, _of_runs(data, "statuses", str, runs))) if "statuses" in data else (),
             times=_of_runs(data, "times", (int, float), runs) if "times" in data else (),
-            costs=_costs(data) if "costs" in data else _NONE,
+            costs=costs_in(data["costs"]) if "costs" in data else _NONE,
             decision=Decision.from_json(member(data, "decision", dict)) if "decision" in data else None,
         )
 
@@ -162,24 +162,26 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("scores", "judges", "costs"), (dict,)),
     "policy_met": (bool,),
 }
-_STATUSES = {status.value: status for status in Status}
+STATUSES = {status.value: status for status in Status}
+"""By the texts that stand for them."""
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
-def _scores(data: Mapping[str, Any]) -> Mapping[str, float]:
+def scores_in(data: Mapping[str, Any]) -> Mapping[str, float]:
+    """Scores by metric, as JSON data has them. Raises ValueError."""
     try:
-        return _shared_scores(tuple(data["scores"].items()))
+        return _shared_scores(tuple(data.items()))
     except TypeError:
         # What cannot be looked up is no number.
-        return members_of(data, "scores", (int, float))
+        return members_of({"scores": data}, "scores", (int, float))
 
 
-def _costs(data: Mapping[str, Any]) -> Mapping[Payer, Cost]:
-    costs: Mapping[str, Any] = data["costs"]
+def costs_in(data: Mapping[str, Any]) -> Mapping[Payer, Cost]:
+    """Costs by who paid, as JSON data has them. Raises ValueError."""
     try:
-        return _shared_costs(tuple([(payer, tuple(one.items())) for payer, one in costs.items()]))
+        return _shared_costs(tuple([(payer, tuple(one.items())) for payer, one in data.items()]))
     except (TypeError, AttributeError):
-        return _read_costs(members_of(data, "costs", dict))
+        return _read_costs(members_of({"costs": data}, "costs", dict))
 
 
 # Those of many cases are the same: they share them.

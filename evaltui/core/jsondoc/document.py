@@ -84,7 +84,7 @@ class JsonDocument:
 
         after = self.copy()
         splices = after.apply(edits)
-        return Preview(after, tuple(changed_lines(self.text, after.text, splices)))
+        return Preview(after, tuple(changed_lines(self.chunks.parts, after.chunks.parts, splices)))
 
     def splice(self, splices: Sequence[Splice]) -> None:
         """Do splices one after the other; the text in between need not be valid JSON.

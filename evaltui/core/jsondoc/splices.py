@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from typing import Any, Literal
 
 from evaltui.core.jsondoc.edits import same
+from evaltui.core.jsondoc.parted_text import PartedText
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 
@@ -188,14 +189,15 @@ class _Region:
     end: int
 
 
-def changed_lines(before: str, after: str, splices: Iterable[Splice]) -> list[LineChange]:
+def changed_lines(before: Sequence[str], after: Sequence[str], splices: Iterable[Splice]) -> list[LineChange]:
     """The lines that differ, from the first on; of each place those that go come first.
 
-    The splices, one after the other, made `after` of `before`.
+    The splices, one after the other, made `after` of `before`; both are the parts of a text.
     """
     changes: list[LineChange] = []
-    old, new = _Lines(before), _Lines(after)
-    for region in _by_lines(_regions(splices), before, after):
+    old_text, new_text = PartedText(before), PartedText(after)
+    old, new = _Lines(old_text), _Lines(new_text)
+    for region in _by_lines(_regions(splices), old_text, new_text):
         gone = old.between(region.old_start, region.old_end)
         come = new.between(region.start, region.end)
         opcodes = _opcodes(gone.lines, come.lines)
@@ -254,26 +256,19 @@ def _regions(splices: Iterable[Splice]) -> list[_Region]:
     return regions
 
 
-def _by_lines(regions: Iterable[_Region], before: str, after: str) -> Iterator[_Region]:
+def _by_lines(regions: Iterable[_Region], before: PartedText, after: PartedText) -> Iterator[_Region]:
     """Regions that are made of whole lines; those that share a line are one."""
     waiting: _Region | None = None
     for region in regions:
-        old_start = before.rfind("\n", 0, region.old_start) + 1
-        start = after.rfind("\n", 0, region.start) + 1
+        old_start, start = before.line_start(region.old_start), after.line_start(region.start)
         if waiting is not None and (old_start < waiting.old_end or start < waiting.end):
             old_start, start = waiting.old_start, waiting.start
         elif waiting is not None:
             yield waiting
-        old_end, end = _end_of_line(before, region.old_end), _end_of_line(after, region.end)
+        old_end, end = before.line_end(region.old_end), after.line_end(region.end)
         waiting = _Region(old_start, old_end, start, end)
     if waiting is not None:
         yield waiting
-
-
-def _end_of_line(text: str, position: int) -> int:
-    """Behind the line break of the line that has this position."""
-    found = text.find("\n", position, len(text))
-    return len(text) if found < 0 else found + 1
 
 
 @dataclass(frozen=True)
@@ -289,16 +284,16 @@ class _Stretch:
 class _Lines:
     """The lines of a text, which is gone through once."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: PartedText) -> None:
         self._text = text
         self._position = 0
         self._number = 1
 
     def between(self, start: int, end: int) -> _Stretch:
         """Both ends are beginnings of lines, or the end of the text; the next stretch is further down."""
-        self._number += self._text.count("\n", self._position, start)
+        self._number += self._text.line_breaks(self._position, start)
         stretch = _Stretch(self._number, self._split(start, end), start, self._position)
-        self._number += self._text.count("\n", start, end)
+        self._number += self._text.line_breaks(start, end)
         self._position = end
         return stretch
 
@@ -310,7 +305,7 @@ class _Lines:
         return lines[:0:-1] if far else lines[::-1]
 
     def _split(self, start: int, end: int) -> list[str]:
-        lines = self._text[start:end].split("\n")
+        lines = self._text.between(start, end).split("\n")
         # What follows the last line break is no line.
         lines = lines[:-1] if lines[-1] == "" else lines
         return [line.removesuffix("\r") for line in lines]
