@@ -1,4 +1,4 @@
-"""The results that a log's index has: whole ones with where the rest is, or only the figures that lists need."""
+"""The results that the index of a log has: whole ones, or only the figures that lists need."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def logged_case_at(path: Path, header: RunHeader, place: int) -> LoggedCase:
     return next(logged_case_of(path, header, row) for row in parsed(path, line))
 
 
-def stands_instead(
-    header: RunHeader, case: CaseId, eval_set_id: str, later: Status, earlier: Status
-) -> bool:
+def stands_instead(header: RunHeader, case: CaseId, eval_set_id: str, later: Status, earlier: Status) -> bool:
     """Whether a result stands instead of an earlier one of its case: a case may have been finished again.
 
     Of twins in a log of an earlier version the worst result stands.
@@ -152,7 +150,7 @@ def _figures_of(place: int, logged: LoggedCase) -> LoggedFigures:
 # The line of a case that was run once: of each member what JSON allows and the log writes, without escapes in
 # texts. Everything else is read as JSON, which tells what is wrong with it.
 _TEXT = r'"([^"\\\x00-\x1f\x7f-\xff]++)"'
-_FLAT = r'\{[^{}\\]*+\}'
+_FLAT = r"\{[^{}\\]*+\}"
 _JUDGE = r'"[^"\\\x00-\x1f\x7f-\xff]++":"[^"\\\x00-\x1f\x7f-\xff]++"'
 _EXPONENT = r"e-[0-9]{1,3}+"
 _NUMBER = rf"(?:0|[1-9][0-9]{{0,15}}+)(?:\.[0-9]++(?:{_EXPONENT})?|{_EXPONENT})"

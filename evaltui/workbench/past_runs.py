@@ -29,8 +29,8 @@ from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
 from evaltui.runs.history import run_id
-from evaltui.runs.listing import run_title
 from evaltui.runs.index_rows import LoggedFigures, logged_figures, stands_instead
+from evaltui.runs.listing import run_title
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.store import RunStore
