@@ -32,6 +32,10 @@ _MOST_IN_FILE = 10_000
 class ResultFile(Protocol):
     """A file that has results."""
 
+    @property
+    def log(self) -> Path | None:
+        """The log that they are read from; None for any other file."""
+
     def scores(self, places: Collection[int]) -> dict[int, Scores]:
         """What the runs of cases have scored, by place; those that cannot be read are left out."""
 
@@ -149,7 +153,7 @@ class ResultsInLog:
     """The results of a run in its log; `run` is what it is called."""
 
     def __init__(self, log: Path, run: str, header: RunHeader | None = None) -> None:
-        self.log = log
+        self.log: Path = log
         self._run = run
         self._header = header and header.without_cases()
 
@@ -207,6 +211,8 @@ def _result_in(file: ResultsInLog, place: int) -> CaseResult | str:
 
 class ResultsApart:
     """Results that no log has, as those that were scored again, in a file without a name."""
+
+    log: None = None
 
     def __init__(self) -> None:
         """Raises OSError."""

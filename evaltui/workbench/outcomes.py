@@ -110,8 +110,7 @@ class Outcomes:
 
     def is_waiting(self, case: CaseId) -> bool:
         """Whether the run still has to come to the case."""
-        run = self._run()
-        return run is not None and run.is_waiting(case)
+        return (run := self._run()) is not None and run.is_waiting(case)
 
     def last_status(self, case: CaseId) -> str:
         """The status of a case's last result, whether it is running again or not."""
@@ -183,6 +182,10 @@ class Outcomes:
 
     # Changes
 
+    def _results_read(self) -> None:
+        self.version += 1
+        self._changed()
+
     def run_begins(self, cases: Collection[CaseId]) -> None:
         """Counts these cases as not run until they have new results, or the run ends."""
         self.newly_failing.clear()
@@ -245,10 +248,6 @@ class Outcomes:
         self._histories.outdate()
         self._changed()
 
-    def _results_read(self) -> None:
-        self.version += 1
-        self._changed()
-
     # Scoring again
 
     def rescore(self, paths: Iterable[Path]) -> None:
@@ -279,8 +278,7 @@ class Outcomes:
         return self._rescoring.is_waiting(case) or self._sets.file_of(case.path) in self._opening
 
     def rescored_soon(self) -> set[CaseId]:
-        """The cases whose results are about to be scored again, those of sets that are opened first left
-        out."""
+        """The cases whose results are about to be scored again, without those of sets to be opened first."""
         return self._rescoring.waiting()
 
     async def rescored(self, paths: Iterable[Path]) -> None:
@@ -290,13 +288,15 @@ class Outcomes:
             await asyncio.wait(self._opening.values())
         await self._rescoring.finish()
 
-    def _rescored(self, case: CaseId, scored: CaseOutcome | None) -> None:
-        known = self.results.get(case)
-        if scored is None:
-            self.results.note(case)
-        elif known is not None and known.run == scored.run:
-            self.results.put(case, replace(scored, chosen=known.chosen))
-            self._changed()
+    def _rescored(self, outcomes: Sequence[tuple[CaseId, CaseOutcome | None]]) -> None:
+        for case, new in outcomes:
+            known = self.results.get(case)
+            if new is None:
+                self.results.note(case)
+            elif known is not None and known.run == new.run:
+                is_same = new.chosen == known.chosen
+                self.results.put(case, new if is_same else replace(new, chosen=known.chosen))
+        self._changed()
 
     # Previous runs
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from evaltui.core.secrets import Secrets
     from evaltui.files.eval_set_file import EvalSetFile
 
+# Cases that are looked at between two keys.
+_AT_ONCE = 500
+
 Events = Mapping[int, Sequence["Event"]]
 Actual = Mapping[int, tuple["Invocation", ...]]
 
 
 class Rescoring:
-    """`events_of` gives what happened in a case, by repeat; `done` gets each new result, None where nobody
+    """`events_of` gives what happened in a case, by repeat; `done` gets new results, None where nobody
     knows what happened. `secrets` are those that are masked where what happened comes from a log.
 
     Of several wishes for one case the last one counts; what is scored already is not scored again.
@@ -36,7 +40,7 @@ class Rescoring:
     def __init__(
         self,
         events_of: Callable[[CaseId], Events | None],
-        done: Callable[[CaseId, CaseOutcome | None], None],
+        done: Callable[[Sequence[tuple[CaseId, CaseOutcome | None]]], None],
         secrets: Callable[[], Secrets],
     ) -> None:
         self._events_of = events_of
@@ -45,6 +49,8 @@ class Rescoring:
         self._waiting: dict[CaseId, tuple[CaseOutcome, StoredCase, EvalConfig]] = {}
         # The case that is being scored, None where its result is not wanted any more.
         self._scoring: CaseId | None = None
+        # How often something was wished for.
+        self._wishes = 0
         self._task: asyncio.Task[None] | None = None
         self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
@@ -61,6 +67,7 @@ class Rescoring:
             stored = opened.case(case.eval_id)
             if stored is not None and not (is_same(scored.config) and _is_case_of(scored, stored)):
                 self._waiting[case] = scored, stored, config
+        self._wishes += 1
         if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._work())
 
@@ -77,8 +84,35 @@ class Rescoring:
         if self._task is not None:
             await asyncio.wait([self._task])
 
+    async def _follow_scores(self) -> None:
+        """Leaves those to be scored whose outcomes do not follow from their scores."""
+        from evaltui.workbench.other_thresholds import OtherThresholds
+
+        secrets, by_config = self._secrets(), dict[int, OtherThresholds]()
+        waiting = iter([*self._waiting.items()])
+        while some := list(islice(waiting, _AT_ONCE)):
+            found: list[tuple[CaseId, CaseOutcome | None]] = []
+            for case, wish in some:
+                scored, stored, config = wish
+                if self._waiting.get(case) is not wish or not _is_case_of(scored, stored):
+                    continue
+                if id(config) not in by_config:
+                    by_config[id(config)] = OtherThresholds(config, secrets)
+                if (new := by_config[id(config)].outcome(scored, stored)) is not None:
+                    del self._waiting[case]
+                    found.append((case, new))
+            if found:
+                self._done(found)
+            # Keys come first.
+            await asyncio.sleep(0)
+
     async def _work(self) -> None:
+        wishes = 0
         while self._waiting:
+            if wishes != self._wishes:
+                wishes = self._wishes
+                await self._follow_scores()
+                continue
             self._scoring = case = next(iter(self._waiting))
             scored, stored, config = self._waiting.pop(case)
             actual, new = await self._actual_of(case, scored), None
@@ -86,7 +120,7 @@ class Rescoring:
                 new = await score_again(scored, actual, stored, config, self._secrets())
             is_wanted, self._scoring = self._scoring == case, None
             if is_wanted:
-                self._done(case, new)
+                self._done([(case, new)])
             # Keys come first.
             await asyncio.sleep(0)
 
@@ -122,6 +156,23 @@ _JUDGED_BEFORE = "stale score; run again"
 _COMPUTED_BEFORE = "stale score; run again"
 
 
+def score_now(
+    scored: CaseOutcome,
+    actual: Actual,
+    stored: StoredCase,
+    config: EvalConfig,
+    secrets: Secrets,
+) -> CaseOutcome:
+    """As `score_again`, which waits for nothing: there is neither a judge nor a process."""
+    work = score_again(scored, actual, stored, config, secrets)
+    try:
+        work.send(None)
+    except StopIteration as done:
+        new: CaseOutcome = done.value
+        return new
+    raise RuntimeError("scoring again has waited for something")
+
+
 async def score_again(
     scored: CaseOutcome,
     actual: Actual,
@@ -140,7 +191,7 @@ async def score_again(
     judged_as = scored.judged_as or (scored.stored, scored.config)
     before = partial(_expected, eval_set_id, *judged_as, secrets)
     again = partial(_scored_by, scored, actual, before)
-    masked = secrets if _needs_masking(stored, secrets) else None
+    masked = secrets if needs_masking(stored, secrets) else None
     result = await again(_expected(eval_set_id, stored, config, secrets), masked)
     new = replace(scored, kept=result, stored=stored, config=config, judged_as=judged_as, outdated=())
     if not secrets.may_be_in(stored.text) or _is_known(new, scored, secrets):
@@ -201,7 +252,7 @@ async def _scored_by(
     )
 
 
-def _needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
+def needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
     """Whether a case has secrets, which a log has not, or was kept without them itself."""
     text = stored.text
     return secrets.may_be_in(text) or secrets.has_marks(text)
@@ -210,7 +261,7 @@ def _needs_masking(stored: StoredCase, secrets: Secrets) -> bool:
 def _expected(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets: Secrets) -> Expected:
     from evaltui.core.metrics.scoring import Expected
 
-    if not _needs_masking(stored, secrets):
+    if not needs_masking(stored, secrets):
         return Expected(eval_set_id, stored.model(), config)
     return Expected(eval_set_id, secrets.masked(stored.model()), secrets.masked(config))
 

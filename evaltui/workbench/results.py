@@ -17,7 +17,7 @@ from weakref import WeakSet
 from evaltui.core.compare.turn_verdicts import answer_differs, response_op, text_differs
 from evaltui.core.model.case_id import CaseId
 from evaltui.text.figures import counted, show_score
-from evaltui.workbench.kept_results import ResultInFile, ResultsApart, ResultsInLog
+from evaltui.workbench.kept_results import ResultInFile, ResultsApart
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 if TYPE_CHECKING:
@@ -328,8 +328,9 @@ class Results:
 
     def logs(self) -> set[Path]:
         """The logs that results are read from."""
-        files = {scored.logged.file for scored in self._scored.values() if scored.logged is not None}
-        return {file.log for file in files if isinstance(file, ResultsInLog)}
+        kept = (one for scored in self._scored.values() for one in (scored.logged, scored.kept))
+        files = {one.file for one in kept if isinstance(one, ResultInFile)}
+        return {file.log for file in files if file.log is not None}
 
     def paths(self) -> list[str]:
         """The sets that have results."""
