@@ -105,19 +105,25 @@ class TotalsInParts:
     def __init__(self) -> None:
         # By the number of the first case.
         self._parts: dict[int, tuple[Sequence[StoredCase], SetTotals]] = {}
+        # Those of all cases, with these; None where a part is not known.
+        self._whole: tuple[Sequence[StoredCase], SetTotals] | None = None
 
     def outdate(self, numbers: Iterable[int]) -> None:
         """These cases, counted from 0, have other results than before."""
         for start in {number - number % _PART for number in numbers}:
             self._parts.pop(start, None)
+            self._whole = None
 
     def get(self, eval_set: EvalSetFile, outcome: Outcome, earlier: Earlier) -> SetTotals:
         """Goes through no case as long as nothing has changed."""
+        if self._whole is not None and self._whole[0] is eval_set.cases:
+            return self._whole[1]
         for _ in self.count(eval_set, outcome, earlier):
             pass
         whole = SetTotals()
         for start in range(0, len(eval_set.cases), _PART):
             whole.add(self._parts[start][1])
+        self._whole = eval_set.cases, whole
         return whole
 
     def count(self, eval_set: EvalSetFile, outcome: Outcome, earlier: Earlier) -> Iterator[None]:
