@@ -111,7 +111,7 @@ async def effects(
 ) -> AsyncIterator[tuple[CaseResult, CaseResult]]:
     """The results of the first cases before and after, scored on the last run; no agent is asked."""
     from evaltui.core.model.stored_cases import StoredCase
-    from evaltui.workbench.rescoring import actual_of, score_again
+    from evaltui.workbench.scoring_again import actual_of, score_again
 
     editing = workbench.editing
     after = {change.path: change.after.value for change in proposal.changes}

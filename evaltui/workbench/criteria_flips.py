@@ -19,8 +19,8 @@ from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, Row
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.rescoring import actual_of, score_again
 from evaltui.workbench.results import Results, needs_attention
+from evaltui.workbench.scoring_again import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome, SameConfig
 
 # Cases that are scored before what is known is looked at again.

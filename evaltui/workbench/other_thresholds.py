@@ -14,7 +14,7 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
 from evaltui.workbench.kept_results import ResultInFile, ResultsInLog, Scores
-from evaltui.workbench.rescoring import actual_of, needs_masking, score_now
+from evaltui.workbench.scoring_again import actual_of, needs_masking, score_now
 from evaltui.workbench.state import CaseOutcome
 
 # Metrics that pass where their score is not below the threshold, which has no part in the score.

@@ -29,7 +29,7 @@ from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
-from evaltui.workbench.rescoring import actual_of, score_again
+from evaltui.workbench.scoring_again import actual_of, score_again
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 RuleScope = Literal["case", "set", "all"]

@@ -12,10 +12,10 @@ import pytest
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.secrets import Secrets
-from evaltui.workbench import rescoring
+from evaltui.workbench import rescoring, scoring_again
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.other_thresholds import OtherThresholds
-from evaltui.workbench.rescoring import actual_of, score_again
+from evaltui.workbench.scoring_again import actual_of, score_again
 from evaltui.workbench.workbench import Workbench
 
 CASES = 60
@@ -132,6 +132,7 @@ async def test_a_threshold_changed_in_the_workbench_scores_only_what_scores_do_n
         return await known(*given)
 
     monkeypatch.setattr(rescoring, "score_again", counted)
+    monkeypatch.setattr(scoring_again, "score_again", counted)
     file = folder / "s.evalset.json"
     path = folder / "test_config.json"
     before = path.read_text()

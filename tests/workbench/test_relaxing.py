@@ -10,7 +10,7 @@ import pytest
 from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.relaxing import Relaxing
-from evaltui.workbench.rescoring import actual_of, score_again
+from evaltui.workbench.scoring_again import actual_of, score_again
 from evaltui.workbench.state import DifferenceAt
 from evaltui.workbench.workbench import Workbench
 

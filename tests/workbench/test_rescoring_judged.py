@@ -11,7 +11,7 @@ from evaltui.core.model.judgement import JudgedBy
 from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
-from evaltui.workbench.rescoring import score_again
+from evaltui.workbench.scoring_again import score_again
 from evaltui.workbench.state import CaseOutcome, RunRef
 
 METRIC = "final_response_match_v2"
