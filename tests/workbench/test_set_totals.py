@@ -53,6 +53,7 @@ async def test_parts_say_what_all_cases_say(workbench, seed):
             outcomes.put(case, a_result(chosen))
         if chosen.random() < 0.5:
             assert outcomes.totals(eval_set) == TotalsInParts().get(eval_set, outcomes.get, before.get)
+            assert outcomes.totals(eval_set) is outcomes.totals(eval_set)
     totals = outcomes.totals(eval_set)
     scored = [outcomes.get(CaseId(eval_set.case_path, name)) for name in NAMES]
     assert totals.statuses == Counter(str(one.status) for one in scored if one is not None)
