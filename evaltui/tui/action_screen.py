@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any, ClassVar, TypeVar
 from weakref import WeakSet
@@ -26,7 +26,7 @@ from textual.widget import Widget
 from evaltui.text.values import visible_text
 from evaltui.tui.ending import EndingApp
 from evaltui.tui.text_field import TextField
-from evaltui.tui.textual_private import HearingScreen, event_time, once, run_bindings
+from evaltui.tui.textual_private import HearingScreen, event_time, once, run_bindings, run_next_callbacks
 from evaltui.workbench.actions import BY_ID, Action, Scope, actions_in
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
@@ -159,15 +159,19 @@ class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
             self._will_draw = True
             wait = self.drawn_at + _FRAME - time.monotonic()
             if wait > 0:
-                once(self, wait, self._draw_now)
+                once(self, wait, self.draw_now)
             else:
-                self.call_next(self._draw_now)
+                self.call_next(self.draw_now)
 
-    def _draw_now(self) -> None:
+    def draw_now(self) -> bool:
+        """Draws without waiting for the next frame; False where nothing has changed since the last one."""
+        if not self._will_draw:
+            return False
         self._will_draw = False
         if self.is_here:
             self.drawn_at = time.monotonic()
             self.draw()
+        return True
 
     def draw(self) -> None:
         """Shows the state of now, after a change."""
@@ -232,6 +236,8 @@ def ask(asker: DOMNode, screen: Screen[Answer | None], then: Callable[[Answer], 
 _LONGEST_WAIT = 5.0
 _LONGEST_OPENING = 10.0
 _STEP = 0.005
+# Things that one key sets going one after the other. What goes on by itself has no end.
+_MOST_STEPS = 20
 
 
 class KeysInOrder(ActionApp[ReturnType]):
@@ -325,12 +331,32 @@ class KeysInOrder(ActionApp[ReturnType]):
             await asyncio.sleep(_STEP)
 
     async def _settled(self) -> None:
-        """Wait until what the last key has set going has come to its end, where it may move the focus."""
+        """Wait until what the last key has set going has come to its end: it may open or leave a screen, or
+        move the focus.
+
+        The next key is about what the screen shows then, such as the rows that a search has left: where they
+        are to be drawn in the next frame, they are drawn now.
+        """
         self._acted = False
-        widget = self.focused or self.screen
-        for one in widget.ancestors_with_self:
-            if isinstance(one, Widget) and one.is_running:
-                await _caught_up(one)
+        for _ in range(_MOST_STEPS):
+            await self._all_caught_up()
+            # What is done with the answer of a dialog would come after this key.
+            goes_on = await run_next_callbacks(self)
+            if isinstance(self.screen, ActionScreen) and self.screen.draw_now():
+                goes_on = True
+            if not goes_on:
+                return
+
+    async def _all_caught_up(self) -> None:
+        """Wait for what has the focus and all around it, then for whatever one of them has sent a message."""
+        waits: Sequence[DOMNode] = (self.focused or self.screen).ancestors_with_self
+        for _ in range(_MOST_STEPS):
+            for one in waits:
+                if isinstance(one, Widget) and one.is_running:
+                    await _caught_up(one)
+            waits = [one for one in self.screen.walk_children(with_self=True) if one.message_queue_size]
+            if not waits:
+                return
 
     def _is_for_nobody(self, event: events.Key | events.Paste) -> bool:
         if isinstance(self.focused, TextField):

@@ -58,6 +58,16 @@ async def run_bindings(app: App[Any], key: str) -> bool:
     return False
 
 
+async def run_next_callbacks(app: App[Any]) -> bool:
+    """Runs what the app is to do next, such as what follows the answer of a dialog; False for nothing.
+
+    Textual does so once the message is handled which the app is at.
+    """
+    waits = bool(app._next_callbacks)
+    await app._flush_next_callbacks()
+    return waits
+
+
 def driver_of(app: App[Any]) -> Driver | None:
     """The driver of the terminal; None while the app does not run."""
     return app._driver
