@@ -3,11 +3,14 @@ that an agent could notice, but that its libraries are there."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import socket
 import textwrap
 import time
+import weakref
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +18,12 @@ from typing import Any
 import psutil
 import pytest
 from host_processes import hosts
-from waiting import until
+from waiting import until, wait_until
 
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent import warm_hosts as warm_hosts_module
-from evaltui.runner.parent.starting import HostSettings, begin_loading
+from evaltui.runner.parent.starting import HostSettings, StartedHost, begin_loading
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.warm_hosts import WarmHosts
 
@@ -109,6 +112,44 @@ async def test_a_host_is_used_once_and_replaced(agent):
 async def test_nothing_is_kept_ready_before_the_first_run(agent):
     await agent.get_ready()
     assert hosts() == []
+
+
+async def test_none_is_kept_ready_once_all_have_been_closed(agent):
+    await agent.run()
+    await agent.warm_hosts.close()
+    await agent.get_ready()
+    assert hosts() == []
+
+
+def test_a_host_that_is_ended_when_its_loop_ends_is_gone_before_it(write_agent):
+    complaints = []
+    ended: list[weakref.ref[Host]] = []
+
+    async def holds(started: StartedHost, holding: asyncio.Event) -> None:
+        try:
+            await started.loading
+            holding.set()
+            await asyncio.Event().wait()
+        finally:
+            await started.end()
+
+    async def work() -> None:
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: complaints.append(context["message"])
+        )
+        agent, holding = Agent(write_agent(AGENT, helper="VALUE = 1\n")), asyncio.Event()
+        started = agent.warm_hosts.start(agent.settings())
+        ended.append(weakref.ref(started.host))
+        task = asyncio.create_task(holds(started, holding))
+        await holding.wait()
+        await agent.warm_hosts.close()
+        assert not task.done()
+
+    asyncio.run(work())
+    assert hosts() == []
+    # A task that is not done complains when it is collected, which it is with the thread of its host.
+    wait_until(lambda: gc.collect() >= 0 and ended[0]() is None)
+    assert complaints == []
 
 
 async def test_nothing_is_started_while_another_host_imports_the_agent(agent):

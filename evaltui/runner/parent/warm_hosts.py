@@ -43,6 +43,7 @@ class WarmHosts:
         self._preparing: asyncio.Task[None] | None = None
         self._loading: set[asyncio.Task[Json]] = set()
         self._closing: dict[Host, asyncio.Task[None]] = {}
+        self._is_closed = False
 
     def start(self, settings: HostSettings) -> StartedHost:
         """A host that imports the agent now: the one that is ready, or else a new one.
@@ -70,6 +71,9 @@ class WarmHosts:
     def prepare(self) -> None:
         """Have a host ready as soon as it is in nobody's way: to be called after the verdict."""
         self._stop_preparing()
+        if self._is_closed:
+            # Nobody would end it.
+            return
         self._preparing = asyncio.create_task(self._prepare())
 
     async def ready(self) -> None:
@@ -80,7 +84,11 @@ class WarmHosts:
             await self._ready.host.preloaded.wait()
 
     async def close(self) -> None:
-        """End the host that is ready, and wait until all that have ended are gone."""
+        """End the host that is ready, and wait until all that have ended are gone.
+
+        Whoever ends one later waits for that alone: nothing else does, and the loop may be about to end.
+        """
+        self._is_closed = True
         self._stop_preparing()
         if self._ready is not None:
             self._close(self._ready.host)
@@ -93,7 +101,7 @@ class WarmHosts:
 
     async def _end(self, host: Host) -> None:
         closing = self._close(host)
-        if not host.alive:
+        if self._is_closed or not host.alive:
             # Another one may follow in its place, and must not meet what it has left behind.
             await asyncio.wait([closing])
 
