@@ -45,6 +45,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Else each of the many processes of the tests would compile this checkout for itself.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     hypothesis.settings.load_profile("thorough" if config.getoption("--thorough") else "everyday")
     # Agents run in the Python of the tests, also those of this checkout, which may have another `.venv`.
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,6 @@ from tests.test_manual import every_page, text_of, without_code
 
 ROOT = Path(__file__).parent.parent
 PRODUCT = ROOT / "evaltui"
-MODULES = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PRODUCT.rglob("*.py"))
-}
 REFUSED = [
     (re.compile(phrase, re.IGNORECASE | re.MULTILINE), instead)
     for phrase, _, instead in (
@@ -29,6 +26,17 @@ REFUSED = [
         if line and not line.startswith("#")
     )
 ]
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """The modules of the product by their paths; each process of the tests imports this file, one asks."""
+    return {
+        str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(PRODUCT.rglob("*.py"))
+    }
+
+
 # Errors of a developer, and patterns for texts of others: no user reads them.
 UNREAD_CALLS = {"compile", "AssertionError", "startswith", "endswith"}
 
@@ -72,7 +80,7 @@ def refused_in(text: str) -> Iterator[str]:
 def test_no_string_of_the_product_has_a_refused_phrase():
     found = [
         f"{path}:{line}: {phrase}"
-        for path, tree in MODULES.items()
+        for path, tree in modules().items()
         for line, text in strings_of(tree)
         for phrase in refused_in(text)
     ]
@@ -155,7 +163,7 @@ def of_one_noun(one: ast.expr, other: ast.expr) -> bool:
 def test_figures_are_made_in_one_module():
     found = [
         f"{path}:{line}: {one}"
-        for path, tree in MODULES.items()
+        for path, tree in modules().items()
         if path not in MAKES_FIGURES
         for line, one in by_hand(tree)
     ]
