@@ -1,6 +1,6 @@
 """The events of a conversation as a trace, however they came in and whatever was rewound."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.core.model.events import Event, text, tool_call, tool_result
@@ -45,6 +45,8 @@ def finished(turn, stage):
         turn.error = ErrorInfo("ValueError", "not today", kind="agent")
 
 
+# Where the second turn ends in a fraction of a second that cannot be put exactly.
+@example([(0, 1024.0, "done"), (0, 4096.6209930541545, "failed")], 0, 1)
 @given(turns_shapes, st.integers(0, 3), st.integers(1, 5))
 def test_it_is_the_same_however_the_events_come_in(shapes, rewound, at_once):
     transcript, growing = Transcript("chat"), ChatTrace()

@@ -79,19 +79,18 @@ class ChatTrace:
         if not self._taken and turn.events:
             self._zero = turn.events[0].t
         for event in turn.events[self._taken :]:
-            self._add(event, event)
+            self._add(event, event, max(0.0, event.t - self._zero) + self._begins)
             self._taken += 1
         if turn.stage is TurnStage.FAILED and turn.error is not None and self._error is None:
             error = self._error = turn.error
             data = {"type": error.type, "message": error.message, "traceback": error.traceback}
-            self._add(Event("error", data=data, t=self._zero + self._end - self._begins), None)
+            self._add(Event("error", data=data), None, self._end)
 
-    def _add(self, event: Event, original: Event | None) -> None:
+    def _add(self, event: Event, original: Event | None, at: float) -> None:
         if event.id and event.id not in self._renamed:
             own = f"{len(self._turns) - 1}:{event.id}" if event.id in self._ids else event.id
             self._renamed[event.id] = own
             self._ids.add(own)
-        at = max(0.0, event.t - self._zero) + self._begins
         self._end = max(self._end, at)
         seq = len(self._events)
         if original is not None:
