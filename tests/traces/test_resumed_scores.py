@@ -131,8 +131,8 @@ def interrupted(desk, *words):
 
     wait_until(is_waiting)
     process.send_signal(signal.SIGINT)
-    process.communicate()
-    assert process.returncode == 130
+    told = process.communicate()
+    assert process.returncode == 130, told
     return RunStore(desk).latest()
 
 
