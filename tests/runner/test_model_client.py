@@ -11,14 +11,15 @@ from gemini_server import KEY, Answer, Drop, chunk, drops, fails, malformed, say
 
 from evaltui.core.metrics.judges.judge import RATING
 from evaltui.runner.child.model_client import ask
-from evaltui.runner.child.native import asking, models
+from evaltui.runner.child.native import asking
+from evaltui.runner.child.native import gemini as gemini_model
 from evaltui.runner.child.native.gemini_errors import ModelError
 
 
 @pytest.fixture(autouse=True)
 async def fresh(monkeypatch):
     """Clients belong to the loop of a test; modules of agents to its folder."""
-    monkeypatch.setattr(models, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(gemini_model, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(sys, "path", [*sys.path])
     known = set(sys.modules)
     yield
@@ -94,7 +95,7 @@ async def test_what_does_not_pass_is_told_with_what_to_do(gemini, tmp_path):
     gemini.script(fails(400, "too long"))
     with pytest.raises(ModelError, match="model 'judge-1' gave no response: 400 INVALID_ARGUMENT: too long"):
         await ask("judge-1", "?", None, tmp_path)
-    gemini.script(*[fails(503)] * models.ATTEMPTS)
+    gemini.script(*[fails(503)] * gemini_model.ATTEMPTS)
     with pytest.raises(ModelError, match=r"\(tried 5 times\).* The service is overloaded"):
         await ask("judge-1", "?", None, tmp_path)
 
@@ -204,7 +205,7 @@ async def test_a_function_that_hangs_holds_up_no_other(write_agent, monkeypatch)
 
 
 async def test_the_tokens_of_each_attempt_are_told(gemini, tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(gemini_model, "FIRST_WAIT", 0.001)
     spent = {"promptTokenCount": 9, "candidatesTokenCount": 4}
     broken = Answer([chunk({"text": "va"}, usageMetadata=spent), Drop()])
     gemini.script(broken, says("valid"))
