@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import suppress
 
 import psutil
@@ -22,12 +23,12 @@ def hosts() -> list[psutil.Process]:
     return _children(guards)
 
 
-def descendants() -> list[psutil.Process]:
-    """All that was started below this process, but for what stays as long as it does: the template, and what
-    multiprocessing starts processes from and clears up with."""
+def descendants() -> list[str]:
+    """The commands of all that was started below this process, but for what stays as long as it does: the
+    template, and what multiprocessing starts processes from and clears up with."""
     this = psutil.Process()
     stays = [one for word in (str(TEMPLATE), *_OF_MULTIPROCESSING) for one in _children([this], word)]
-    return [one for one in this.children(recursive=True) if one not in stays]
+    return [shlex.join(one.cmdline()) for one in this.children(recursive=True) if one not in stays]
 
 
 def _children(parents: list[psutil.Process], word: str = "") -> list[psutil.Process]:
