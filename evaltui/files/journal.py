@@ -10,19 +10,24 @@ an edit; an undo is one more edit.
 from __future__ import annotations
 
 import base64
+import codecs
 import fcntl
+import hashlib
 import json
 import os
+import re
 import threading
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from evaltui.core.jsondoc.composed import changed_pieces, composed
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.splices import Splice
 from evaltui.files.atomic import private
@@ -40,6 +45,11 @@ _PARTS = 500
 
 # Characters. The text of a larger document is packed in a thread.
 _LARGE = 1_000_000
+
+# Bytes that are read at once; four characters of base64 are three of them.
+_PIECE = 1 << 16
+
+_BASE = re.compile(rb'"base":\s*"([A-Za-z0-9+/=]+)"')
 
 
 class Journal:
@@ -152,25 +162,52 @@ class RecoveredEdit:
 
 @dataclass(frozen=True)
 class Recovered:
-    """The unsaved edits of a process that is gone."""
+    """The unsaved edits of a process that is gone. They stay in the journal until they are asked for."""
 
     journal: Path
     path: Path
     """The file that was edited, absolute."""
-    steps: tuple[RecoveredEdit, ...]
-    """At least one."""
-    base_text: str | None
-    """What was edited. None where the process was killed before it was kept and the file has changed since:
-    nothing can be restored then."""
-    text: str
-    """What the user had; "" where nothing can be restored."""
+    labels: tuple[str, ...]
+    """Those of the edits, in order; at least one."""
+    when: datetime
+    """When the last edit was made, in UTC."""
+    fingerprint: Fingerprint | None
+    """Of what was edited. None where the process was killed before it was kept and the file has changed
+    since: nothing can be restored then."""
     matches: bool
-    """Whether the file still is what was edited; else `text` and its present text can be merged on that."""
+    """Whether the file still is what was edited; else its present text can be merged with the edits."""
+    packed: tuple[int, int] | None
+    """Where in the journal the text is that was edited, in bytes; None where the file has it."""
 
-    @property
-    def when(self) -> datetime:
-        """When the last edit was made, in UTC."""
-        return self.steps[-1].when
+    def steps(self) -> Iterator[RecoveredEdit]:
+        """The edits, read one by one. Raises OSError."""
+        with self.journal.open("rb") as file:
+            yield from map(_step, (line for line, _ in _whole_lines(file) if "splices" in line))
+
+    def base(self, like: JsonDocument | None = None) -> JsonDocument:
+        """What was edited; `like` as in `JsonDocument`. Raises OSError, and ValueError where it is gone."""
+        text = "".join(self.pieces())
+        if self.packed is None and fingerprint(text) != self.fingerprint:
+            raise ValueError("it has changed since it was edited, and its old text is not stored")
+        return JsonDocument(text, like)
+
+    def pieces(self) -> Iterator[str]:
+        """The text that was edited, some at a time."""
+        with (self.path if self.packed is None else self.journal).open("rb") as file:
+            read = (
+                iter(lambda: file.read(_PIECE), b"") if self.packed is None else _unpacked(file, self.packed)
+            )
+            yield from codecs.iterdecode(read, "utf-8")
+
+    def edited(self, base: JsonDocument) -> JsonDocument:
+        """What the user had, made of what was edited with the edits that fit it. Raises OSError."""
+        document = base.copy()
+        for step in self.steps():
+            try:
+                document.splice(step.splices)
+            except ValueError:
+                break
+        return document
 
     def discard(self) -> None:
         """Remove the journal: the edits were taken over or are not wanted."""
@@ -180,61 +217,123 @@ class Recovered:
 def recoverable(agent_dir: Path) -> list[Recovered]:
     """The unsaved edits that processes left behind that are gone, the oldest journal first.
 
-    Journals with nothing to recover are removed: no edit, all undone, or saved just before the end.
+    Journals with nothing to recover are removed: no edit, all undone, or saved just before the end. No text
+    is put together to find that out: with a large set, those of each journal are hundreds of megabytes.
     """
     found = []
     # The names begin with the time.
     folder = own_folder(agent_dir) / RECOVERY
     if own_folder(agent_dir).is_symlink() or folder.is_symlink():
         return []
+    on_disk = cache(_on_disk)
     for journal in sorted(folder.glob("*.jsonl")):
         # One that is damaged must not keep the others, or the program, from starting.
-        with suppress(OSError, ValueError, zlib.error), journal.open("rb") as file:
-            recovered = _read(journal, file)
+        with suppress(OSError, ValueError), journal.open("rb") as file:
+            recovered = _read(journal, file, on_disk)
             if recovered is not None:
                 found.append(recovered)
     return found
 
 
-def _read(journal: Path, file: IO[bytes]) -> Recovered | None:
-    header, *lines = list(_whole_lines(file)) or [{}]
+def _read(journal: Path, file: IO[bytes], on_disk: Callable[[Path], Fingerprint | None]) -> Recovered | None:
+    lines = _whole_lines(file)
+    header, packed = next(lines, ({}, None))
     version = header.get("version")
     if version not in (VERSION, _VERSION_WITH_BASE_IN_HEADER) or _is_in_use(file, header):
         return None
-    path = Path(header["path"])
-    present = _content(path)
-    packed = [line["base"] for line in (header, *lines) if "base" in line]
-    edits = [line for line in lines if "base" not in line]
-    if packed:
-        base_text = zlib.decompress(base64.b64decode(packed[0])).decode()
-    elif present is not None and fingerprint(present) == header["fingerprint"]:
-        base_text = present
-    else:
-        base_text = None
-    if not edits:
+    labels: list[str] = []
+    last = ""
+    for line, place in lines:
+        packed = packed or place
+        if "splices" in line:
+            labels.append(line["label"])
+            last = line["t"]
+    if not labels:
         journal.unlink()
         return None
-    if base_text is None:
-        return Recovered(journal, path, tuple(map(_step, edits)), None, "", matches=False)
-    text, steps = _replayed(base_text, edits)
-    if text in (base_text, present):
+    path, base = Path(header["path"]), header["fingerprint"]
+    present = on_disk(path)
+    if packed is not None and base is None:
+        base = _digest(_unpacked(file, packed))
+    elif packed is None and base != present:
+        base = None
+    matches = base is not None and base == present
+    when = datetime.fromisoformat(last)
+    recovered = Recovered(journal, path, tuple(labels), when, base, matches, packed)
+    if base is not None and _is_nothing(recovered, present):
         journal.unlink()
         return None
-    return Recovered(journal, path, steps, base_text, text, present == base_text)
+    return recovered
 
 
-def _whole_lines(file: IO[bytes]) -> Iterator[dict[str, Any]]:
-    """The lines up to the first that is torn: what comes after cannot be relied on."""
+def _is_nothing(recovered: Recovered, present: Fingerprint | None) -> bool:
+    """Whether nothing is left of the edits, or the file has them already."""
+    grown = sum(len(one.new) - len(one.old) for step in recovered.steps() for one in step.splices)
+    if recovered.matches and grown:
+        # A text of another length: usually, that is all there is to know.
+        return False
+    try:
+        left = composed(splice for step in recovered.steps() for splice in step.splices)
+        changed = (text.encode() for text in changed_pieces(recovered.pieces(), left))
+        return not left or _digest(changed) in (recovered.fingerprint, present)
+    except ValueError:
+        # Edits that do not fit: those before them may.
+        return False
+
+
+def _on_disk(path: Path) -> Fingerprint | None:
+    """Of what a file holds, which is read in pieces; None where it is gone."""
+    try:
+        with path.open("rb") as file:
+            return _digest(_read_on(file))
+    except OSError:
+        return None
+
+
+def _read_on(file: IO[bytes]) -> Iterator[bytes]:
+    """What a file holds, in pieces."""
+    return iter(lambda: file.read(_PIECE), b"")
+
+
+def _digest(pieces: Iterable[bytes]) -> Fingerprint:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return Fingerprint(digest.hexdigest())
+
+
+def _whole_lines(file: IO[bytes]) -> Iterator[tuple[dict[str, Any], tuple[int, int] | None]]:
+    """The lines up to the first that is torn: what comes after cannot be relied on. Each without the text
+    that was edited, but with where in the file that is, if the line has it."""
+    start = 0
     for line in file:
-        if not line.endswith(b"\n"):
-            return
+        end = start + len(line)
+        # Within a text of JSON there is a backslash before each quote.
+        found = _BASE.search(line)
+        place = (start + found.start(1), start + found.end(1)) if found else None
         try:
-            data = json.loads(line)
+            data = json.loads(line[: found.start(1)] + line[found.end(1) :] if found else line)
         except ValueError:
             return
-        if not isinstance(data, dict):
+        if not isinstance(data, dict) or not line.endswith(b"\n"):
             return
-        yield data
+        yield data, place
+        start = end
+
+
+def _unpacked(file: IO[bytes], place: tuple[int, int]) -> Iterator[bytes]:
+    """What is packed at a place of a journal, in pieces. Raises ValueError where it is damaged."""
+    unpacker, (start, end) = zlib.decompressobj(), place
+    file.seek(start)
+    try:
+        for at in range(start, end, _PIECE):
+            packed = base64.b64decode(file.read(min(_PIECE, end - at)))
+            while packed:
+                yield unpacker.decompress(packed, _PIECE)
+                packed = unpacker.unconsumed_tail
+        yield unpacker.flush()
+    except zlib.error as error:
+        raise ValueError(f"its old text is damaged: {error}") from error
 
 
 def _is_in_use(file: IO[bytes], header: dict[str, Any]) -> bool:
@@ -253,24 +352,3 @@ def _is_in_use(file: IO[bytes], header: dict[str, Any]) -> bool:
 def _step(line: dict[str, Any]) -> RecoveredEdit:
     splices = tuple(Splice(*change) for change in line["splices"])
     return RecoveredEdit(line["label"], datetime.fromisoformat(line["t"]), splices)
-
-
-def _replayed(base_text: str, edits: Iterable[dict[str, Any]]) -> tuple[str, tuple[RecoveredEdit, ...]]:
-    """The text that the edits made, and those of them that fit it."""
-    document = JsonDocument(base_text)
-    steps: list[RecoveredEdit] = []
-    for step in map(_step, edits):
-        try:
-            document.splice(step.splices)
-        except ValueError:
-            break
-        steps.append(step)
-    return document.text, tuple(steps)
-
-
-def _content(path: Path) -> str | None:
-    """What a file holds; None where it is gone or is not text."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None

@@ -19,7 +19,7 @@ from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import check_new_cases
 from evaltui.files.folders import CONFIG_NAME
-from evaltui.files.journal import Journal
+from evaltui.files.journal import Journal, Recovered
 from evaltui.files.json_text import parse
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
 from evaltui.text.values import in_words
@@ -271,10 +271,12 @@ class OpenFile:
             self._checked(found.document)
         return found
 
-    def restored(self, base_text: str, text: str) -> tuple[JsonDocument, JsonDocument, Merged | Conflict]:
+    def restored(self, recovered: Recovered) -> tuple[JsonDocument, JsonDocument, Merged | Conflict]:
         """What an earlier sitting began with, what it made of that, and both in one with this text."""
-        began = JsonDocument(base_text, self.document)
-        mine = JsonDocument(text, began)
+        # Usually it began with what is on disk: then no text is put together.
+        is_on_disk = self.saved is not None and recovered.fingerprint == self.fingerprint
+        began = self.base if is_on_disk else recovered.base(self.document)
+        mine = recovered.edited(began)
         found = merge(began, mine, self.document, self.shape)
         self._checked(found.document if isinstance(found, Merged) else mine)
         return began, mine, found

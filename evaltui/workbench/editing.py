@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from evaltui.core.jsondoc.document import JsonDocument
     from evaltui.core.jsondoc.edits import Edit
     from evaltui.core.jsondoc.merge import Choices, Side
+    from evaltui.files.journal import Recovered
     from evaltui.files.open_file import FileConflict, OpenFile
-    from evaltui.files.saving import Source
     from evaltui.workbench.steps import Step
 
 
@@ -365,24 +365,23 @@ class Editing:
         self._files.discard()
         self.unapplied.clear()
 
-    def restore(self, base: Source, text: str) -> asyncio.Future[bool]:
-        """Take over the unsaved edits of an earlier sitting, which made `text` of `base`; False where that
-        cannot be, which is said.
+    def restore(self, recovered: Recovered) -> asyncio.Future[bool]:
+        """Take over the unsaved edits of an earlier sitting; False where that cannot be, which is said.
 
         What clashes with later changes of the file is in `conflicts` then.
         """
-        return self.background.start(self._restore(base, text))
+        return self.background.start(self._restore(recovered))
 
-    async def _restore(self, base: Source, text: str) -> bool:
+    async def _restore(self, recovered: Recovered) -> bool:
         if self.sets.read_only:
             self.say(READ_ONLY)
             return False
-        path = self.sets.known_path(base.path)
+        path = self.sets.known_path(recovered.path)
         is_new = not path.exists() and self._files.known(path) is None
         try:
             with self.background.progress(f"Recovering {path.name}…"):
-                base = replace(base, path=path)
-                step, conflict = await self._files.restore(base, text, self.navigation.selection)
+                here = self.navigation.selection
+                step, conflict = await self._files.restore(replace(recovered, path=path), here)
         except (EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} not recovered: {error}")
             return False

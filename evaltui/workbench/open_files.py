@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from evaltui.core.jsondoc.edits import Edit
     from evaltui.core.jsondoc.merge import Choices, Conflict, Side
     from evaltui.core.jsondoc.splices import Splice
+    from evaltui.files.journal import Recovered
     from evaltui.files.open_file import FileConflict, OpenFile, Outside
-    from evaltui.files.saving import Fingerprint, Source
+    from evaltui.files.saving import Fingerprint
 
 RESTORED = "restore unsaved changes"
 
@@ -359,10 +360,8 @@ class OpenFiles:
             steps.rebase({file.path: file.document.copy()})
         file.rebase(new, outside)
 
-    async def restore(
-        self, base: Source, text: str, here: Selection
-    ) -> tuple[Step | None, FileConflict | None]:
-        """Make of a file what the edits of an earlier sitting made of `base`, `text`, as one step.
+    async def restore(self, recovered: Recovered, here: Selection) -> tuple[Step | None, FileConflict | None]:
+        """Make of a file what the edits of an earlier sitting made of it, as one step.
 
         Where the file has changed meanwhile, that is merged: a conflict is given back as by `save`, no step
         where the file has all of it. Raises EditError where edits of this sitting are in conflict.
@@ -370,19 +369,23 @@ class OpenFiles:
         from evaltui.core.jsondoc.merge import Merged
         from evaltui.files.open_file import FileConflict, OpenFile, Outside
 
-        path = base.path
+        path = recovered.path
         async with self._lock:
-            file = self.known(path) or self._opened(await asyncio.to_thread(self._loaded, path, base.text))
-            began, mine, found = await self._worked_out(file, lambda now: now.restored(base.text, text))
+            file = self.known(path) or self._opened(
+                await asyncio.to_thread(
+                    lambda: self._loaded(path, None if path.exists() else recovered.base().text)
+                )
+            )
+            began, mine, found = await self._worked_out(file, lambda now: now.restored(recovered))
             old, new, conflict = file.document.copy(), mine, None
             if isinstance(found, Merged):
                 new = found.document
             elif any(path in step.splices for step in (*self._done, *self._undone)):
                 raise EditError(f"{path.name} has unsaved changes; save or undo them first")
             else:
-                conflict = FileConflict(path, found, text, Outside(file.fingerprint, old))
+                conflict = FileConflict(path, found, mine.text, Outside(file.fingerprint, old))
                 # As if it had been opened then: what is decided between, both sides made of that.
-                file = OpenFile(path, began, base.fingerprint, self._agent_dir, self._complain)
+                file = OpenFile(path, began, recovered.fingerprint, self._agent_dir, self._complain)
                 self._files[path], old = file, began.copy()
             splices = file.apply(new)
             if not splices:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evaltui.files.journal import Recovered
-from evaltui.files.saving import Source, fingerprint
 from evaltui.workbench.editing import Editing
 
 # The labels that say best what it was about.
@@ -24,7 +23,7 @@ class Offer:
 
     @classmethod
     def of(cls, recovered: Recovered) -> Offer:
-        labels = dict.fromkeys(step.label for step in reversed(recovered.steps))
+        labels = dict.fromkeys(reversed(recovered.labels))
         return cls(recovered, tuple(labels)[:_MOST_LABELS])
 
     @property
@@ -33,17 +32,17 @@ class Offer:
 
     @property
     def edits(self) -> int:
-        return len(self.recovered.steps)
+        return len(self.recovered.labels)
 
     @property
     def choices(self) -> tuple[Choice, ...]:
         """What can be done with it, the usual first."""
-        return ("later", "discard") if self.recovered.base_text is None else ("recover", "later", "discard")
+        return ("later", "discard") if self.recovered.fingerprint is None else ("recover", "later", "discard")
 
     @property
     def file(self) -> str:
         """What has become of the file, in words."""
-        if self.recovered.base_text is None:
+        if self.recovered.fingerprint is None:
             kept = "/".join(self.recovered.journal.parts[-3:])
             return (
                 "cannot recover: the file changed since and its old text is not stored; "
@@ -99,10 +98,7 @@ class Recovery:
     async def _recover(self, number: int) -> bool:
         """Brings the edits back as one step that can be undone; the file stays unsaved."""
         recovered = self.offers[number].recovered
-        if recovered.base_text is None:
-            return False
-        base = Source(recovered.path, recovered.base_text, fingerprint(recovered.base_text))
-        if not await self._editing.restore(base, recovered.text):
+        if recovered.fingerprint is None or not await self._editing.restore(recovered):
             return False
         recovered.discard()
         self._recovered.add(number)

@@ -17,6 +17,7 @@ from evaltui.core.jsondoc.splices import Splice, inverted
 from evaltui.files import journal as journals
 from evaltui.files.journal import Journal, recoverable
 from evaltui.files.saving import fingerprint
+from tests.recovered_texts import after, before
 
 CASES = '[{"eval_id": "a", "n": 1}, {"eval_id": "b"}]'
 BASE = f'\ufeff{{\r\n  "eval_set_id": "é \\ud83d",\r\n  "eval_cases": {CASES}\r\n}}'
@@ -77,15 +78,15 @@ def edited(value: object) -> str:
 def test_the_edits_of_a_process_that_died_can_be_recovered(file, tmp_path):
     crashed(file, 2, 3, "undo", 4)
     (found,) = recoverable(tmp_path)
-    assert (found.path, found.base_text, found.matches) == (file, BASE, True)
-    assert [step.label for step in found.steps] == ["Set n to 2", "Set n to 3", "Undo", "Set n to 4"]
+    assert (found.path, before(found), found.matches) == (file, BASE, True)
+    assert [step.label for step in found.steps()] == ["Set n to 2", "Set n to 3", "Undo", "Set n to 4"]
     assert timedelta(0) <= datetime.now(UTC) - found.when < timedelta(minutes=1)
-    document = JsonDocument(found.base_text)
-    for step in found.steps:
+    document = JsonDocument(before(found))
+    for step in found.steps():
         document.splice(step.splices)
-    assert document.text == found.text == edited(4)
+    assert document.text == after(found) == edited(4)
     # The steps are an undo history too.
-    for step in reversed(found.steps):
+    for step in reversed([*found.steps()]):
         document.splice(inverted(step.splices))
     assert document.text == BASE
     assert recoverable(tmp_path) == [found]
@@ -100,11 +101,11 @@ def test_a_file_that_changed_since_is_reported_with_what_a_merge_needs(file, tmp
     file.write_bytes(theirs.encode())
     (found,) = recoverable(tmp_path)
     assert not found.matches
-    merged = merge(JsonDocument(found.base_text), JsonDocument(found.text), theirs)
+    merged = merge(JsonDocument(before(found)), JsonDocument(after(found)), theirs)
     assert isinstance(merged, Merged)
     assert merged.text == theirs.replace('"n": 1', '"n": 2')
     file.unlink()
-    assert [(one.matches, one.text) for one in recoverable(tmp_path)] == [(False, edited(2))]
+    assert [(one.matches, after(one)) for one in recoverable(tmp_path)] == [(False, edited(2))]
 
 
 @pytest.mark.parametrize("words", [[], [2, "undo"], [2, 3, "save"]])
@@ -121,7 +122,7 @@ def test_edits_of_a_process_that_lives_are_its_own(file, tmp_path):
         assert process.stdout.readline() == "ready\n"
         assert recoverable(tmp_path) == []
         process.communicate("go\n")
-    assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
+    assert [after(one) for one in recoverable(tmp_path)] == [edited(2)]
 
 
 def test_without_locks_the_process_id_tells(file, tmp_path, monkeypatch):
@@ -133,7 +134,7 @@ def test_without_locks_the_process_id_tells(file, tmp_path, monkeypatch):
     own.append("mine", [Splice(0, "\ufeff", "")])
     assert recoverable(tmp_path) == []
     crashed(file, 2)
-    assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
+    assert [after(one) for one in recoverable(tmp_path)] == [edited(2)]
     own.discard()
 
 
@@ -146,7 +147,7 @@ def test_a_journal_cut_anywhere_gives_the_edits_up_to_the_cut(file, tmp_path):
         {*range(0, len(data), 7), *ends, *(end - 1 for end in ends), *(end + 1 for end in ends)}
     ):
         found.journal.write_bytes(data[:size])
-        texts = [one.text for one in recoverable(tmp_path)]
+        texts = [after(one) for one in recoverable(tmp_path)]
         whole = sum(end <= size for end in ends)
         assert texts == {0: [], 1: [], 2: [], 3: [edited(2)], 4: [edited(3)]}[whole]
 
@@ -158,9 +159,9 @@ def test_what_does_not_fit_ends_the_edits(file, tmp_path):
     wrong = json.loads(lines[3])
     wrong["splices"][0][0] += 1
     found.journal.write_text("".join([*lines[:3], json.dumps(wrong) + "\n", lines[2]]))
-    assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
+    assert [after(one) for one in recoverable(tmp_path)] == [edited(2)]
     found.journal.write_text("".join([*lines[:3], "damaged\n", lines[3]]))
-    assert [one.text for one in recoverable(tmp_path)] == [edited(2)]
+    assert [after(one) for one in recoverable(tmp_path)] == [edited(2)]
 
 
 def test_other_files_and_versions_are_left_alone(file, tmp_path):
@@ -212,8 +213,8 @@ def test_a_disk_that_was_full_for_a_moment_costs_no_edit(file, tmp_path):
     command = [sys.executable, "-c", textwrap.dedent(program), str(file)]
     assert subprocess.run(command, check=False, capture_output=True).stdout.split() == [b"3", b"4"]
     (found,) = recoverable(tmp_path)
-    assert [step.label for step in found.steps] == [f"Set n to {number}" for number in range(2, 7)]
-    assert found.text == edited(6)
+    assert [step.label for step in found.steps()] == [f"Set n to {number}" for number in range(2, 7)]
+    assert after(found) == edited(6)
 
 
 def test_a_journal_of_the_version_before_can_be_read(file, tmp_path):
@@ -225,7 +226,7 @@ def test_a_journal_of_the_version_before_can_be_read(file, tmp_path):
     found.journal.write_text("".join(f"{json.dumps(line)}\n" for line in old))
     file.write_bytes(BASE.replace('"b"', '"other"').encode())
     (found,) = recoverable(tmp_path)
-    assert (found.base_text, found.text, found.matches) == (BASE, edited(2), False)
+    assert (before(found), after(found), found.matches) == (BASE, edited(2), False)
 
 
 # A text of some megabytes is packed while edits go on
@@ -267,17 +268,17 @@ def test_a_kill_while_a_large_text_is_packed_loses_no_edit(large, tmp_path):
     crashed(large, "packing", editor=KILLED_WHILE_PACKING)
     (found,) = recoverable(tmp_path)
     assert "base" not in "".join(line[:200] for line in found.journal.open())
-    assert [step.label for step in found.steps] == ["Set n to 2", "Set n to 3"]
-    assert (found.base_text, found.matches) == (LARGE, True)
-    assert found.text == LARGE.replace('"n": 1', '"n": 3')
+    assert [step.label for step in found.steps()] == ["Set n to 2", "Set n to 3"]
+    assert (before(found), found.matches) == (LARGE, True)
+    assert after(found) == LARGE.replace('"n": 1', '"n": 3')
 
 
 def test_a_large_text_that_was_packed_is_not_needed_on_disk(large, tmp_path):
     crashed(large, "packed", editor=KILLED_WHILE_PACKING)
     large.unlink()
     (found,) = recoverable(tmp_path)
-    assert (found.base_text, found.matches) == (LARGE, False)
-    assert found.text == LARGE.replace('"n": 1', '"n": 3')
+    assert (before(found), found.matches) == (LARGE, False)
+    assert after(found) == LARGE.replace('"n": 1', '"n": 3')
 
 
 @pytest.mark.parametrize("theirs", [LARGE.replace('"b"', '"other"'), None])
@@ -288,12 +289,12 @@ def test_edits_of_a_large_text_that_nobody_has_any_more_are_kept_and_not_restore
     else:
         large.write_bytes(theirs.encode())
     (found,) = recoverable(tmp_path)
-    assert (found.base_text, found.text, found.matches) == (None, "", False)
-    assert [step.label for step in found.steps] == ["Set n to 2", "Set n to 3"]
+    assert (before(found), after(found), found.matches) == (None, "", False)
+    assert [step.label for step in found.steps()] == ["Set n to 2", "Set n to 3"]
     assert found.journal.exists()
     # As it was again, its edits can be restored.
     large.write_bytes(LARGE.encode())
-    assert [one.text for one in recoverable(tmp_path)] == [LARGE.replace('"n": 1', '"n": 3')]
+    assert [after(one) for one in recoverable(tmp_path)] == [LARGE.replace('"n": 1', '"n": 3')]
 
 
 def test_a_text_that_was_packed_by_half_is_taken_from_the_file(large, tmp_path):
@@ -305,7 +306,7 @@ def test_a_text_that_was_packed_by_half_is_taken_from_the_file(large, tmp_path):
     for size in (0, 1, len(base) // 2, len(base) - 1):
         found.journal.write_bytes(b"".join([header, first, base[:size]]))
         (torn,) = recoverable(tmp_path)
-        assert (torn.text, torn.matches) == (LARGE.replace('"n": 1', '"n": 2'), True)
+        assert (after(torn), torn.matches) == (LARGE.replace('"n": 1', '"n": 2'), True)
 
 
 def test_a_journal_that_ends_while_its_text_is_packed_is_gone(tmp_path, monkeypatch):
@@ -319,3 +320,65 @@ def test_a_journal_that_ends_while_its_text_is_packed_is_gone(tmp_path, monkeypa
     for thread in threading.enumerate()[before:]:
         thread.join()
     assert list((tmp_path / ".evaltui" / "recovery").iterdir()) == []
+
+
+# What is offered is found without texts
+
+
+@pytest.fixture
+def put_together(monkeypatch):
+    """How often a text was cut into a document, and the longest piece that was read of one."""
+    found = {"documents": 0, "longest": 0}
+    whole, unpacked = JsonDocument.__init__, journals._unpacked
+
+    def make(self, text, like=None):
+        found["documents"] += isinstance(text, str)
+        whole(self, text, like)
+
+    def pieces(file, place):
+        for piece in unpacked(file, place):
+            found["longest"] = max(found["longest"], len(piece))
+            yield piece
+
+    monkeypatch.setattr(JsonDocument, "__init__", make)
+    monkeypatch.setattr(journals, "_unpacked", pieces)
+    return found
+
+
+@pytest.mark.parametrize("theirs", [LARGE, LARGE.replace('"b"', '"other"'), None])
+def test_several_journals_are_offered_without_putting_a_text_together(large, tmp_path, theirs, put_together):
+    for _ in range(3):
+        crashed(large, "packed", editor=KILLED_WHILE_PACKING)
+    if theirs is None:
+        large.unlink()
+    else:
+        large.write_bytes(theirs.encode())
+    offered = recoverable(tmp_path)
+    assert [one.labels for one in offered] == [("Set n to 2", "Set n to 3")] * 3
+    assert put_together["documents"] == 0
+    assert put_together["longest"] <= journals._PIECE
+    document = JsonDocument(LARGE)
+    put_together["documents"] = 0
+    assert offered[2].edited(document).text == LARGE.replace('"n": 1', '"n": 3')
+    assert put_together["documents"] == 0
+
+
+def test_a_large_file_that_was_saved_with_others_changes_just_before_the_end_has_nothing_to_recover(
+    large, tmp_path
+):
+    crashed(large, "packed", editor=KILLED_WHILE_PACKING)
+    large.write_bytes(LARGE.replace('"n": 1', '"n": 3').encode())
+    assert recoverable(tmp_path) == []
+
+
+def test_an_old_text_that_is_damaged_is_offered_and_not_restored(file, tmp_path):
+    crashed(file, 2)
+    (found,) = recoverable(tmp_path)
+    header, base, *edits = found.journal.read_bytes().splitlines(keepends=True)
+    damaged = base[:20] + base[24:]
+    found.journal.write_bytes(b"".join([header, damaged, *edits]))
+    file.write_bytes(BASE.replace('"b"', '"other"').encode())
+    (offered,) = recoverable(tmp_path)
+    assert offered.labels == ("Set n to 2",)
+    with pytest.raises(ValueError, match="damaged"):
+        offered.base()

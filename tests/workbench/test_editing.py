@@ -18,6 +18,7 @@ from evaltui.workbench import open_files, set_editing
 from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
+from tests.recovered_texts import after
 
 ECHO = """
     def root_agent(message, session):
@@ -531,4 +532,4 @@ async def test_edits_made_before_an_outside_change_are_recovered_on_top_of_it(ec
     workbench.editing.open_file(path).journal._file.close()
     (found,) = recoverable(echo)
     assert found.matches
-    assert answers(json.loads(found.text)) == ["mine", "theirs"]
+    assert answers(json.loads(after(found))) == ["mine", "theirs"]

@@ -5,12 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Put
 from evaltui.core.jsondoc.merge import Choices
 from evaltui.files.journal import recoverable
 from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
+from tests.recovered_texts import after
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ async def test_what_was_restored_survives_the_next_crash(crashed):
     await recovery.apply()
     workbench.editing.open_file(crashed.path).journal._file.close()
     (again,) = recoverable(crashed.folder)
-    assert answers(json.loads(again.text)) == ["good morning", "hi"]
+    assert answers(json.loads(after(again))) == ["good morning", "hi"]
 
 
 async def test_edits_are_merged_with_what_changed_meanwhile(crashed):
@@ -172,3 +174,17 @@ async def test_a_workbench_with_relative_paths_knows_the_file(crashed, monkeypat
     (path,) = workbench.editing.unsaved()
     assert path == workbench.sets.listed[0].path
     assert workbench.navigation.selection == Selection(path.name, "one")
+
+
+async def test_what_is_on_disk_is_not_read_again_to_bring_edits_back(crashed, monkeypatch):
+    workbench, recovery = await started(crashed)
+    made, make = [], JsonDocument.__init__
+
+    def count(self, text, like=None):
+        made.extend([text] if isinstance(text, str) else [])
+        make(self, text, like)
+
+    monkeypatch.setattr(JsonDocument, "__init__", count)
+    assert await recovery.apply()
+    assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
+    assert len(made) <= 1

@@ -21,6 +21,7 @@ from evaltui.workbench.open_files import OpenFiles
 from evaltui.workbench.saves import SavedSets
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
+from tests.recovered_texts import after
 
 ECHO = "def root_agent(message, session):\n    return message\n"
 THEIRS, MINE = 0, 1
@@ -142,7 +143,7 @@ class Sitting:
         assert (mine, both) == self.done[-1]
         # Written together or not at all.
         assert json.loads(self.set.read_text())["both"] == json.loads(self.config.read_text())["both"]
-        recovered = {one.path: one.text for one in self.recovered()}
+        recovered = {one.path: after(one) for one in self.recovered()}
         for path in (self.set, self.config):
             file = self.files.known(path)
             if file.is_being_written and file.document.has_text_of(file.saved):
