@@ -149,10 +149,12 @@ class TreeRows:
     def _line_in(self, block: _Block, selection: Selection) -> int | None:
         if selection.eval_id is None:
             return 0
-        # Only what is shown has a line: of ten thousand cases a filter may have left one.
-        cases = block.eval_set.cases
-        found = (at for at, number in enumerate(block.cases) if cases[number].eval_id == selection.eval_id)
-        place = next(found, None)
+        place = _place(block.cases, block.eval_set.number(selection.eval_id))
+        if place is None:
+            # Of several cases with one id, a filter may have left another one than the first.
+            cases = block.eval_set.cases
+            found = (at for at, one in enumerate(block.cases) if cases[one].eval_id == selection.eval_id)
+            place = next(found, None)
         return None if place is None else block.line_of(place, selection.turn)
 
     def shown(self, set_number: int) -> Sequence[int]:
@@ -165,12 +167,20 @@ def _unfolded(eval_set: EvalSetFile, cases: Sequence[int], ids: Collection[str])
     if not ids:
         return found
     before = 0
-    wanted = {eval_set.number(eval_id) for eval_id in ids}
-    for place in [place for place, number in enumerate(cases) if number in wanted]:
+    places = (_place(cases, eval_set.number(eval_id)) for eval_id in ids)
+    for place in sorted(place for place in places if place is not None):
         if turns := eval_set.cases[cases[place]].outline.turns:
             found.append(_Unfolded(place, turns, before))
             before += turns
     return found
+
+
+def _place(numbers: Sequence[int], number: int | None) -> int | None:
+    """Where one of the numbers stands; found without a step of Python for each of them."""
+    try:
+        return None if number is None else numbers.index(number)
+    except ValueError:
+        return None
 
 
 # What a word is worth by where it is found; within one kind, tighter and earlier is better.

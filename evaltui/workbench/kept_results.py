@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Scores = Mapping[str, Sequence[float | None]]
 """What the runs of a case have scored, by metric; None where a run has no score."""
 
+# Bytes of a log that are read and parsed in a few milliseconds.
+_SHORT = 50_000
 # More results than are seen at once.
 _MOST_READ = 500
 # A temporary file goes when none of its results is needed any more.
@@ -44,6 +46,9 @@ class ResultFile(Protocol):
 
     def events(self, place: int) -> dict[int, list[Event]] | str:
         """What happened in the case, by repeat, or a sentence on why it cannot be read."""
+
+    def is_short(self, place: int) -> bool:
+        """Whether that is read before anybody notices."""
 
 
 class _Verdict(NamedTuple):
@@ -197,6 +202,17 @@ class ResultsInLog:
         except (OSError, ValueError) as error:
             return self._why_not(error)
 
+    def is_short(self, place: int) -> bool:
+        """See `ResultFile`."""
+        if self._header is None:
+            # The whole header of the log is to be read first.
+            return False
+        try:
+            events = self.logged(place).events
+        except (OSError, ValueError):
+            return True
+        return events is None or events[1] - events[0] <= _SHORT
+
     def _why_not(self, error: OSError | ValueError) -> str:
         if isinstance(error, FileNotFoundError):
             return f"Run log of {self._run} was deleted; run again"
@@ -241,6 +257,10 @@ class ResultsApart:
     def events(self, place: int) -> str:
         """See `ResultFile`."""
         return "No run log for this case"
+
+    def is_short(self, place: int) -> bool:
+        """See `ResultFile`."""
+        return True
 
     def result(self, place: int) -> CaseResult | str:
         """See `ResultFile`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,6 +83,19 @@ class Marking:
         return self.clipboard is not None and self.clipboard.cut and case in self.clipboard.members
 
 
+Place = tuple[int, int]
+"""Where a case stands in the list: the number of its set, and its place in that, from 0."""
+
+
+def _place(found: tuple[Place, CaseId]) -> Place:
+    return found[0]
+
+
+def _is_same(one: object, other: object) -> bool:
+    # Of large collections only the object is compared.
+    return one is other or (isinstance(one, int) and one == other)
+
+
 class Navigation:
     """`changed` is called after every change; `say` shows a sentence."""
 
@@ -111,6 +125,8 @@ class Navigation:
         self._filtered = Filtered()
         self._filtered_from: object = None
         self._difference: tuple[CaseId | None, DifferenceAt | None] = (None, None)
+        # What the failing cases were found in, and these.
+        self._failing: tuple[tuple[object, ...], Sequence[tuple[Place, CaseId]]] = ((None,) * 5, ())
 
     # Selection
 
@@ -154,22 +170,31 @@ class Navigation:
 
     def select_failing(self, step: int) -> None:
         """Selects the next (1) or the previous (-1) case that did not pass, around the end."""
-        attention = self._outcomes.results.attention
-        places = self._places({case for case in attention if self._keeps(case)})
-        failing = sorted(places, key=places.__getitem__)
+        failing = self._failing_in_order()
         if not failing:
             self._say(f"All failing cases are filtered out   {key_of('step_back')} clear filter")
             return
         here = self._place_of_selection()
-        ahead = [case for case in failing if (places[case] > here if step > 0 else places[case] < here)]
-        if ahead:
-            chosen = ahead[0] if step > 0 else ahead[-1]
-        else:
-            chosen = failing[0] if step > 0 else failing[-1]
+        at = (
+            bisect_right(failing, here, key=_place)
+            if step > 0
+            else bisect_left(failing, here, key=_place) - 1
+        )
+        if not 0 <= at < len(failing):
+            at = 0 if step > 0 else -1
             self._say("Wrapped to the first" if step > 0 else "Wrapped to the last")
-        self.select(Selection(*chosen))
+        self.select(Selection(*failing[at][1]))
 
-    def _places(self, cases: Collection[CaseId]) -> dict[CaseId, tuple[int, int]]:
+    def _failing_in_order(self) -> Sequence[tuple[Place, CaseId]]:
+        """The cases that did not pass and that the filter keeps, found once as long as they are the same."""
+        outcomes, results = self._outcomes, self._outcomes.results
+        found_in = outcomes.version, results.version, self._sets.listed, self.order, self.filtered.kept
+        if not all(map(_is_same, found_in, self._failing[0])):
+            places = self._places([case for case in results.attention if self._keeps(case)])
+            self._failing = found_in, sorted((place, case) for case, place in places.items())
+        return self._failing[1]
+
+    def _places(self, cases: Collection[CaseId]) -> dict[CaseId, Place]:
         """Where those of these cases that there are stand in the list: number of the set, and place in it."""
         found: dict[CaseId, tuple[int, int]] = {}
         for of_set, eval_set in enumerate(self._sets.listed):
@@ -179,11 +204,13 @@ class Navigation:
                 if case.path == eval_set.case_path and (number := eval_set.number(case.eval_id)) is not None
             }
             if numbers:
-                order = enumerate(self.in_order(eval_set, range(len(eval_set.cases))))
-                found |= {numbers[number]: (of_set, place) for place, number in order if number in numbers}
+                order = self.in_order(eval_set, range(len(eval_set.cases)))
+                # In the order of the file, the place is the number.
+                place_of = order if isinstance(order, range) else {one: at for at, one in enumerate(order)}
+                found |= {case: (of_set, place_of[number]) for number, case in numbers.items()}
         return found
 
-    def _place_of_selection(self) -> tuple[int, int]:
+    def _place_of_selection(self) -> Place:
         """As in `_places`; of a set, just before its first case."""
         case = self.selection.case
         if case is not None:

@@ -371,11 +371,8 @@ class OpenFiles:
 
         path = recovered.path
         async with self._lock:
-            file = self.known(path) or self._opened(
-                await asyncio.to_thread(
-                    lambda: self._loaded(path, None if path.exists() else recovered.base().text)
-                )
-            )
+            began_with = None if path.exists() else await asyncio.to_thread(lambda: recovered.base().text)
+            file = self.known(path) or self._opened(await asyncio.to_thread(self._loaded, path, began_with))
             began, mine, found = await self._worked_out(file, lambda now: now.restored(recovered))
             old, new, conflict = file.document.copy(), mine, None
             if isinstance(found, Merged):

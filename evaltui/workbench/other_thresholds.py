@@ -112,6 +112,10 @@ class ScoredWhenRead:
         """See `ResultFile`."""
         return self._file.events(place)
 
+    def is_short(self, place: int) -> bool:
+        """See `ResultFile`."""
+        return self._file.is_short(place)
+
     def result(self, place: int) -> CaseResult | str:
         """See `ResultFile`."""
         return _result_in(self, place)

@@ -142,9 +142,13 @@ class Traces:
         if scored is None or scored.logged is None:
             return Trace(RunRef(), problem="No run log for this case")
         if self._read is None or self._read[0] != case or self._read[1] is not scored.logged:
-            if self._reading is None:
-                self._reading = asyncio.create_task(self._read_log(case, scored.logged))
-            return None
+            if scored.logged.file.is_short(scored.logged.place):
+                # Who goes from case to case sees each of them drawn once.
+                self._read = case, scored.logged, scored.logged.file.events(scored.logged.place)
+            else:
+                if self._reading is None:
+                    self._reading = asyncio.create_task(self._read_log(case, scored.logged))
+                return None
         found = self._read[2]
         if isinstance(found, str):
             return Trace(scored.run, repeat, problem=found)

@@ -7,12 +7,14 @@ from stored_matrix import BASE, PRO, write_matrix, write_variant
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Change
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.runs.matrices import newest_runs
 from evaltui.runs.selection import RunRequest, select
 from evaltui.runs.sets import FileSets
 from evaltui.runs.store import RunStore
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.failing import mark_failing
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 
@@ -100,3 +102,31 @@ def test_a_later_run_that_is_no_matrix_counts_alone(folder):
     log = write_variant(folder, "pro", PRO, Change("model", "x"))
     log.write_text(log.read_text().replace('"matrix":"m1"', '"matrix":""', 1))
     assert newest_runs(RunStore(folder)) == (log,)
+
+
+async def test_the_next_failing_case_is_found_without_going_through_the_cases(
+    write_agent, write_set, monkeypatch
+):
+    folder = write_agent("root_agent = lambda message, session: message", name="echo")
+    path = write_set(folder, "many", **{f"c{n}": ("hi", "ho" if n % 4 == 1 else "hi") for n in range(40)})
+    workbench = Workbench(folder)
+    await workbench.open()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    navigation = workbench.navigation
+    navigation.select(Selection(workbench.sets.by_path(path).case_path, "c0"))
+    navigation.select_failing(1)
+    asked, number = [], EvalSetFile.number
+
+    def count(eval_set, eval_id):
+        asked.append(eval_id)
+        return number(eval_set, eval_id)
+
+    monkeypatch.setattr(EvalSetFile, "number", count)
+    seen = []
+    for step in (1, 1, -1, -1, -1):
+        navigation.select_failing(step)
+        seen.append(navigation.selection.eval_id)
+    assert seen == ["c5", "c9", "c5", "c1", "c37"]
+    assert len(asked) <= 2 * len(seen)
+    await workbench.close()

@@ -1,7 +1,9 @@
 """The filter of the list: its language, outcomes and scores, and ten thousand cases."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
@@ -254,3 +256,15 @@ async def test_what_a_filter_keeps_follows_the_cases(three_cases):
     assert workbench.navigation.filtered.kept == {path.name: [0, 1, 3]}
     workbench.editing.undo()
     assert workbench.navigation.filtered.kept == {path.name: [0, 2]}
+
+
+def test_a_plain_word_is_looked_for_without_a_call_for_each_case():
+    def called(value):
+        raise AssertionError(value)
+
+    ids = [f"case {number}" for number in range(30)]
+    (term,) = Filter.parse("case").texts
+    searched = SimpleNamespace(ids=ids, texts=[""] * 30)
+    assert replace(term, search=called).among(searched, range(30)) == list(range(30))
+    (term,) = Filter.parse("-case").texts
+    assert term.among(searched, range(30)) == []

@@ -59,13 +59,16 @@ class Status(Bar):
         self._workbench.unsubscribe(self.follow)
 
     def follow(self) -> None:
-        """Draws the state of now, and from then on the time that passes."""
+        """Draws the state of now, and from then on the time that passes, as long as it shows."""
         self.refresh()
-        self._clock.resume()
+        if self._workbench.is_running or self._fresh_message is not None:
+            self._clock.resume()
 
     def _tick(self) -> None:
-        self.refresh()
-        if not self._workbench.is_running and self._fresh_message is None:
+        if self._workbench.is_running:
+            self.refresh()
+        elif self._fresh_message is None:
+            self.refresh()
             self._clock.pause()
 
     @property

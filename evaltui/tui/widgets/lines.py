@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
@@ -142,6 +142,9 @@ def _text(line: Sequence[Span]) -> str:
     return "".join(text for text, _ in line)
 
 
+_NO_LINE: tuple[int, Line, str] = (-1, [], "")
+
+
 class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     """Lines that its subclass draws one by one; what is not visible costs nothing."""
 
@@ -151,6 +154,11 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     """Number of the line under the pointer, 0-based; -1 while there is none."""
     margin_cells = 1
     """Cells at the left that are no text: the marker of the cursor. They cannot be selected."""
+
+    @cached_property
+    def _rows_drawn(self) -> dict[int, tuple[int, Line, str]]:
+        """What each row of the screen showed when it was drawn last."""
+        return {}
 
     @abstractmethod
     def line(self, number: int) -> Line:
@@ -165,10 +173,21 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         return self.scrollable_content_region.width
 
     def lines_changed(self, count: int) -> None:
-        """Draws everything anew, after other lines or more of them."""
+        """Draws what has changed, after other lines or more of them."""
         self.line_count = count
         self.virtual_size = Size(self.line_width, count)
-        self.refresh()
+        self.refresh_changed()
+
+    def refresh_changed(self) -> None:
+        """Draws those of the lines in view that are not as they were drawn last."""
+        for y in range(self.size.height):
+            if self._rows_drawn.get(y) != self._drawing(y):
+                self.refresh_line(self.scroll_offset.y + y)
+
+    def _drawing(self, y: int) -> tuple[int, Line, str]:
+        """What a row shows: the number of its line, its texts, and the role of all of it."""
+        number = self.scroll_offset.y + y
+        return (number, self.line(number), self.row_role(number)) if number < self.line_count else _NO_LINE
 
     def on_resize(self) -> None:
         self.lines_changed(self.line_count)
@@ -201,14 +220,13 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     on_blur = on_focus
 
     def render_line(self, y: int) -> Strip:
-        number = self.scroll_offset.y + y
+        self._rows_drawn[y] = number, line, role = self._drawing(y)
         width = self.size.width
-        if number >= self.line_count:
+        if number < 0:
             return Strip.blank(width, self.visual_style.rich_style)
-        line = self.line(number)
         if selected := self._selected(number):
             line = with_role("selection", line, *selected)
-        return paint(self, line, width, self.row_role(number)).apply_offsets(0, number)
+        return paint(self, line, width, role).apply_offsets(0, number)
 
     def _selected(self, number: int) -> tuple[int, int] | None:
         """The characters of a line that are selected with the mouse, from the first to before the last."""
@@ -284,7 +302,7 @@ class CursorLines(LineView, can_focus=True, inherit_bindings=False):
     def move_to(self, number: int) -> None:
         self.cursor = max(0, min(number, self.line_count - 1))
         self.show_line(self.cursor)
-        self.refresh()
+        self.refresh_changed()
         self.post_message(self.Moved())
 
     def action_line_down(self) -> None:

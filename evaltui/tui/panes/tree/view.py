@@ -101,7 +101,7 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         elif self._selection_at(self.cursor) != self._workbench.navigation.selection:
             self._go_to_selection()
         self._flash()
-        self.refresh()
+        self.refresh_changed()
 
     def _order(self) -> object:
         """Differs where cases may be in another order; no row moves while cases run."""

@@ -1,0 +1,97 @@
+"""What a key paints, counted: the lines that are others than before, once, and no result twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from pilots import screen_lines, turn, until, until_ran, write_cases
+
+from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.panes.bars import Status
+from evaltui.tui.panes.tree.view import CaseTree
+from evaltui.tui.screens.main import MainScreen
+from evaltui.tui.widgets import lines
+from evaltui.workbench import histories
+from evaltui.workbench.workbench import Workbench
+
+WIDE = (160, 45)
+ECHO = "def root_agent(message, session):\n    return message\n"
+CASES = {f"case_{number:02d}": [turn("hello", "bye" if number % 5 == 4 else "hello")] for number in range(30)}
+
+
+@pytest.fixture
+def parrot(write_agent):
+    folder = write_agent(ECHO, name="parrot")
+    write_cases(folder, "talk", CASES)
+    return folder
+
+
+@pytest.fixture
+def painted(monkeypatch):
+    """How many lines of each kind of widget were painted."""
+    counts, paint = Counter(), lines.paint
+
+    def count(widget, *given):
+        counts[type(widget)] += 1
+        return paint(widget, *given)
+
+    monkeypatch.setattr(lines, "paint", count)
+    return counts
+
+
+async def started(app, pilot):
+    await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
+    await until(pilot, lambda: any("case_05" in line for line in screen_lines(app)))
+
+
+async def test_a_step_in_the_list_paints_two_of_its_lines(parrot, painted, every_frame):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press("j")
+        await pilot.pause()
+        painted.clear()
+        await pilot.press("j")
+        await pilot.pause()
+        assert app.workbench.navigation.selection.eval_id == "case_02"
+        assert painted[CaseTree] == 2
+
+
+async def test_a_case_that_was_run_is_drawn_once_with_its_trace(parrot, monkeypatch, every_frame):
+    # What earlier runs say of a case is read later, and drawn then.
+    monkeypatch.setattr(histories, "_PAUSE", 60)
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        app.workbench.runs.run_all()
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+    again = WorkbenchApp(Workbench(parrot))
+    async with again.run_test(size=WIDE) as pilot:
+        await started(again, pilot)
+        await until(pilot, lambda: again.workbench.outcomes.last_run is not None)
+        await pilot.press("j", "j")
+        await pilot.pause()
+        drawn, draw = [], MainScreen.draw
+
+        def count(screen):
+            drawn.append(screen.workbench.navigation.selection.eval_id)
+            draw(screen)
+
+        monkeypatch.setattr(MainScreen, "draw", count)
+        await pilot.press("j")
+        await pilot.pause(0.2)
+        assert drawn == ["case_03"]
+        assert not any("Loading run log" in line for line in screen_lines(again))
+
+
+async def test_the_status_line_is_not_drawn_again_where_no_time_passes(parrot, monkeypatch):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        app.workbench.say("")
+        ticks, tick = [], Status._tick
+        monkeypatch.setattr(Status, "_tick", lambda status: ticks.append(status) or tick(status))
+        await pilot.press("j")
+        await pilot.pause(0.3)
+        assert ticks == []
