@@ -187,7 +187,8 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
     def _drawing(self, y: int) -> tuple[int, Line, str]:
         """What a row shows: the number of its line, its texts, and the role of all of it."""
         number = self.scroll_offset.y + y
-        return (number, self.line(number), self.row_role(number)) if number < self.line_count else _NO_LINE
+        # A copy: a line may be changed in place.
+        return (number, [*self.line(number)], self.row_role(number)) if number < self.line_count else _NO_LINE
 
     def on_resize(self) -> None:
         self.lines_changed(self.line_count)
