@@ -188,7 +188,7 @@ class Recovered:
         """What was edited; `like` as in `JsonDocument`. Raises OSError, and ValueError where it is gone."""
         text = "".join(self.pieces())
         if self.packed is None and fingerprint(text) != self.fingerprint:
-            raise ValueError("it has changed since it was edited, and its old text is not stored")
+            raise ValueError("the file changed since and its old text is not stored")
         return JsonDocument(text, like)
 
     def pieces(self) -> Iterator[str]:
