@@ -8,7 +8,6 @@ import pytest
 from pilots import screen_lines, turn, until, until_ran, write_cases
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.panes.bars import Status
 from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.tui.screens.main import MainScreen
 from evaltui.tui.widgets import lines
@@ -80,18 +79,7 @@ async def test_a_case_that_was_run_is_drawn_once_with_its_trace(parrot, monkeypa
 
         monkeypatch.setattr(MainScreen, "draw", count)
         await pilot.press("j")
-        await pilot.pause(0.2)
+        await again.workers.wait_for_complete()
+        await pilot.pause()
         assert drawn == ["case_03"]
         assert not any("Loading run log" in line for line in screen_lines(again))
-
-
-async def test_the_status_line_is_not_drawn_again_where_no_time_passes(parrot, monkeypatch):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
-        app.workbench.say("")
-        ticks, tick = [], Status._tick
-        monkeypatch.setattr(Status, "_tick", lambda status: ticks.append(status) or tick(status))
-        await pilot.press("j")
-        await pilot.pause(0.3)
-        assert ticks == []

@@ -24,8 +24,9 @@ Item = TypeVar("Item")
 ItemGiven = TypeVar("ItemGiven", contravariant=True)
 
 _MOST_WORKERS = 4
-# Seconds that an item takes at most for another one to wait in its host: it could not go elsewhere any more.
+# Of items that take fewer seconds than this, so many wait in a host: they could not go elsewhere any more.
 _QUICK = 0.1
+_AHEAD = 3
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class _Place(Generic[Item]):
         self.servers = slots
         """How many tasks hand it items, each one after the other."""
         self.given = 0
-        """How many items it has now, with one that waits there maybe."""
+        """How many items it has now, with those that wait there."""
         self.seconds = _QUICK
         """What the last item took."""
         self.in_flight: list[Item] = []
@@ -281,7 +282,7 @@ class HostPool(Generic[Item]):
             if concluding is not None:
                 await concluding
             concluding = group.create_task(self._listener.done(item, ran))
-            if place.servers == place.slots and self._may_wait(work, place):
+            if place.servers < place.slots + _AHEAD and self._may_wait(work, place):
                 place.servers += 1
                 group.create_task(self._serve(work, place, group))
         place.servers -= 1
@@ -290,13 +291,13 @@ class HostPool(Generic[Item]):
         return place.host.alive and (place.given < place.slots or self._may_wait(work, place))
 
     def _may_wait(self, work: WorkQueue[Item], place: _Place[Item]) -> bool:
-        """Whether one more item may wait in the host, which has it at once then, whatever this process does.
+        """Whether items may wait in the host, which has them at once then, whatever this process does.
 
-        Where items are quick, and no other host will ask for the one that waits; calls that are limited have
-        to wait for more than this process.
+        Where items are quick, and there are enough for other hosts; calls that are limited have to wait for
+        more than this process.
         """
         is_quick = place.host.takes_more and self._gate is None and place.seconds < _QUICK
-        return is_quick and len(work) > self._parallel
+        return is_quick and len(work) > _AHEAD * self._parallel
 
     def _may_repeat(self, ran: ExecutionResult) -> bool:
         """Whether an item may be tried again that its host was lost over.
