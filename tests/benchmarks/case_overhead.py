@@ -39,7 +39,7 @@ async def bare(agent_dir: Path, path: Path) -> float:
             began = time.process_time()
         session = await runner.session_service.create_session(app_name="bare", user_id="u")
         for turn in case.conversation or ():
-            message = types.Content.model_validate(turn.user_content.model_dump())
+            message = types.Content.model_validate(turn.user_content.model_dump(exclude_none=True))
             async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=message):
                 pass
         await runner.session_service.delete_session(app_name="bare", user_id="u", session_id=session.id)
