@@ -128,8 +128,8 @@ class _Place(Generic[Item]):
         self.slots = slots
         self.servers = slots
         """How many tasks hand it items, each one after the other."""
-        self.given = 0
-        """How many items it has now, with those that wait there."""
+        self.given: list[Item] = []
+        """The items that it has now, with those that wait there."""
         self.seconds = _QUICK
         """What the last item took."""
         self.in_flight: list[Item] = []
@@ -146,7 +146,8 @@ class _Place(Generic[Item]):
         return len(self.in_flight) == 1 and (self.served == 0 or error.type == "TimeoutError")
 
     def _printed(self, source: str, line: str) -> None:
-        alone = self.in_flight[0] if len(self.in_flight) == 1 else None
+        # What is printed may be read before it is known that the next one has begun.
+        alone = self.given[0] if len(self.given) == 1 else None
         self._listener.printed(alone, source, line)
 
 
@@ -257,9 +258,9 @@ class HostPool(Generic[Item]):
         """With a `group`, the host has its next item while the last one is scored and written down there."""
         concluding: asyncio.Task[None] | None = None
         while (item := await work.take(lambda: self._has_room(work, place))) is not None:
-            place.given += 1
+            place.given.append(item)
             attempt = await self._attempt(place, item)
-            place.given -= 1
+            place.given.remove(item)
             ran, lost = attempt.ran, attempt.lost
             if lost:
                 # Others of this host wait for an item, which it will not run.
@@ -288,7 +289,7 @@ class HostPool(Generic[Item]):
         place.servers -= 1
 
     def _has_room(self, work: WorkQueue[Item], place: _Place[Item]) -> bool:
-        return place.host.alive and (place.given < place.slots or self._may_wait(work, place))
+        return place.host.alive and (len(place.given) < place.slots or self._may_wait(work, place))
 
     def _may_wait(self, work: WorkQueue[Item], place: _Place[Item]) -> bool:
         """Whether items may wait in the host, which has them at once then, whatever this process does.
