@@ -26,7 +26,7 @@ WIDE, NARROW = (160, 40), (80, 24)
 _TIMES = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d|invocation_duration_v1\s+[\d.]+|\d+ (?:s|min) ago|[█▏▎▍▌▋▊▉━╸╺│─]+"
     # How many lines the libraries of an agent have printed by then.
-    r"|6 Console\s+\d+"
+    r"|6\s+Console\s+\d+"
 )
 _WORDS = re.compile(r"<desc>(.*?)</desc>", flags=re.DOTALL)
 
