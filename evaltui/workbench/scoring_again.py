@@ -30,8 +30,7 @@ def actual_of(events: Events) -> Actual:
     return {number: tuple(invocations_from_events(some, app_details=True)) for number, some in events.items()}
 
 
-_JUDGED_BEFORE = "stale score; run again"
-_COMPUTED_BEFORE = "stale score; run again"
+_STALE = "stale score; run again"
 
 
 def score_now(
@@ -160,7 +159,7 @@ def _as_before(repeat: RepeatResult, before: Callable[[], Expected]) -> CustomSc
         if metric.scores_turns:
             known = held_against(known, metric)
         is_same = known.threshold == metric.threshold and _shown_before(given, before())
-        return _remarked(known, _COMPUTED_BEFORE, is_same)
+        return _remarked(known, _STALE, is_same)
 
     return score
 
@@ -181,7 +180,7 @@ def _as_judged(repeat: RepeatResult, before: Callable[[], Expected]) -> KnownJud
         is_same = _shown_before(given, before())
         if known.judge is None and not is_same:
             return run_metric(given)
-        return _remarked(known, _JUDGED_BEFORE, is_same)
+        return _remarked(known, _STALE, is_same)
 
     return judged
 

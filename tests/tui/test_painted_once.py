@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -83,3 +84,48 @@ async def test_a_case_that_was_run_is_drawn_once_with_its_trace(parrot, monkeypa
         await pilot.pause()
         assert drawn == ["case_03"]
         assert not any("Loading run log" in line for line in screen_lines(again))
+
+
+_AGE = re.compile(r"\d+ s ago")
+
+
+def drawn_now(app):
+    """The screen with its colours, each line by itself, but for what a second changes."""
+    return [
+        [(_AGE.sub("", segment.text), str(segment.style)) for segment in strip]
+        for strip in app.screen._compositor.render_strips()
+    ]
+
+
+# Through panes, selections, marks, a filter, dialogs, the details of a result and its trace, and back.
+WALK = (
+    "j j space j space F f enter n n escape t j j z o h l 2 j j enter escape 3 j 5 end home 6 1 G k g slash"
+    " c a s e enter escape question_mark escape ctrl+p escape tab tab shift+tab pagedown pageup"
+    " 4 h e escape 1"
+)
+
+
+@pytest.mark.parametrize("size", [(80, 24), WIDE], ids=["narrow", "wide"])
+async def test_what_is_painted_in_parts_is_what_is_painted_as_a_whole(parrot, size, monkeypatch, every_frame):
+    """After each key, whatever was left as it was is as it would be drawn now."""
+    # What earlier runs say of a case is read later, and drawn then.
+    monkeypatch.setattr(histories, "_PAUSE", 60)
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=size) as pilot:
+        await started(app, pilot)
+        app.workbench.runs.run_all()
+        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await app.workers.wait_for_complete()
+        keys = WALK.split()
+        for number, key in enumerate(keys):
+            await pilot.press(key)
+            if number % 9 == 8:
+                app.theme = "evaltui-light" if app.theme == "evaltui-dark" else "evaltui-dark"
+            await until(pilot, lambda: not app.screen_stack[0]._will_draw)
+            await pilot.pause()
+            in_parts = drawn_now(app)
+            for widget in app.screen.walk_children():
+                widget.refresh()
+            await pilot.pause()
+            stale = [(old, new) for old, new in zip(in_parts, drawn_now(app), strict=True) if old != new]
+            assert not stale, f"after {' '.join(keys[: number + 1])}"

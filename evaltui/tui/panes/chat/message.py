@@ -78,6 +78,9 @@ class ChatMessage(Vertical):
         self._line = Horizontal(id=f"{id}-line")
         self._rule = DrawnLine(self._draw_rule)
         self._chips = DrawnLine(lambda width: self.chips(), id=f"{id}-chips")
+        self._prompt = DrawnLine(
+            lambda width: [("› ", "bold accent" if self.field.has_focus else "muted")], id=f"{id}-prompt"
+        )
 
     def on_mount(self) -> None:
         # The clock of a turn that runs.
@@ -109,10 +112,7 @@ class ChatMessage(Vertical):
         yield self._rule
         yield self._chips
         with self._line:
-            yield DrawnLine(
-                lambda width: [("› ", "bold accent" if self.field.has_focus else "muted")],
-                id=f"{self.id}-prompt",
-            )
+            yield self._prompt
             yield self.field
 
     def _draw_rule(self, width: int) -> Line:
@@ -140,6 +140,7 @@ class ChatMessage(Vertical):
 
     def on_descendant_focus(self) -> None:
         self._rule.refresh()
+        self._prompt.refresh()
 
     on_descendant_blur = on_descendant_focus
 
