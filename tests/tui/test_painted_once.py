@@ -105,6 +105,8 @@ WALK = (
 )
 
 
+# What comes from beside the screen may be drawn between the two looks where the machine is busy.
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [(80, 24), WIDE], ids=["narrow", "wide"])
 async def test_what_is_painted_in_parts_is_what_is_painted_as_a_whole(parrot, size, monkeypatch, every_frame):
     """After each key, whatever was left as it was is as it would be drawn now."""
