@@ -104,10 +104,10 @@ class RemoteWorker:
         """How many items are running."""
         return sum(len(held.events) for held in self.chunks.values())
 
-    def begin(self, group: asyncio.TaskGroup, on_message: OnMessage) -> None:
-        """Read what it tells, and send what it is told, until it is closed."""
+    def begin(self, group: asyncio.TaskGroup, on_message: OnMessage, reading: asyncio.Lock) -> None:
+        """Read what it tells, whenever it may be `reading`, and send what it is told, until it is closed."""
         self._tasks = [
-            group.create_task(self._read_all(on_message)),
+            group.create_task(self._read_all(on_message, reading)),
             group.create_task(self._send_all()),
         ]
 
@@ -142,11 +142,14 @@ class RemoteWorker:
         for task in self._tasks:
             task.cancel()
 
-    async def _read_all(self, on_message: OnMessage) -> None:
+    async def _read_all(self, on_message: OnMessage, reading: asyncio.Lock) -> None:
         while True:
             number, messages = await self._unread.get()
-            for message in messages:
-                await on_message(self, message)
+            # One worker's batch after the other's: those that wait for a chunk get it one by one, and not all
+            # at once when this process has read everything, and is then the only one that waits.
+            async with reading:
+                for message in messages:
+                    await on_message(self, message)
             self._read = number
             if number - self._acknowledged >= _UNACKNOWLEDGED:
                 self._to_send.set()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import pickle
 from types import SimpleNamespace
 from typing import Any
 
-from evaltui.runner.cluster.messages import Again
+from evaltui.runner.cluster.messages import Again, ChunkEnded
 from evaltui.runner.cluster.remote_worker import RemoteWorker
 
 
@@ -28,7 +30,7 @@ def test_a_cancellation_that_comes_along_with_an_answer_is_not_lost():
         worker = RemoteWorker("tcp://127.0.0.1:1", client, "topic", None, lambda *_: None)
         worker.send(Again())
         async with asyncio.TaskGroup() as group:
-            worker.begin(group, nothing)
+            worker.begin(group, nothing, asyncio.Lock())
             await reached.wait()
             await asyncio.sleep(0)
             sent[0].set_result("OK")
@@ -46,3 +48,65 @@ def test_a_cancellation_that_comes_along_with_an_answer_is_not_lost():
         return len(sent) == 1
 
     assert asyncio.run(cancelled())
+
+
+def test_what_one_worker_tells_is_read_before_what_another_one_told_later():
+    """Else all workers that have told what came of a chunk are given the next one at the same moment."""
+    names = ("a", "b", "c")
+
+    async def read() -> list[str]:
+        order: list[str] = []
+        all_read = asyncio.Event()
+        reading = asyncio.Lock()
+
+        async def slowly(worker: RemoteWorker, message: Any) -> None:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            order.append(worker.address)
+            if len(order) == 2 * 3 * 10:
+                all_read.set()
+
+        async with asyncio.TaskGroup() as group:
+            workers = [RemoteWorker(name, None, "topic", None, lambda *_: None) for name in names]
+            for worker in workers:
+                worker.begin(group, slowly, reading)
+            batch = pickle.dumps([ChunkEnded(number) for number in range(10)])
+            for number in (1, 2):
+                for worker in workers:
+                    worker.on_batch(number, batch)
+            await all_read.wait()
+            for worker in workers:
+                worker.close()
+        return order
+
+    told = [(name, len(list(run))) for name, run in itertools.groupby(asyncio.run(read()))]
+    assert told == [(name, 10) for name in names] * 2
+
+
+def test_a_worker_that_is_lost_while_it_is_read_does_not_hold_up_the_others():
+    async def read() -> str:
+        heard: list[str] = []
+        reached = asyncio.Event()
+
+        async def for_ever(worker: RemoteWorker, message: Any) -> None:
+            heard.append(worker.address)
+            reached.set()
+            if worker.address == "lost":
+                await asyncio.Event().wait()
+
+        reading = asyncio.Lock()
+        async with asyncio.TaskGroup() as group:
+            lost, other = (
+                RemoteWorker(name, None, "topic", None, lambda *_: None) for name in ("lost", "other")
+            )
+            for worker in (lost, other):
+                worker.begin(group, for_ever, reading)
+                worker.on_batch(1, pickle.dumps([ChunkEnded(1)]))
+            await reached.wait()
+            reached.clear()
+            lost.close()
+            await reached.wait()
+            other.close()
+        return " ".join(heard)
+
+    assert asyncio.run(read()) == "lost other"
