@@ -120,6 +120,20 @@ def _thousand(what: str, agent: Path, path: Path, bar: float) -> Row:
     return Row(f"1,000 {what}, google-adk agent, two hosts, cold / adk eval", ours, theirs, bar=bar)
 
 
+def four_workers(folder: Path) -> Row:
+    agent = function_echo(folder)
+    write_set(agent, cases=10_000)
+    run = [*EVALTUI, "run", str(agent)]
+    ours, theirs = medians(
+        3,
+        lambda: seconds_of([*run, "--scheduler", "local:4"]),
+        lambda: seconds_of([*run, "--workers", "2"]),
+    )
+    return Row(
+        "10,000 cases, function agent, four workers of a cluster / two local hosts", ours, theirs, bar=1.15
+    )
+
+
 def runner_overhead(folder: Path) -> Row:
     agent = adk_echo(folder)
     bare, ours = [
@@ -312,6 +326,7 @@ BENCHMARKS = {
     "promptfoo": one_native_case_and_promptfoo,
     "traces": recorded_traces_and_agentevals,
     "thousand": thousand_adk_cases,
+    "cluster": four_workers,
     "overhead": runner_overhead,
     "calls": case_with_calls,
     "first-frame": first_frame,
