@@ -12,7 +12,9 @@ Item = TypeVar("Item", bound=Hashable)
 
 # Seconds that the items of a chunk take together, on as many at once as a host has.
 _TARGET = 30.0
-_MOST_ITEMS = 50
+# Items of a chunk, at most, as long as nobody knows how long they take, and then.
+_MOST_UNKNOWN = 50
+_MOST_ITEMS = 120
 # Chunks that each host still gets, at least: they become small, so that all hosts end together.
 _CHUNKS_LEFT = 3
 # Deaths of workers that had nothing but one case, until that case is to blame.
@@ -105,8 +107,11 @@ class ChunkQueue(Generic[Item]):
         return items
 
     def _next(self, hosts: int, at_once: int) -> list[Item]:
-        most = min(_MOST_ITEMS, max(at_once, ceil(len(self._waiting) / (hosts * _CHUNKS_LEFT))))
         usual = self._taken / self._finished if self._finished else None
+        most = min(
+            _MOST_UNKNOWN if usual is None else _MOST_ITEMS,
+            max(at_once, ceil(len(self._waiting) / (hosts * _CHUNKS_LEFT))),
+        )
         items: list[Item] = []
         seconds = 0.0
         for item in self._waiting:

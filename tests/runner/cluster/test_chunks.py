@@ -58,6 +58,13 @@ def test_without_durations_those_of_this_run_count():
     assert len(made.take(4, 1, alone=True).items) == 5
 
 
+def test_chunks_are_larger_once_items_are_known_to_be_quick():
+    made = queue(10_000)
+    assert len(made.take(4, 4, alone=True).items) == 50
+    made.finished(0.001)
+    assert len(made.take(4, 4, alone=True).items) == 120
+
+
 @given(guilty=st.sets(st.integers(0, 119), max_size=3), machines=st.integers(1, 5), data=st.data())
 def test_only_the_guilty_are_blamed(guilty, machines, data):
     """Workers die of guilty items, whatever else they have, and some die of nothing."""
