@@ -45,6 +45,12 @@ async def started(app, pilot):
     await until(pilot, lambda: any("case_05" in line for line in screen_lines(app)))
 
 
+async def ran_all(app, pilot):
+    await started(app, pilot)
+    app.workbench.runs.run_all()
+    await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+
+
 async def test_a_step_in_the_list_paints_two_of_its_lines(parrot, painted, every_frame):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=WIDE) as pilot:
@@ -63,9 +69,7 @@ async def test_a_case_that_was_run_is_drawn_once_with_its_trace(parrot, monkeypa
     monkeypatch.setattr(histories, "_PAUSE", 60)
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
-        app.workbench.runs.run_all()
-        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await ran_all(app, pilot)
     again = WorkbenchApp(Workbench(parrot))
     async with again.run_test(size=WIDE) as pilot:
         await started(again, pilot)
@@ -114,9 +118,7 @@ async def test_what_is_painted_in_parts_is_what_is_painted_as_a_whole(parrot, si
     monkeypatch.setattr(histories, "_PAUSE", 60)
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=size) as pilot:
-        await started(app, pilot)
-        app.workbench.runs.run_all()
-        await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
+        await ran_all(app, pilot)
         await app.workers.wait_for_complete()
         keys = WALK.split()
         for number, key in enumerate(keys):

@@ -12,9 +12,9 @@ Item = TypeVar("Item", bound=Hashable)
 
 # Seconds that the items of a chunk take together, on as many at once as a host has.
 _TARGET = 30.0
-# Items of a chunk, at most, as long as nobody knows how long they take, and then.
-_MOST_UNKNOWN = 50
+# Items of a chunk, at most; fewer until one has ended, which tells how long others may take.
 _MOST_ITEMS = 120
+_MOST_AT_FIRST = 50
 # Chunks that each host still gets, at least: they become small, so that all hosts end together.
 _CHUNKS_LEFT = 3
 # Deaths of workers that had nothing but one case, until that case is to blame.
@@ -109,7 +109,7 @@ class ChunkQueue(Generic[Item]):
     def _next(self, hosts: int, at_once: int) -> list[Item]:
         usual = self._taken / self._finished if self._finished else None
         most = min(
-            _MOST_UNKNOWN if usual is None else _MOST_ITEMS,
+            _MOST_AT_FIRST if usual is None else _MOST_ITEMS,
             max(at_once, ceil(len(self._waiting) / (hosts * _CHUNKS_LEFT))),
         )
         items: list[Item] = []

@@ -104,7 +104,7 @@ class DaskExecutor:
         self._changed = asyncio.Event()
         self._items = RunItems(listener, plan.seconds, self._changed)
         self._workers: dict[str, RemoteWorker] = {}
-        self._reading = asyncio.Lock()
+        self._turn = asyncio.Lock()
         # Addresses of those that do not answer.
         self._silent: set[str] = set()
         self._unfit = UnfitWorkers(listener, on_update)
@@ -313,7 +313,7 @@ class DaskExecutor:
             worker = RemoteWorker(address, self._client, self._run.topic, self._gate, self.scoring.on_scored)
             self._workers[address] = worker
             assert self._items.group is not None
-            worker.begin(self._items.group, self._on_message, self._reading)
+            worker.begin(self._items.group, self._on_message, self._turn)
         worker.on_batch(event[1]["number"], event[1]["batch"])
 
     def _on_scheduler(self, event: tuple[float, Any]) -> None:

@@ -30,6 +30,8 @@ from evaltui.runner.parent.gate.gate import Gate
 # Seconds for which the worker hears of what was read, at the latest, and after which it did not hear.
 _ACKNOWLEDGED = 5.0
 _SEND_TIMEOUT = 20.0
+# Seconds after which others are read although this worker's batch is not: what it tells may wait for judges.
+_TURN = 0.25
 # Batches that are read before the worker hears of that.
 _UNACKNOWLEDGED = 20
 
@@ -104,10 +106,11 @@ class RemoteWorker:
         """How many items are running."""
         return sum(len(held.events) for held in self.chunks.values())
 
-    def begin(self, group: asyncio.TaskGroup, on_message: OnMessage, reading: asyncio.Lock) -> None:
-        """Read what it tells, whenever it may be `reading`, and send what it is told, until it is closed."""
+    def begin(self, group: asyncio.TaskGroup, on_message: OnMessage, turn: asyncio.Lock) -> None:
+        """Read what it tells, and send what it is told, until it is closed. The workers of a run share the
+        `turn` to be read."""
         self._tasks = [
-            group.create_task(self._read_all(on_message, reading)),
+            group.create_task(self._read_all(group, on_message, turn)),
             group.create_task(self._send_all()),
         ]
 
@@ -142,17 +145,24 @@ class RemoteWorker:
         for task in self._tasks:
             task.cancel()
 
-    async def _read_all(self, on_message: OnMessage, reading: asyncio.Lock) -> None:
+    async def _read_all(self, group: asyncio.TaskGroup, on_message: OnMessage, turn: asyncio.Lock) -> None:
         while True:
             number, messages = await self._unread.get()
-            # One worker's batch after the other's: those that wait for a chunk get it one by one, and not all
-            # at once when this process has read everything, and is then the only one that waits.
-            async with reading:
-                for message in messages:
-                    await on_message(self, message)
+            # One batch after the other: read side by side, all workers would be given their next chunks at
+            # the same moment, at which there is nothing left to read.
+            async with turn:
+                reading = group.create_task(self._read_batch(messages, on_message))
+                self._tasks.append(reading)
+                await asyncio.wait({reading}, timeout=_TURN)
+            await asyncio.wait({reading})
+            self._tasks.remove(reading)
             self._read = number
             if number - self._acknowledged >= _UNACKNOWLEDGED:
                 self._to_send.set()
+
+    async def _read_batch(self, messages: list[FromWorker], on_message: OnMessage) -> None:
+        for message in messages:
+            await on_message(self, message)
 
     async def _send_all(self) -> None:
         while not self._is_closed:

@@ -8,6 +8,8 @@ import pickle
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from evaltui.runner.cluster.messages import Again, ChunkEnded
 from evaltui.runner.cluster.remote_worker import RemoteWorker
 
@@ -57,7 +59,7 @@ def test_what_one_worker_tells_is_read_before_what_another_one_told_later():
     async def read() -> list[str]:
         order: list[str] = []
         all_read = asyncio.Event()
-        reading = asyncio.Lock()
+        turn = asyncio.Lock()
 
         async def slowly(worker: RemoteWorker, message: Any) -> None:
             for _ in range(5):
@@ -69,7 +71,7 @@ def test_what_one_worker_tells_is_read_before_what_another_one_told_later():
         async with asyncio.TaskGroup() as group:
             workers = [RemoteWorker(name, None, "topic", None, lambda *_: None) for name in names]
             for worker in workers:
-                worker.begin(group, slowly, reading)
+                worker.begin(group, slowly, turn)
             batch = pickle.dumps([ChunkEnded(number) for number in range(10)])
             for number in (1, 2):
                 for worker in workers:
@@ -83,30 +85,37 @@ def test_what_one_worker_tells_is_read_before_what_another_one_told_later():
     assert told == [(name, 10) for name in names] * 2
 
 
-def test_a_worker_that_is_lost_while_it_is_read_does_not_hold_up_the_others():
-    async def read() -> str:
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_worker_whose_words_wait_for_something_does_not_hold_up_the_others(is_lost):
+    """Cases that are judged wait until there is room for them, others do not."""
+
+    async def read() -> list[str]:
         heard: list[str] = []
-        reached = asyncio.Event()
+        waits, reached = asyncio.Event(), asyncio.Event()
 
-        async def for_ever(worker: RemoteWorker, message: Any) -> None:
+        async def hear(worker: RemoteWorker, message: Any) -> None:
             heard.append(worker.address)
-            reached.set()
-            if worker.address == "lost":
-                await asyncio.Event().wait()
+            if worker.address == "other":
+                reached.set()
+                return
+            waits.set()
+            await asyncio.Event().wait()
 
-        reading = asyncio.Lock()
+        turn = asyncio.Lock()
         async with asyncio.TaskGroup() as group:
-            lost, other = (
-                RemoteWorker(name, None, "topic", None, lambda *_: None) for name in ("lost", "other")
+            waiting, other = (
+                RemoteWorker(name, None, "topic", None, lambda *_: None) for name in ("waiting", "other")
             )
-            for worker in (lost, other):
-                worker.begin(group, for_ever, reading)
+            for worker in (waiting, other):
+                worker.begin(group, hear, turn)
                 worker.on_batch(1, pickle.dumps([ChunkEnded(1)]))
+            await waits.wait()
+            if is_lost:
+                waiting.close()
             await reached.wait()
-            reached.clear()
-            lost.close()
-            await reached.wait()
+            # Nothing of it goes on, or the group would wait for ever.
+            waiting.close()
             other.close()
-        return " ".join(heard)
+        return heard
 
-    assert asyncio.run(read()) == "lost other"
+    assert asyncio.run(asyncio.wait_for(read(), 30)) == ["waiting", "other"]
