@@ -118,8 +118,18 @@ def _report(
         None,
         Status.INFORMATIONAL,
         tuple(turns),
-        details={name: average([split[name] for split in splits]) for name in (splits[0] if splits else {})},
+        details=_averages(splits, average),
     )
+
+
+def _averages(
+    splits: Sequence[Parts], average: Callable[[Sequence[float | None]], float | None]
+) -> dict[str, float | None]:
+    """Over the turns, by part."""
+    if len(splits) == 1:
+        # Most cases have one turn, and most parts of it nobody knows.
+        return {name: None if part is None else average((part,)) for name, part in splits[0].items()}
+    return {name: average([split[name] for split in splits]) for name in (splits[0] if splits else {})}
 
 
 def _tool_calls(invocation: Invocation, as_adk: bool) -> float | None:

@@ -129,9 +129,11 @@ def unpaired(given: MetricInput) -> str:
 
 def left_out(given: MetricInput, *, checks_calls: bool = False) -> dict[int, str]:
     """The turns that are not scored, with the reason. Turns count from 0."""
+    missing = {number: NOT_HELD for number, turn in enumerate(given.actual) if TURN in turn.untold}
+    if not given.skip_calls and not given.context:
+        return missing
     skipped = dict.fromkeys(given.skip_calls, "calls not checked")
     context = dict.fromkeys(given.context, "context turn, not scored")
-    missing = {number: NOT_HELD for number, turn in enumerate(given.actual) if TURN in turn.untold}
     return (skipped if checks_calls else {}) | context | missing
 
 

@@ -21,8 +21,8 @@ from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
 from evaltui.core.metrics.metric import MetricInput
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
-from evaltui.core.metrics.trajectory import ignores_args, with_ignored_args
-from evaltui.core.metrics.unknown import differing_turns, unknown_arguments, unknown_content
+from evaltui.core.metrics.trajectory import ignores_args
+from evaltui.core.metrics.unknown import all_is_known, differing_turns, unknown_result
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
 from evaltui.core.model.eval_set import (
     EvalCase,
@@ -166,14 +166,18 @@ async def score_repeat(
     NOT_EVALUATED."""
     held = [turn for turn in actual if UNEXPECTED not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
+    is_known = all_is_known(held)
 
-    metrics = [
-        metric_not_evaluated(metric, expected.withheld[metric.metric_name])
-        if metric.metric_name in expected.withheld
-        else await _metric_result(metric_input(expected, metric, held, rules, spent), custom, judge, judged)
-        for metric in expected.metrics
-    ]
-    metrics = [_marked(metric, expected) for metric in metrics]
+    metrics: list[MetricResult] = []
+    for metric in expected.metrics:
+        if (reason := expected.withheld.get(metric.metric_name)) is not None:
+            metrics.append(metric_not_evaluated(metric, reason))
+            continue
+        given = metric_input(expected, metric, held, rules, spent)
+        unknown = None if is_known else unknown_result(given)
+        metrics.append(unknown or await _metric_result(given, custom, judge, judged))
+    if expected.effective_config.evaltui.optional:
+        metrics = [_marked(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
     if expected.case.final_session_state and not expected.adk_verdicts:
         state = diff_state(expected.case.final_session_state, dict(final_state or {}))
@@ -260,12 +264,6 @@ async def _metric_result(
     given: MetricInput, custom: CustomScorer | None, judge: Judge | None, judged: KnownJudgement
 ) -> MetricResult:
     metric = given.metric
-    if reason := unknown_content(given):
-        return metric_not_evaluated(metric, reason)
-    if reason := unknown_arguments(given):
-        by_name = run_metric(replace(given, metric=with_ignored_args(metric)))
-        # Other tools fail whatever they were called with.
-        return by_name if by_name.status is Status.FAILED else metric_not_evaluated(metric, reason)
     if (judged_metric := _judged_metric(metric)) is not None:
         return judged(given) if judge is None else await run_judged_metric(given, judged_metric, judge)
     if metric.custom_function_path is None:

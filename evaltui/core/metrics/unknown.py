@@ -6,20 +6,39 @@ A recorded trace, or an agent behind a network, may not tell everything: absent 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from evaltui.core.metrics import response_match
-from evaltui.core.metrics.metric import MetricInput, left_out
-from evaltui.core.metrics.registry import METRICS, MetricInfo
-from evaltui.core.metrics.trajectory import WITH_IGNORE_ARGS, ignores_args
+from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated
+from evaltui.core.metrics.registry import METRICS, MetricInfo, run_metric
+from evaltui.core.metrics.trajectory import WITH_IGNORE_ARGS, ignores_args, with_ignored_args
 from evaltui.core.model.eval_set import Invocation, full_text
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, TURN, UNEXPECTED, USER_MESSAGE
+from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.text.figures import counted, plural, some_of
 from evaltui.text.values import cut
 
 
+def all_is_known(actual: Sequence[Invocation]) -> bool:
+    """Whether there is nothing that nobody knows of the turns."""
+    return not any(turn.untold or turn.intermediate_data is None for turn in actual)
+
+
+def unknown_result(given: MetricInput) -> MetricResult | None:
+    """What stands of a metric that needs what nobody knows of the turns; None where it can be computed."""
+    metric = given.metric
+    if reason := unknown_content(given):
+        return not_evaluated(metric, reason)
+    if reason := unknown_arguments(given):
+        by_name = run_metric(replace(given, metric=with_ignored_args(metric)))
+        # Other tools fail whatever they were called with.
+        return by_name if by_name.status is Status.FAILED else not_evaluated(metric, reason)
+    return None
+
+
 def unknown_content(given: MetricInput) -> str:
     """Why a metric cannot be computed: something that nobody knows of the turns; "" where it can."""
-    if not any(turn.untold or turn.intermediate_data is None for turn in given.actual):
+    if all_is_known(given.actual):
         return ""
     info = METRICS.get(given.metric.metric_name)
     is_custom = given.metric.custom_function_path is not None
