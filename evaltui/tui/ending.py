@@ -96,7 +96,7 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
         self._gone = cast("EndingApp[Any]", app).terminal_gone
-        wrap_output(self, lambda file: _Screen(file, self._gone))
+        wrap_output(self, lambda file: TerminalOutput(file, self._gone))
         self._watch: threading.Thread | None = None
 
     def start_application_mode(self) -> None:
@@ -134,9 +134,13 @@ class TerminalDriver(LinuxDriver):
         self._gone()
 
 
-class _Screen:
+class TerminalOutput:
     """A terminal to write to that may be gone: an exception would end the thread that writes, and whoever
-    waits for it would wait for ever."""
+    waits for it would wait for ever.
+
+    Where Python does not buffer (`PYTHONUNBUFFERED`), its own file loses what a terminal does not take at
+    once: one that was interrupted by a signal, or that another program has told not to wait.
+    """
 
     def __init__(self, file: Any, gone: Callable[[], None]) -> None:
         self._file = file
@@ -144,22 +148,27 @@ class _Screen:
         self._is_gone = False
 
     def write(self, text: str) -> None:
-        self._tried(lambda: self._file.write(text))
+        left = memoryview(text.encode(self._file.encoding, self._file.errors))
+        try:
+            while left and not self._is_gone:
+                left = left[self._written(left) :]
+        except OSError:
+            self._is_gone = True
+            # What is written otherwise would be complained about at the end of the program.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            self._on_gone()
+
+    def _written(self, data: memoryview) -> int:
+        """How much of it the terminal has taken."""
+        try:
+            return os.write(self.fileno(), data)
+        except BlockingIOError:
+            select.select([], [self.fileno()], [])
+            return 0
 
     def flush(self) -> None:
-        self._tried(self._file.flush)
+        """Nothing is held back."""
 
     def fileno(self) -> int:
         number: int = self._file.fileno()
         return number
-
-    def _tried(self, write: Callable[[], object]) -> None:
-        if self._is_gone:
-            return
-        try:
-            write()
-        except OSError:
-            self._is_gone = True
-            # What it holds back would be tried again, and complained about, at the end of the program.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._file.fileno())
-            self._on_gone()

@@ -157,7 +157,7 @@ class InspectorTabs(OneLine):
 
     def show(self, names: Sequence[str], current: str, hint: str) -> None:
         self._names, self._current, self._hint = names, current, hint
-        self.refresh()
+        self.refresh_changed()
 
     def line(self, width: int) -> Line:
         tabs: Line = []

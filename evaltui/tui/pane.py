@@ -15,6 +15,7 @@ from textual.widget import Widget
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, Span, cells, fit
 from evaltui.tui.action_screen import bindings
+from evaltui.tui.textual_private import set_border_texts
 from evaltui.tui.widgets.lines import LineView, content
 from evaltui.workbench.actions import Scope
 from evaltui.workbench.workbench import Workbench
@@ -210,10 +211,8 @@ class PaneFrame(Vertical):
         drawn = (self._tabs, self._where, width, focused, self.app.theme)
         if drawn != self._drawn:
             self._drawn = drawn
-            self.border_title = Content("").join(
-                content(self, line, action) for action, line in self._parts()
-            )
-            self.border_subtitle = content(self, fitting(list(self._where), width))
+            tabs = Content("").join(content(self, line, action) for action, line in self._parts())
+            set_border_texts(self, tabs, content(self, fitting(list(self._where), width)))
 
 
 class Beside(PaneFrame):

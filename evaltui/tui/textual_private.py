@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, cast
 
+from rich.console import Console
 from textual import events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._compositor import Compositor, CompositorUpdate
 from textual._time import get_time
 from textual.app import App
+from textual.content import Content
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
-from textual.geometry import Offset
+from textual.geometry import Offset, Region
 from textual.keys import Keys
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen, ScreenResultType
+from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.timer import Timer
 from textual.widget import Widget
@@ -78,8 +82,66 @@ def wrap_output(driver: LinuxDriver, wrap: Callable[[Any], Any]) -> None:
     driver._file = wrap(driver._file)
 
 
+# How much more than what has changed may be painted anew at once.
+_MOST_BETWEEN = 1.5
+
+
+def near_each_other(regions: Iterable[Region]) -> list[set[Region]]:
+    """The regions in groups, between those of which there is little else."""
+    groups: list[tuple[Region, set[Region]]] = []
+    for region in sorted(regions):
+        for number, (around, group) in enumerate(groups):
+            both = around.union(region)
+            if both.area <= _MOST_BETWEEN * (around.area + region.area):
+                groups[number] = both, group | {region}
+                break
+        else:
+            groups.append((region, {region}))
+    return [group for _, group in groups]
+
+
+class _Updates(CompositorUpdate):
+    """Several updates of a screen as one."""
+
+    def __init__(self, updates: Sequence[CompositorUpdate]) -> None:
+        self._updates = updates
+
+    def render_segments(self, console: Console) -> str:
+        return "".join(one.render_segments(console) for one in self._updates)
+
+
+class NearCompositor(Compositor):
+    """Textual's renders all that lies between two changes: where a line at the top and one at the bottom have
+    changed, the whole screen."""
+
+    def render_partial_update(self) -> CompositorUpdate | None:  # type: ignore[override]
+        groups = near_each_other(self._dirty_regions)
+        updates = []
+        for group in groups:
+            self._dirty_regions = group
+            if (update := super().render_partial_update()) is not None:
+                updates.append(update)
+        self._dirty_regions = set()
+        return _Updates(updates) if updates else None
+
+
+def set_border_texts(widget: Widget, title: Content, subtitle: Content) -> None:
+    """Sets what stands in the borders of a widget; Textual would paint anew what is between them, too."""
+    widget._border_title = title
+    widget._border_subtitle = subtitle
+    width, height = widget.outer_size
+    borders = Region(0, 0, width, 1), Region(0, height - 1, width, 1)
+    # They count from what is inside.
+    widget.refresh(*(border.translate(-widget.content_offset) for border in borders))
+
+
 class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
     """A screen whose own handlers get only the messages that it `hears`; Textual's get all of them."""
+
+    def __init__(self, name: str | None = None, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(name, id, classes)
+        self._compositor = NearCompositor()
+        self._bars_waited = False
 
     @abstractmethod
     def hears(self, message: Message) -> bool: ...
@@ -93,6 +155,16 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
         """Only dragging selects, not a double click, and only in the widget that it began in."""
         began_in = self._select_state.start.content_widget if self._select_state else None
         return {widget: one for widget, one in selections.items() if widget is began_in}
+
+    def _on_timer_update(self) -> None:
+        """Scroll bars wait for what they belong to, which else would be painted a frame later."""
+        are_alone = all(isinstance(one, ScrollBar) for one in self._dirty_widgets)
+        if are_alone and self._dirty_widgets and not self._layout_required and not self._bars_waited:
+            self._bars_waited = True
+            self.call_later(self._on_timer_update)
+        else:
+            self._bars_waited = False
+            super()._on_timer_update()
 
     def _compositor_refresh(self) -> None:
         """While updates wait for each other, Textual renders the whole screen and throws that away."""

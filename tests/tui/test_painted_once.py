@@ -7,6 +7,9 @@ from collections import Counter
 
 import pytest
 from pilots import screen_lines, turn, until, until_ran, write_cases
+from rich.cells import cell_len
+from textual._compositor import LayoutUpdate
+from textual.app import App
 
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.tree.view import CaseTree
@@ -90,7 +93,84 @@ async def test_a_case_that_was_run_is_drawn_once_with_its_trace(parrot, monkeypa
         assert not any("Loading run log" in line for line in screen_lines(again))
 
 
+_SEQUENCE = re.compile(r"\x1b\[(?:(\d+);(\d+)H|[0-?]*[ -/]*[@-~])|(.)", re.DOTALL)
+
+
+class Written:
+    """What a terminal shows that gets the updates of a screen; its texts alone."""
+
+    def __init__(self, app):
+        self._app = app
+        self._cells = {}
+
+    def write(self, update):
+        if isinstance(update, LayoutUpdate):
+            for y, strip in enumerate(update.strips, update.region.y):
+                self._put(update.region.x, y, "".join(segment.text for segment in strip))
+        elif update is not None:
+            x = y = 0
+            for row, column, character in _SEQUENCE.findall(update.render_segments(self._app.console)):
+                if row:
+                    x, y = int(column) - 1, int(row) - 1
+                elif character != "\n":
+                    self._put(x, y, character)
+                    x += cell_len(character)
+
+    def _put(self, x, y, text):
+        for character in text:
+            self._cells[x, y] = character
+            # What lies below the second half of a wide character.
+            self._cells.update(dict.fromkeys([(x + 1, y)][: cell_len(character) - 1], ""))
+            x += cell_len(character)
+
+    def lines(self):
+        width, height = self._app.size
+        return ["".join(self._cells.get((x, y), "") for x in range(width)).rstrip() for y in range(height)]
+
+
+@pytest.fixture
+def written(monkeypatch):
+    """Has what is sent to the terminal, which a test does not have, put together."""
+    terminals = {}
+
+    def display(app, screen, update, _display=App._display):
+        terminals.setdefault(app, Written(app)).write(update)
+        _display(app, screen, update)
+
+    monkeypatch.setattr(App, "_display", display)
+    return lambda app: terminals[app].lines()
+
+
 _AGE = re.compile(r"\d+ s ago")
+
+
+def without_age(texts):
+    return [_AGE.sub("", text) for text in texts]
+
+
+# Changes at the top, at the bottom and in the borders of panes that are far from each other.
+KEYS = "G g j j F f space slash 9 backspace c escape 2 G 3 1 question_mark escape t j 1 G k"
+
+
+async def test_a_terminal_that_gets_changes_alone_shows_all_of_the_screen(
+    parrot, written, monkeypatch, every_frame
+):
+    monkeypatch.setattr(histories, "_PAUSE", 60)
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await ran_all(app, pilot)
+        await app.workers.wait_for_complete()
+        for key in KEYS.split():
+            await pilot.press(key)
+            await until(pilot, lambda: without_age(written(app)) == without_age(screen_lines(app)))
+
+
+async def test_the_border_of_the_list_tells_how_many_cases_a_filter_leaves(parrot, written, every_frame):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        await started(app, pilot)
+        await pilot.press("slash", "1", "7")
+        await until(pilot, lambda: any("─ 1 of 30 ─╯" in line for line in written(app)))
 
 
 def drawn_now(app):

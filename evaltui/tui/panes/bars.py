@@ -60,15 +60,13 @@ class Status(Bar):
 
     def follow(self) -> None:
         """Draws the state of now, and from then on the time that passes, as long as it shows."""
-        self.refresh()
+        self.refresh_changed()
         if self._workbench.is_running or self._fresh_message is not None:
             self._clock.resume()
 
     def _tick(self) -> None:
-        if self._workbench.is_running:
-            self.refresh()
-        elif self._fresh_message is None:
-            self.refresh()
+        self.refresh_changed()
+        if not self._workbench.is_running and self._fresh_message is None:
             self._clock.pause()
 
     @property

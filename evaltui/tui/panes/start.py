@@ -128,7 +128,7 @@ class TourLine(OneLine):
     def follow(self, scope: Scope) -> None:
         """Shows the step of now; the focus is in `scope`."""
         self.tour.follow(self._workbench, scope)
-        self.refresh()
+        self.refresh_changed()
 
     def line(self, width: int) -> Line:
         step = self.tour.step

@@ -112,7 +112,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         if self._tour is not None:
             self._tour.follow(self.scope)
         for bar in (self._header, self._status, self._footer):
-            bar.refresh()
+            bar.refresh_changed()
 
     # Layout
 

@@ -66,14 +66,24 @@ class OneLine(Widget):
     """A line that its subclass draws."""
 
     ALLOW_SELECT = False
+    _drawn: Line | None = None
 
     @abstractmethod
     def line(self, width: int) -> Line:
         """The line in so many cells; it is cut where it is longer."""
 
+    def refresh_changed(self) -> None:
+        """Draws the line if it is not as it was drawn last: Textual paints anew all that lies between two
+        changes, which of lines at the top and at the bottom is the whole screen."""
+        if self.is_attached and self.line(self.size.width) != self._drawn:
+            self.refresh()
+
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        return paint(self, self.line(width), width) if y == 0 else Strip.blank(width)
+        if y:
+            return Strip.blank(width)
+        self._drawn = self.line(width)
+        return paint(self, self._drawn, width)
 
 
 class DrawnLine(OneLine):
@@ -160,6 +170,11 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         """What each row of the screen showed when it was drawn last."""
         return {}
 
+    @cached_property
+    def _strips(self) -> dict[int, tuple[object, Strip]]:
+        """How each row of the screen was painted last, and what that came from."""
+        return {}
+
     @abstractmethod
     def line(self, number: int) -> Line:
         """A line, its number from 0."""
@@ -219,6 +234,27 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     on_blur = on_focus
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """As Textual does, whose search for borders and links takes longer than drawing the lines."""
+        if self.gutter:
+            return super().render_lines(crop)
+        width, background = self.region.width, self.background_colors[1]
+        strips = [self._painted(y, width) for y in crop.line_range]
+        for line_filter in self.get_line_filters():
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        return [strip.crop(*crop.column_span) for strip in strips] if crop.width != width else strips
+
+    def _painted(self, y: int, width: int) -> Strip:
+        """A row of the screen with what lies beside the line; the same strip as long as it looks the same."""
+        drawing, style = self._drawing(y), self.visual_style
+        selected, roles = self._selected(drawing[0]), palette(self.app)
+        look = drawing, selected, width, self.size, style, self.has_focus, roles
+        known = self._strips.get(y)
+        if known is None or known[0] != look:
+            strip = self.render_line(y) if y < self.size.height else Strip.blank(width, style.rich_style)
+            known = self._strips[y] = look, strip.adjust_cell_length(width, style.rich_style)
+        return known[1]
 
     def render_line(self, y: int) -> Strip:
         self._rows_drawn[y] = number, line, role = self._drawing(y)

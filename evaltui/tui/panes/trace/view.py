@@ -255,7 +255,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         shown = bool(rows) and room > TIMES_ROWS and not (self._trace and self._trace.live)
         self.styles.height = self.line_count if shown else "1fr"
         self._summary.display = shown
-        self._axis.refresh()
+        self._axis.refresh_changed()
         if shown:
             self._summary.follow(self._drawn, self._past())
 
