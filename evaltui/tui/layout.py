@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from textual.geometry import Offset, Region, Size
@@ -19,8 +20,12 @@ START, RUNS = "start", "recent_runs"
 
 def make_pane(id: str, workbench: Workbench) -> Pane:
     """The first frame shows the cases; it does not wait for the other panes to be imported."""
-    if id == "cases":
-        return CaseTree(workbench, id=id)
+    return CaseTree(workbench, id=id) if id == "cases" else other_panes()[id](workbench, id=id)
+
+
+@cache
+def other_panes() -> dict[str, Callable[..., Pane]]:
+    """What makes each pane but the cases, imported now if nobody has asked for one before."""
     from evaltui.tui.panes.case.view import CaseView
     from evaltui.tui.panes.chat.view import ChatView
     from evaltui.tui.panes.console import ConsoleView
@@ -29,7 +34,7 @@ def make_pane(id: str, workbench: Workbench) -> Pane:
     from evaltui.tui.panes.start import StartView
     from evaltui.tui.panes.trace.view import TraceView
 
-    kinds: dict[str, Callable[..., Pane]] = {
+    return {
         "case": CaseView,
         "result": ResultView,
         "chat": ChatView,
@@ -38,7 +43,6 @@ def make_pane(id: str, workbench: Workbench) -> Pane:
         START: StartView,
         RUNS: RecentRuns,
     }
-    return kinds[id](workbench, id=id)
 
 
 class PaneKind(NamedTuple):

@@ -1,5 +1,7 @@
 """What the first frame waits for, and how much is drawn when one types in the filter."""
 
+import threading
+
 import pytest
 from pilots import screen_text, turn, until, write_cases
 from textual._compositor import Compositor
@@ -10,6 +12,7 @@ from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.layout import PANES
 from evaltui.tui.pane import Pane
 from evaltui.tui.panes.tree.view import CaseTree
+from evaltui.tui.screens import main
 from evaltui.tui.screens.main import MainScreen
 from evaltui.workbench.workbench import Workbench
 
@@ -23,9 +26,9 @@ async def test_the_cases_are_there_first_and_every_pane_follows(tmp_path, monkey
     app = WorkbenchApp(Workbench(tmp_path))
     complete, before = MainScreen.complete, []
 
-    def completing(screen: MainScreen) -> None:
+    async def completing(screen: MainScreen) -> None:
         before.append([pane.id for pane in screen.query(Pane)])
-        complete(screen)
+        await complete(screen)
 
     monkeypatch.setattr(MainScreen, "complete", completing)
     async with app.run_test(size=SIZE) as pilot:
@@ -35,6 +38,25 @@ async def test_the_cases_are_there_first_and_every_pane_follows(tmp_path, monkey
         assert [pane.parent.id for pane in app.screen.query(Pane)] == [
             f"{name}-frame" for name in ("cases", "recent_runs", "case", "chat", "result", "trace", "console")
         ]
+
+
+async def test_keys_do_not_wait_for_panes_that_are_still_imported(tmp_path, monkeypatch):
+    write_cases(tmp_path, "big", {f"case_{number}": [turn("x", "x")] for number in range(3)})
+    app = WorkbenchApp(Workbench(tmp_path))
+    imported = threading.Event()
+
+    def importing(known=main.other_panes):
+        imported.wait(20)
+        return known()
+
+    monkeypatch.setattr(main, "other_panes", importing)
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: "case_0" in screen_text(app))
+        await pilot.press("G")
+        assert app.workbench.navigation.selection.eval_id == "case_2"
+        assert [pane.id for pane in app.screen.query(Pane)] == ["cases"]
+        imported.set()
+        await until(pilot, lambda: len(app.screen.query(Pane)) == len(PANES) + 1)
 
 
 async def test_nothing_is_rendered_to_be_thrown_away(tmp_path, monkeypatch):

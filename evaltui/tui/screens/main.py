@@ -15,7 +15,7 @@ from evaltui.files.settings import last_sizes
 from evaltui.text.outcomes import NOT_RUN
 from evaltui.tui.action_screen import ask, bindings
 from evaltui.tui.exchange import copy
-from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, Layout
+from evaltui.tui.layout import DRAGGED, MEDIUM, PANES, Layout, other_panes
 from evaltui.tui.pane import Beside, Copied, PaneForm
 from evaltui.tui.panes.bars import Footer, Header, Status, TooSmall, is_too_small
 from evaltui.tui.screens.main_links import MainLinks
@@ -78,8 +78,10 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.subscribe_to(self.workbench)
         self._arrange()
 
-    def complete(self) -> None:
-        """Have every pane: the first frame was drawn with the cases alone."""
+    async def complete(self) -> None:
+        """Have every pane: the first frame was drawn with the cases alone. Keys do not wait for the others to
+        be imported."""
+        await asyncio.to_thread(other_panes)
         if not self.is_attached:
             # Whoever was quick has left already.
             return
@@ -95,7 +97,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self.drawn_at = 0.0
         elif not self._will_complete:
             self._will_complete = True
-            once(self, _SEEN, self.complete)
+            once(self, _SEEN, lambda: self.run_worker(self.complete))
         before = self._layout.at_start
         self._layout.trace_of_chat = self.workbench.navigation.trace_of_chat
         self._layout.start(is_first_minute(self.workbench.sets))
