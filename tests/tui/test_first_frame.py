@@ -26,9 +26,9 @@ async def test_the_cases_are_there_first_and_every_pane_follows(tmp_path, monkey
     app = WorkbenchApp(Workbench(tmp_path))
     complete, before = MainScreen.complete, []
 
-    async def completing(screen: MainScreen) -> None:
+    def completing(screen: MainScreen) -> None:
         before.append([pane.id for pane in screen.query(Pane)])
-        await complete(screen)
+        complete(screen)
 
     monkeypatch.setattr(MainScreen, "complete", completing)
     async with app.run_test(size=SIZE) as pilot:

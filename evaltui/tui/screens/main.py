@@ -7,7 +7,7 @@ from functools import partialmethod
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.geometry import Size
 
@@ -78,10 +78,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
         self.subscribe_to(self.workbench)
         self._arrange()
 
-    def _begin_completing(self) -> None:
-        # No message of the screen waits for it.
-        self.run_worker(self.complete)
-
+    @work
     async def complete(self) -> None:
         """Have every pane: the first frame was drawn with the cases alone. Keys do not wait for the others to
         be imported."""
@@ -101,7 +98,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self.drawn_at = 0.0
         elif not self._will_complete:
             self._will_complete = True
-            once(self, _SEEN, self._begin_completing)
+            once(self, _SEEN, self.complete)
         before = self._layout.at_start
         self._layout.trace_of_chat = self.workbench.navigation.trace_of_chat
         self._layout.start(is_first_minute(self.workbench.sets))
