@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -333,11 +334,11 @@ class Filtered:
             if numbers := self._keep(eval_set, searched, status, also, scores or (lambda case: None)):
                 self.kept[eval_set.case_path] = numbers
 
-    def prepare(self, sets: Sequence[EvalSetFile]) -> None:
-        """Fold what a word is looked for in, before one is typed."""
+    async def prepare(self, sets: Sequence[EvalSetFile]) -> None:
+        """Fold what a word is looked for in, before one is typed; a key does not wait for a large set."""
         self._search_in(sets)
         for searched in self._searched:
-            searched.fold()
+            await asyncio.to_thread(searched.fold)
 
     def _search_in(self, sets: Sequence[EvalSetFile]) -> None:
         if sets is not self._sets:

@@ -269,9 +269,9 @@ class Navigation:
             self.selection = Selection(*next(self._kept()))
         self._changed()
 
-    def prepare_filter(self) -> None:
+    async def prepare_filter(self) -> None:
         """A filter is about to be typed."""
-        self._filtered.prepare(self._sets.listed)
+        await self._filtered.prepare(self._sets.listed)
 
     def _filter(self, text: str, also: CaseId | None = None) -> None:
         self._filtered_from = self._filter_source()

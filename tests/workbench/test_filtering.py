@@ -1,5 +1,6 @@
 """The filter of the list: its language, outcomes and scores, and ten thousand cases."""
 
+import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -207,7 +208,7 @@ def test_texts_are_looked_at_once_and_only_where_they_are_searched():
         filtered.update(text, sets, lambda key: "PASSED")
     assert len(looked_at) == 2
     filtered.update("", sets, lambda key: "PASSED")
-    filtered.prepare(sets)
+    asyncio.run(filtered.prepare(sets))
     assert len(looked_at) == 4
     filtered.update("f", sets, lambda key: "PASSED")
     assert len(looked_at) == 4

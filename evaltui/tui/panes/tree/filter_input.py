@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual import work
+
 from evaltui.tui.panes.tree.filter import IDLE
 from evaltui.tui.textual_private import once
 from evaltui.tui.widgets.fields import FilterLine
@@ -34,7 +36,11 @@ class FilterInput(FilterLine):
         self._workbench = workbench
 
     def on_focus(self) -> None:
-        once(self, _BEFORE_PREPARING, self._workbench.navigation.prepare_filter)
+        once(self, _BEFORE_PREPARING, self._prepare)
+
+    @work
+    async def _prepare(self) -> None:
+        await self._workbench.navigation.prepare_filter()
 
     def filter_text(self) -> str:
         return self._workbench.navigation.filtered.text
