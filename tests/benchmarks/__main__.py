@@ -27,6 +27,8 @@ from agents import (
 from measuring import LargeSet, Row, first_paint, medians, seconds_of, table, used_by
 from recorded_traces import write_traces
 
+from evaltui.files.saving import read_source
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from large_runs import write_run
 
@@ -120,18 +122,18 @@ def _thousand(what: str, agent: Path, path: Path, bar: float) -> Row:
     return Row(f"1,000 {what}, google-adk agent, two hosts, cold / adk eval", ours, theirs, bar=bar)
 
 
-def four_workers(folder: Path) -> Row:
+def four_workers(folder: Path) -> list[Row]:
     agent = function_echo(folder)
     write_set(agent, cases=10_000)
     run = [*EVALTUI, "run", str(agent)]
-    ours, theirs = medians(
-        3,
-        lambda: seconds_of([*run, "--scheduler", "local:4"]),
-        lambda: seconds_of([*run, "--workers", "2"]),
-    )
-    return Row(
-        "10,000 cases, function agent, four workers of a cluster / two local hosts", ours, theirs, bar=1.15
-    )
+    on_cluster = [*run, "--scheduler", "local:4"]
+    rows = []
+    for hosts in ("4", "2"):
+        here = [*run, "--workers", hosts]
+        ours, theirs = medians(5, lambda: seconds_of(on_cluster), lambda here=here: seconds_of(here))
+        what = f"10,000 cases, function agent, four workers of a cluster / {hosts} local hosts"
+        rows.append(Row(what, ours, theirs, bar=1.15))
+    return rows
 
 
 def runner_overhead(folder: Path) -> Row:
@@ -243,6 +245,31 @@ def hundred_thousand_cases(folder: Path) -> list[Row]:
     return rows
 
 
+def hundred_thousand_in_list(folder: Path) -> list[Row]:
+    """The workbench with 100,000 cases of 1 KB and a run of all of them."""
+    agent = function_echo(folder)
+    path = write_set(agent, cases=100_000, padding=250)
+    store = agent / ".evaltui" / "runs"
+    store.mkdir(parents=True)
+    log = store / "20260102T030405.000Z-abcdef.jsonl"
+    write_run(log, 100_000, failed=20, fingerprint=read_source(path).fingerprint)
+    command = [*EVALTUI, str(agent)]
+    first_paint(command, "case_00000")
+    with LargeSet(command, 100_000, first="g", last="G") as opened:
+        listed = opened.terminal.wait_for("case_00000")
+        results = opened.terminal.wait_for("95000/100000") - listed
+        opened.terminal.settle()
+        measured = opened.measure()
+    what = "100,000 cases of 1 KB in the workbench:"
+    return [
+        Row(f"{what} listed", listed),
+        Row(f"{what} results of the run before, from then on", results, most=2.0),
+        Row(f"{what} key to paint", measured.painted, most=0.05),
+        Row(f"{what} filter typed to paint", measured.filtered, most=0.1),
+        Row(f"{what} resident memory", measured.megabytes, most=400.0, unit="MB"),
+    ]
+
+
 def large_edits(folder: Path) -> list[Row]:
     agent = function_echo(folder)
     write_set(agent, cases=10_000, padding=1000)
@@ -331,6 +358,7 @@ BENCHMARKS = {
     "calls": case_with_calls,
     "first-frame": first_frame,
     "ten-thousand": ten_thousand_cases,
+    "hundred-thousand-list": hundred_thousand_in_list,
     "large-edits": large_edits,
     "hundred-thousand": hundred_thousand_cases,
     "rescore": rescore,
