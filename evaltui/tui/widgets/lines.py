@@ -252,16 +252,21 @@ class LineView(ScrollView, can_focus=True, inherit_bindings=False):
         look = drawing, selected, width, self.size, style, self.has_focus, roles
         known = self._strips.get(y)
         if known is None or known[0] != look:
-            strip = self.render_line(y) if y < self.size.height else Strip.blank(width, style.rich_style)
+            is_line = y < self.size.height
+            strip = self._paint(y, drawing, selected) if is_line else Strip.blank(width, style.rich_style)
             known = self._strips[y] = look, strip.adjust_cell_length(width, style.rich_style)
         return known[1]
 
     def render_line(self, y: int) -> Strip:
-        self._rows_drawn[y] = number, line, role = self._drawing(y)
+        drawing = self._drawing(y)
+        return self._paint(y, drawing, self._selected(drawing[0]))
+
+    def _paint(self, y: int, drawing: tuple[int, Line, str], selected: tuple[int, int] | None) -> Strip:
+        self._rows_drawn[y] = number, line, role = drawing
         width = self.size.width
         if number < 0:
             return Strip.blank(width, self.visual_style.rich_style)
-        if selected := self._selected(number):
+        if selected:
             line = with_role("selection", line, *selected)
         return paint(self, line, width, role).apply_offsets(0, number)
 
