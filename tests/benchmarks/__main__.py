@@ -130,7 +130,7 @@ def four_workers(folder: Path) -> list[Row]:
     rows = []
     for hosts in ("4", "2"):
         here = [*run, "--workers", hosts]
-        ours, theirs = medians(5, lambda: seconds_of(on_cluster), lambda here=here: seconds_of(here))
+        ours, theirs = medians(3, lambda: seconds_of(on_cluster), lambda here=here: seconds_of(here))
         what = f"10,000 cases, function agent, four workers of a cluster / {hosts} local hosts"
         rows.append(Row(what, ours, theirs, bar=1.15))
     return rows
