@@ -93,7 +93,7 @@ def near_each_other(regions: Iterable[Region]) -> list[set[Region]]:
         for number, (around, group) in enumerate(groups):
             both = around.union(region)
             if both.area <= _MOST_BETWEEN * (around.area + region.area):
-                groups[number] = both, group | {region}
+                groups[number] = both, {*group, region}
                 break
         else:
             groups.append((region, {region}))
@@ -158,8 +158,8 @@ class HearingScreen(Screen[ScreenResultType], inherit_bindings=False):
 
     def _on_timer_update(self) -> None:
         """Scroll bars wait for what they belong to, which else would be painted a frame later."""
-        are_alone = all(isinstance(one, ScrollBar) for one in self._dirty_widgets)
-        if are_alone and self._dirty_widgets and not self._layout_required and not self._bars_waited:
+        are_alone = {*map(type, self._dirty_widgets)} == {ScrollBar} and not self._layout_required
+        if are_alone and not self._bars_waited:
             self._bars_waited = True
             self.call_later(self._on_timer_update)
         else:

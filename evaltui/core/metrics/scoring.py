@@ -166,7 +166,7 @@ async def score_repeat(
     NOT_EVALUATED."""
     held = [turn for turn in actual if UNEXPECTED not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
-    is_known = all_is_known(held)
+    is_all_known = all_is_known(held)
 
     metrics: list[MetricResult] = []
     for metric in expected.metrics:
@@ -174,7 +174,7 @@ async def score_repeat(
             metrics.append(metric_not_evaluated(metric, reason))
             continue
         given = metric_input(expected, metric, held, rules, spent)
-        unknown = None if is_known else unknown_result(given)
+        unknown = None if is_all_known else unknown_result(given)
         metrics.append(unknown or await _metric_result(given, custom, judge, judged))
     if expected.effective_config.evaltui.optional:
         metrics = [_marked(metric, expected) for metric in metrics]

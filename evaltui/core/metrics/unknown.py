@@ -27,19 +27,17 @@ def all_is_known(actual: Sequence[Invocation]) -> bool:
 def unknown_result(given: MetricInput) -> MetricResult | None:
     """What stands of a metric that needs what nobody knows of the turns; None where it can be computed."""
     metric = given.metric
-    if reason := unknown_content(given):
+    if reason := _unknown_content(given):
         return not_evaluated(metric, reason)
-    if reason := unknown_arguments(given):
+    if reason := _unknown_arguments(given):
         by_name = run_metric(replace(given, metric=with_ignored_args(metric)))
         # Other tools fail whatever they were called with.
         return by_name if by_name.status is Status.FAILED else not_evaluated(metric, reason)
     return None
 
 
-def unknown_content(given: MetricInput) -> str:
+def _unknown_content(given: MetricInput) -> str:
     """Why a metric cannot be computed: something that nobody knows of the turns; "" where it can."""
-    if all_is_known(given.actual):
-        return ""
     info = METRICS.get(given.metric.metric_name)
     is_custom = given.metric.custom_function_path is not None
     scored = set(range(len(given.actual))) - left_out(given).keys()
@@ -79,7 +77,7 @@ def _unknown_in(given: MetricInput, turns: Collection[int], what: str, otherwise
     return f"the {word} of {where} {named} unknown: {why}"
 
 
-def unknown_arguments(given: MetricInput) -> str:
+def _unknown_arguments(given: MetricInput) -> str:
     """Why calls cannot be compared with their arguments; "" where they can, and where these do not count."""
     metric = given.metric
     if metric.metric_name not in WITH_IGNORE_ARGS or not any(turn.untold for turn in given.actual):
