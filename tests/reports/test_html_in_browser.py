@@ -233,10 +233,14 @@ def test_the_policy_stops_what_gets_in_all_the_same(browser, urls):
     asked: list[Request] = []
     page.on("request", lambda request: asked.append(request))
     page.goto(urls["judged"])
+    # Waited for in the page: what Playwright waits with is text that the policy does not let run twice.
     page.evaluate(
-        """() => {
+        """() => new Promise((resolve) => {
             window.stopped = [];
-            addEventListener("securitypolicyviolation", (event) => stopped.push(event.effectiveDirective));
+            addEventListener("securitypolicyviolation", (event) => {
+                stopped.push(event.effectiveDirective);
+                if (new Set(stopped).size >= 5) resolve();
+            });
             const script = document.createElement("script");
             script.textContent = "window.pwned = 1";
             document.body.append(script);
@@ -246,9 +250,8 @@ def test_the_policy_stops_what_gets_in_all_the_same(browser, urls):
             fetch("http://127.0.0.1:9/leak").catch(() => {});
             document.getElementById("evil").click();
             document.getElementById("send").click();
-        }"""
+        })"""
     )
-    page.wait_for_function("new Set(stopped).size >= 5")
     assert {"script-src-elem", "script-src-attr", "img-src", "connect-src", "form-action"} <= set(
         page.evaluate("stopped")
     )
