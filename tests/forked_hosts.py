@@ -35,9 +35,10 @@ class ForkedHosts:
 
     def __init__(self) -> None:
         self._control: socket.socket | None = None
+        # Of the tests, not what one of them has set when it is the first that needs a host.
+        self._python = _python()
 
     def _begin(self) -> socket.socket:
-        self._python = _python()
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -55,10 +56,10 @@ class ForkedHosts:
 
     def Popen(self, command: Sequence[str], **settings: Any) -> ForkedGuard | subprocess.Popen[bytes]:
         """A real one where another Python would start, or with other settings."""
-        if self._control is None:
-            self._control = self._begin()
         if _python() != self._python:
             return subprocess.Popen(command, **settings)
+        if self._control is None:
+            self._control = self._begin()
         return self._fork(self._control, command, **settings)
 
     def _fork(

@@ -17,6 +17,7 @@ from evaltui.runner.parent.executor import ExecutorError
 
 # What a worker imports first.
 _PRELOADED = "evaltui.runner.cluster.worker"
+_SEED = "PYTHONHASHSEED"
 # Seconds.
 _CLOSE_TIMEOUT = 4.0
 # Without any worker, until the run ends.
@@ -106,7 +107,7 @@ async def _local_cluster(threads: int) -> AsyncIterator[Any]:
         cluster = LocalCluster(
             n_workers=0,
             threads_per_worker=threads,
-            processes=True,
+            worker_class=_own_nanny(),
             host="127.0.0.1",
             env=dict(os.environ),
             protocol="tcp://",
@@ -129,6 +130,27 @@ async def _local_cluster(threads: int) -> AsyncIterator[Any]:
             except Exception:
                 # Workers that were still starting are closed with any error.
                 kill_workers()
+
+
+def _own_nanny() -> Any:
+    """What starts a worker in the environment of this process, and leaves that as it is.
+
+    Dask sets variables for workers, here too, where they would reach all agents that run afterwards.
+    """
+    from distributed import Nanny, nanny
+
+    # By its variable a process knows that it may say in the list of processes what it is.
+    nanny.enable_proctitle_on_children = lambda: None  # type: ignore[attr-defined]
+
+    class OwnNanny(Nanny):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            # With it the hashes of all workers are the same. Agents may go by them; nothing of ours does.
+            del self.pre_spawn_env[_SEED]
+            if _SEED not in os.environ:
+                del self.env[_SEED]
+
+    return OwnNanny
 
 
 class OwnWorkers:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Generator
@@ -13,7 +15,9 @@ from distributed import Status
 
 from evaltui.runner.cluster import own_cluster
 from evaltui.runner.cluster.own_cluster import OwnWorkers
+from evaltui.runner.orphans import MARK
 from evaltui.runner.parent.executor import ExecutorError
+from tests.numbered_cases import one_case
 
 
 @dataclass
@@ -91,4 +95,44 @@ def test_workers_that_nothing_needs_are_ended_whenever_that_is_known(tmp_path, u
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = subprocess.run([sys.executable, script, until], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+TELLS_ENVIRONMENT = f"""
+    import os
+    MARK = {MARK!r}
+
+    def root_agent(message, session):
+        return "\\n".join(sorted(name + "=" + value for name, value in os.environ.items() if name != MARK))
+"""
+TWO_RUNS = """
+import contextlib, json, os, sys
+from evaltui.cli import main
+
+def answer(*words):
+    with contextlib.suppress(SystemExit):
+        main(["run", sys.argv[1], "--record", "off", "--report", "json=report.json", *words])
+    with open("report.json") as file:
+        (turn,) = json.load(file)["cases"][0]["repeats"][0]["actual"]
+    return turn["final_response"]["parts"][0]["text"]
+
+if __name__ == "__main__":
+    before = dict(os.environ)
+    here, there = answer(), answer("--scheduler", "local:1")
+    assert "PATH=" in here
+    assert there == here, {*there.splitlines()} ^ {*here.splitlines()}
+    assert os.environ == before, dict(os.environ.items() ^ before.items())
+"""
+
+
+@pytest.mark.parametrize("seed", [None, "0"])
+def test_agents_find_the_environment_that_they_find_without_workers(tmp_path, write_agent, seed):
+    folder = write_agent(TELLS_ENVIRONMENT, name="tells")
+    (folder / "one.evalset.json").write_text(json.dumps({"eval_set_id": "one", "eval_cases": [one_case(1)]}))
+    script = tmp_path / "script.py"
+    script.write_text(TWO_RUNS)
+    environ = {**os.environ} if seed is None else {**os.environ, "PYTHONHASHSEED": seed}
+    done = subprocess.run(
+        [sys.executable, script, folder], env=environ, cwd=tmp_path, capture_output=True, text=True
+    )
     assert (done.returncode, done.stderr) == (0, "")
