@@ -84,7 +84,7 @@ class Editor:
         case, lead = self._cases[number], self._leads[number]
         if self._part is None or self._part[:2] != (case, lead):
             # With what stands before it: the line that it begins in tells its margin.
-            node = Node(case.value, len(case.text), len(lead))
+            node = Node(case.data(), len(case.text), len(lead))
             self._part = case, lead, Tree(lead + case.text, node, None)
         tree, splices = performed(self._part[2], edit)
         if not splices:
@@ -220,7 +220,7 @@ class Editor:
         text = "".join(parts)
         grown = len(text) - len(self._head) - len(self._tail)
         nodes = [
-            Node(case.value, len(case.text), len(lead))
+            Node(case.data(), len(case.text), len(lead))
             for case, lead in zip(self._cases[low:high], self._leads[low:high], strict=True)
         ]
         frame = self._frame_root()
