@@ -13,7 +13,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.outcomes import RUNNING
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.results import calls_in, differences_of, texts_in
-from evaltui.workbench.state import DifferenceAt
+from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -141,15 +141,28 @@ def refuses_in_list(editing: Editing) -> str | None:
 
 
 def refuses_case(editing: Editing, case: CaseId) -> str | None:
+    if reason := refuses_unread(editing, case):
+        return reason
+    scored = editing.outcomes.get(case)
+    return None if scored is None else refuses_outcome(scored)
+
+
+def refuses_unread(editing: Editing, case: CaseId) -> str | None:
+    """As far as that is told without reading the result, which may be in a log."""
     if reason := editing.refuses_to_edit(editing.sets.file_of(case.path)):
         return reason
     if editing.outcomes.status(case) == RUNNING or editing.outcomes.is_waiting(case):
         return "Case is running"
-    scored = editing.outcomes.get(case)
-    if scored is None:
+    if editing.outcomes.get(case) is None:
         return f"Not run   {key_of('run')}  Run case"
-    if scored.shown.error is not None:
+    return None
+
+
+def refuses_outcome(scored: CaseOutcome) -> str | None:
+    """Why nothing of a result can be accepted."""
+    result = scored.shown
+    if result.error is not None:
         return f"Incomplete: run ended with an error   {key_of('run')}  Run case"
-    if all(at.kind == "judgement" for at in differences_of(scored.shown)):
-        return "No difference in calls, response or state"
+    if all(at.kind == "judgement" for at in differences_of(result)):
+        return scored.problem or "No difference in calls, response or state"
     return None

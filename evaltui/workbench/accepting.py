@@ -23,7 +23,7 @@ from evaltui.files.agent_files import write_times
 from evaltui.files.eval_set_file import check_new_cases
 from evaltui.text.figures import counted, some_of
 from evaltui.text.keys import key_of
-from evaltui.workbench.acceptable import Choice, refuses_case
+from evaltui.workbench.acceptable import Choice, refuses_outcome, refuses_unread
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.state import CaseOutcome
@@ -86,7 +86,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     numbers: dict[Path, dict[str, int]] = {}
     for case in choice.cases:
         scored = editing.outcomes.get(case)
-        if (reason := refuses_case(editing, case)) or scored is None:
+        if (reason := refuses_unread(editing, case)) or scored is None:
             left_out.append(reason or "not run")
             continue
         file = editing.sets.file_of(case.path)
@@ -167,6 +167,9 @@ def _propose(
     def edits(some: Sequence[_Case]) -> Iterator[Edit]:
         for case in some:
             progress.step()
+            if reason := refuses_outcome(case.scored):
+                left_out.append(reason)
+                continue
             try:
                 actual = _actual(editing, case)
                 editor = CaseEditor(case.document.value, case.number)

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.workbench import results
 from evaltui.workbench.acceptable import (
     choices_in_list,
     choices_in_result,
@@ -19,6 +20,7 @@ from evaltui.workbench.acceptable import (
 )
 from evaltui.workbench.accepting import accept, propose
 from evaltui.workbench.background import Progress
+from evaltui.workbench.kept_results import ResultsInLog, _result_in
 from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import DifferenceAt, Selection
 from evaltui.workbench.workbench import Workbench
@@ -335,6 +337,8 @@ async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(
     cases = [{"eval_id": f"case_{n}", "conversation": [turn(f"hello {n}", "Else.")]} for n in range(40)]
     path = house / "lights.evalset.json"
     path.write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}, indent=2), encoding="utf-8")
+    # All results stay in the log.
+    monkeypatch.setattr(results, "_MOST_IN_MEMORY", 0)
     workbench, path = await ran(house, until, "case_0")
     read, events_of, go_on = [], workbench.outcomes.traces.events_of, threading.Event()
 
@@ -344,10 +348,16 @@ async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(
         return events_of(case)
 
     monkeypatch.setattr(workbench.outcomes.traces, "events_of", held)
-    progress = Progress()
-    proposing = asyncio.create_task(
-        propose(workbench.editing, chosen(workbench, "All 40 failing in view"), progress)
+    choice = chosen(workbench, "All 40 failing in view")
+    _result_in.cache_clear()
+    readers, read_result, here = [], ResultsInLog.read, threading.current_thread()
+    monkeypatch.setattr(
+        ResultsInLog,
+        "read",
+        lambda log, place: readers.append(threading.current_thread()) or read_result(log, place),
     )
+    progress = Progress()
+    proposing = asyncio.create_task(propose(workbench.editing, choice, progress))
     # The loop goes on although the third case is being read.
     await until(lambda: len(read) == 3)
     assert (progress.done, progress.total) == (3, 40)
@@ -357,4 +367,6 @@ async def test_what_many_cases_did_is_read_beside_the_loop_and_can_be_cancelled(
     go_on.set()
     await asyncio.get_running_loop().shutdown_default_executor()
     assert len(read) == 3
+    assert readers
+    assert here not in readers
     assert not workbench.editing.is_dirty(path)
