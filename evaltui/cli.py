@@ -19,7 +19,7 @@ from evaltui.commands.arguments import (
     run_parser,
     workbench_parser,
 )
-from evaltui.commands.exit_codes import WRONG_USE
+from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE
 from evaltui.commands.file_arguments import (
     lint_parser,
     migrate_parser,
@@ -40,7 +40,8 @@ from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Exit codes: 0 all passed, 1 some failed, 2 wrong use, 3 errors only, 130 interrupted."""
+    """Exit codes: 0 all passed, 1 some failed, 2 wrong use, 3 errors only, or one of evaltui itself, 130
+    interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with Interrupts():
@@ -53,6 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # The reader of our output has seen enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
+    except Exception as error:
+        # Python's own code is 1, which says that a case failed.
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = HAD_ERRORS
     if arguments is None:
         # All is written and every process ended. What is left is to take a thousand classes apart one by
         # one, which takes a tenth of a second.

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from evaltui.cli import main
+from evaltui import cli
 
 
 def call(*words: str) -> subprocess.CompletedProcess[str]:
@@ -55,7 +55,7 @@ def test_an_unknown_name_that_is_like_no_command_names_the_list():
 )
 def test_help_is_there(command, takes, capsys):
     with pytest.raises(SystemExit) as left:
-        main([*command, "--help"])
+        cli.main([*command, "--help"])
     assert left.value.code == 0
     assert takes in capsys.readouterr().out
 
@@ -79,3 +79,11 @@ def test_nothing_is_imported_before_it_is_needed(module):
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     modules = set(loaded.stdout.split())
     assert modules.isdisjoint(IMPORTS[module])
+
+
+def test_a_fault_of_its_own_is_no_case_that_failed(monkeypatch, capsys):
+    monkeypatch.setattr(cli, "_dispatch", lambda words: [][len(words)])
+    with pytest.raises(SystemExit) as left:
+        cli.main(["run"])
+    assert left.value.code == 3
+    assert "IndexError: list index out of range" in capsys.readouterr().err

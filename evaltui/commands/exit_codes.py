@@ -21,7 +21,7 @@ CODES = {
     "(also --failed, --resume and --retry-errors with nothing left to run), unmet --require, "
     "calls that the budget cannot count; no case ran",
     HAD_ERRORS: "errors, metrics not evaluated or the budget reached, and no failure; or a report could not "
-    "be written",
+    "be written, or evaltui itself failed, with its traceback",
     INTERRUPTED: "interrupted; finished results are kept and reported",
 }
 

@@ -28,17 +28,20 @@ async def connected(scheduler: str, own: OwnCluster | None) -> AsyncIterator[Any
     for name in [one for one in logging.root.manager.loggerDict if one.partition(".")[0] == "distributed"]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     address = scheduler if own is None else (await own.opened()).cluster
+    client: Any = Client(
+        address, asynchronous=True, timeout=_CONNECT_TIMEOUT, set_as_default=False, name="evaltui"
+    )
     try:
-        client = await Client(
-            address, asynchronous=True, timeout=_CONNECT_TIMEOUT, set_as_default=False, name="evaltui"
-        )
-    except (OSError, TimeoutError, ValueError, TypeError) as error:
-        raise ExecutorError(_unreachable(scheduler, error)) from error
-    try:
+        try:
+            # Its own time-out is that of the connection; what answers may say nothing then.
+            await asyncio.wait_for(client, _CONNECT_TIMEOUT)
+        except Exception as error:
+            # What is no scheduler may answer anything, and Dask raises whatever comes of reading it.
+            raise ExecutorError(_unreachable(scheduler, error)) from error
         yield client
     finally:
         # A scheduler that is gone does not say goodbye.
-        with suppress(TimeoutError, OSError):
+        with suppress(Exception):
             await asyncio.wait_for(client.close(), _CLOSE_TIMEOUT)
 
 
@@ -49,4 +52,6 @@ def _unreachable(scheduler: str, error: Exception) -> str:
             f"{scheduler}: {reason}. Give Dask's certificates: distributed.comm.tls in ~/.config/dask, "
             "or DASK_DISTRIBUTED__COMM__TLS__… in the environment"
         )
-    return f"{scheduler}: no Dask scheduler answers. Start one with `dask scheduler`, or use local:N"
+    if isinstance(error, (OSError, TimeoutError)):
+        return f"{scheduler}: no Dask scheduler answers. Start one with `dask scheduler`, or use local:N"
+    return f"{scheduler}: another program than a Dask scheduler answers. `dask scheduler` prints its address"

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import pickle
+import socketserver
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -134,6 +138,48 @@ def test_a_scheduler_that_does_not_answer_is_said(shop, capsys, monkeypatch):
     monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT", 0.5)
     assert call("run", shop, "--record", "off", "--scheduler", "tcp://127.0.0.1:9") == 3
     assert "tcp://127.0.0.1:9: no Dask scheduler answers" in capsys.readouterr().err
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[bytes | None], str]]:
+    """Something else than a scheduler: what it says to whoever connects; None hangs up."""
+    with ExitStack() as stack:
+
+        def answer(said: bytes | None) -> str:
+            class Other(socketserver.BaseRequestHandler):
+                def handle(self) -> None:
+                    if said is not None:
+                        self.request.sendall(said)
+                        with suppress(OSError):
+                            while self.request.recv(1 << 16):
+                                pass
+
+            socketserver.ThreadingTCPServer.daemon_threads = True
+            server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Other))
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            stack.callback(server.shutdown)
+            return f"tcp://127.0.0.1:{server.server_address[1]}"
+
+        yield answer
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "another program", id="a web server"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.2\r\n", "another program", id="ssh"),
+        pytest.param(bytes(64), "another program", id="zeros"),
+        pytest.param(b"", "no Dask scheduler answers", id="silence"),
+        pytest.param(None, "no Dask scheduler answers", id="nobody"),
+    ],
+)
+def test_what_answers_and_is_no_scheduler_is_said(shop, capsys, monkeypatch, answering, said, told):
+    monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT", 1.0)
+    address = answering(said)
+    assert call("run", shop, "--record", "off", "--scheduler", address) == 3
+    errors = " ".join(capsys.readouterr().err.split())
+    assert f"{address}: {told}" in errors
+    assert "Traceback" not in errors
 
 
 def test_an_agent_that_cannot_be_imported_needs_no_cluster(write_agent, capsys):
