@@ -22,27 +22,41 @@ async def connected(scheduler: str, own: OwnCluster | None) -> AsyncIterator[Any
 
     Raises ExecutorError where none answers.
     """
+    address = scheduler if own is None else (await own.opened()).cluster
+    try:
+        # One of our own waits for its workers, too, whose start takes as long as it takes.
+        client = await _client_of(address, _CONNECT_TIMEOUT if own is None else None)
+    except Exception as error:
+        # What is no scheduler may answer anything, and Dask raises whatever comes of reading it.
+        raise ExecutorError(_unreachable(scheduler, error)) from error
+    try:
+        yield client
+    finally:
+        await _close(client)
+
+
+async def _client_of(scheduler: Any, seconds: float | None) -> Any:
+    """Within so many seconds; None for as long as it takes."""
     from distributed import Client
 
     # What it says is told of in other words; on a terminal it would be in the way.
     for name in [one for one in logging.root.manager.loggerDict if one.partition(".")[0] == "distributed"]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    address = scheduler if own is None else (await own.opened()).cluster
     client: Any = Client(
-        address, asynchronous=True, timeout=_CONNECT_TIMEOUT, set_as_default=False, name="evaltui"
+        scheduler, asynchronous=True, timeout=_CONNECT_TIMEOUT, set_as_default=False, name="evaltui"
     )
     try:
-        try:
-            # Its own time-out is that of the connection; what answers may say nothing then.
-            await asyncio.wait_for(client, _CONNECT_TIMEOUT)
-        except Exception as error:
-            # What is no scheduler may answer anything, and Dask raises whatever comes of reading it.
-            raise ExecutorError(_unreachable(scheduler, error)) from error
-        yield client
-    finally:
-        # A scheduler that is gone does not say goodbye.
-        with suppress(Exception):
-            await asyncio.wait_for(client.close(), _CLOSE_TIMEOUT)
+        # Its own time-out ends with the connection; what answers may say nothing then.
+        return await asyncio.wait_for(client, seconds)
+    except BaseException:
+        await _close(client)
+        raise
+
+
+async def _close(client: Any) -> None:
+    # A scheduler that is gone does not say goodbye.
+    with suppress(Exception):
+        await asyncio.wait_for(client.close(), _CLOSE_TIMEOUT)
 
 
 def _unreachable(scheduler: str, error: Exception) -> str:
