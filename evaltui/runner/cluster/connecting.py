@@ -68,4 +68,4 @@ def _unreachable(scheduler: str, error: Exception) -> str:
         )
     if isinstance(error, (OSError, TimeoutError)):
         return f"{scheduler}: no Dask scheduler answers. Start one with `dask scheduler`, or use local:N"
-    return f"{scheduler}: another program than a Dask scheduler answers. `dask scheduler` prints its address"
+    return f"{scheduler} is no Dask scheduler. `dask scheduler` prints its address"

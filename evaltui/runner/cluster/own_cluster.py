@@ -146,9 +146,9 @@ def _own_nanny() -> Any:
         def __init__(self, *given: Any, **named: Any) -> None:
             super().__init__(*given, **named)
             # With it the hashes of all workers are the same. Agents may go by them; nothing of ours does.
-            del self.pre_spawn_env[_SEED]
+            self.pre_spawn_env.pop(_SEED, None)
             if _SEED not in os.environ:
-                del self.env[_SEED]
+                self.env.pop(_SEED, None)
 
     return OwnNanny
 

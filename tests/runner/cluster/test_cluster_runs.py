@@ -154,8 +154,10 @@ def answering() -> Iterator[Callable[[bytes | None], str]]:
                             while self.request.recv(1 << 16):
                                 pass
 
-            socketserver.ThreadingTCPServer.daemon_threads = True
-            server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Other))
+            class Server(socketserver.ThreadingTCPServer):
+                daemon_threads = True
+
+            server = stack.enter_context(Server(("127.0.0.1", 0), Other))
             threading.Thread(target=server.serve_forever, daemon=True).start()
             stack.callback(server.shutdown)
             return f"tcp://127.0.0.1:{server.server_address[1]}"
@@ -166,11 +168,11 @@ def answering() -> Iterator[Callable[[bytes | None], str]]:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "another program", id="a web server"),
-        pytest.param(b"SSH-2.0-OpenSSH_9.2\r\n", "another program", id="ssh"),
-        pytest.param(bytes(64), "another program", id="zeros"),
-        pytest.param(b"", "no Dask scheduler answers", id="silence"),
-        pytest.param(None, "no Dask scheduler answers", id="nobody"),
+        pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", " is no Dask scheduler", id="a web server"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.2\r\n", " is no Dask scheduler", id="ssh"),
+        pytest.param(bytes(64), " is no Dask scheduler", id="zeros"),
+        pytest.param(b"", ": no Dask scheduler answers", id="silence"),
+        pytest.param(None, ": no Dask scheduler answers", id="hangs up"),
     ],
 )
 def test_what_answers_and_is_no_scheduler_is_said(shop, capsys, monkeypatch, answering, said, told):
@@ -178,7 +180,7 @@ def test_what_answers_and_is_no_scheduler_is_said(shop, capsys, monkeypatch, ans
     address = answering(said)
     assert call("run", shop, "--record", "off", "--scheduler", address) == 3
     errors = " ".join(capsys.readouterr().err.split())
-    assert f"{address}: {told}" in errors
+    assert f"{address}{told}" in errors
     assert "Traceback" not in errors
 
 
