@@ -15,6 +15,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.reports import console
 from evaltui.reports.html import bodies, rows
 from evaltui.reports.html.page import html_report
+from evaltui.reports.junit import junit_report
 from evaltui.reports.stored import stored_report
 from evaltui.runs import logged_results
 from evaltui.text.json_pieces import json_pieces
@@ -73,6 +74,19 @@ def test_a_large_run_has_the_same_report_as_a_small_one(tmp_path, monkeypatch):
     monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
     assert json_of(stored_report(log, Secrets())) == small
     assert [one["eval_id"] for one in small["cases"]] == [eval_id(number) for number in range(CASES)]
+
+
+def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_path, monkeypatch):
+    log = write_run(tmp_path / "run.jsonl", CASES, failed=4)
+    whole = "".join(junit_report(stored_report(log, Secrets())))
+    monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
+    read = logged_results.case_of
+    asked = []
+    monkeypatch.setattr(
+        logged_results, "case_of", lambda path, case: asked.append(case.id.eval_id) or read(path, case)
+    )
+    assert "".join(junit_report(stored_report(log, Secrets()))) == whole
+    assert asked == [eval_id(0), eval_id(4)]
 
 
 def test_the_page_of_a_large_run_lists_what_did_not_pass_and_says_so(tmp_path, monkeypatch):
