@@ -7,6 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,18 @@ def by_hand(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{ast.unparse(node.value)}:{form}: a show_… function"
         elif isinstance(node, ast.JoinedStr) and (found := MANY.search(joined(node))):
             yield node.lineno, f"{found[0]}: counted()"
+        elif isinstance(node, ast.JoinedStr):
+            yield from ((node.lineno, f"{made}: show_number()") for made in counts_without_commas(node))
+
+
+def counts_without_commas(node: ast.JoinedStr) -> Iterator[str]:
+    """Lengths that are said to be more, or some of many, as they are."""
+    for part, behind in pairwise(node.values):
+        is_plain = isinstance(part, ast.FormattedValue) and part.format_spec is None
+        if is_plain and isinstance(behind, ast.Constant) and re.match(r" more\b| of |/", str(behind.value)):
+            made = ast.unparse(part.value)
+            if made.startswith("len("):
+                yield made
 
 
 def is_one(test: ast.expr) -> bool:
@@ -180,6 +193,8 @@ def test_figures_are_made_in_one_module():
         'f"{score:.2f}"',
         'f"{rate:.0%}"',
         'f"{n:,}"',
+        'f"and {len(cases) - 3} more"',
+        "f\"{len(some)} of {counted(m, 'case')} left out\"",
         'f"{when:%H:%M}"',
     ],
 )
@@ -195,6 +210,7 @@ def test_it_finds_figures_made_by_hand(made):
         'f"{show_score(score):>6}"',
         '"key" if n == 1 else f"key_{n}"',
         'f"{name} tests"',
+        'f"and {show_number(n)} more"',
     ],
 )
 def test_other_formats_are_fine(made):

@@ -45,7 +45,7 @@ from evaltui.runs.logged_results import LoggedResults, ResultsOfRun, summaries_o
 from evaltui.runs.resuming import begun_with, read_resumption, read_selection
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.values import visible
 
 # New objects after which garbage is looked for: a case makes hundreds, which are soon gone without that.
@@ -212,7 +212,7 @@ class Job:
         interrupted = executed.status is None
         if interrupted:
             count, done = self._selected.plan.case_count, len(self._results)
-            self._notes.append(f"interrupted: {done} of {counted(count, 'case')} finished")
+            self._notes.append(f"interrupted: {show_number(done)} of {counted(count, 'case')} finished")
             if executed.problem:
                 write_stderr(f"evaltui {self._command}: {executed.problem}. Continue with --resume last")
         report = self._report(self._selected, executed, time.monotonic() - began)

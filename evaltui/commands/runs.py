@@ -31,7 +31,7 @@ from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, show_duration, show_local
+from evaltui.text.figures import counted, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line, Span, cut, draw
 from evaltui.text.outcomes import glyph
@@ -76,7 +76,9 @@ def _list(store: RunStore, cells: int) -> Iterator[Line]:
     if not logs and not of_adk:
         yield [(f"no runs of {visible(store.title)} yet", "")]
     if len(logs) > _SHOWN:
-        yield [(f"and {len(logs) - _SHOWN} older ones in {visible(str(logs[0].parent))}", "muted")]
+        yield [
+            (f"and {show_number(len(logs) - _SHOWN)} older ones in {visible(str(logs[0].parent))}", "muted")
+        ]
     # google-adk does not keep as much of them.
     for path in of_adk[:_SHOWN]:
         yield from _lines(read_row(path), cells)

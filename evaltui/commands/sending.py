@@ -12,7 +12,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 from evaltui.commands.output import write_stderr
 from evaltui.runner.refusals import asked_wait
 from evaltui.runs.export import ConversationTraces
-from evaltui.text.figures import counted, show_duration
+from evaltui.text.figures import counted, show_duration, show_number
 from evaltui.text.values import cut, visible
 from evaltui.traces.writing.otlp import otlp_json
 
@@ -85,7 +85,7 @@ class Sending:
         self.spans += len(spans) - rejected
         self.conversations += not rejected
         if rejected:
-            count = f"{rejected} of {counted(len(spans), 'span')}"
+            count = f"{show_number(rejected)} of {counted(len(spans), 'span')}"
             self.refused.append(f"{named}: {count} rejected: {why or 'no reason'}")
         elif why:
             write_stderr(f"evaltui export: {visible(self.url)}: {visible(named)}: {visible(why)}")

@@ -16,7 +16,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.files.interpreters import look_for_interpreter
 from evaltui.reports.console import case_lines, counts
 from evaltui.runner.parent.interrupts import INTERRUPTED
-from evaltui.text.figures import counted, plural, show_duration
+from evaltui.text.figures import counted, plural, show_duration, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import visible, visible_lines
 from evaltui.workbench.saves import Reaction, ReactionStep, calls_in_words, in_a_line, in_short
@@ -210,7 +210,7 @@ class _Lines:
         yield [*line, (f"  {when}", "muted")]
         waiting = workbench.watch.waiting()
         if waiting.cases:
-            many = f"{len(waiting.cases)} stale"
+            many = f"{show_number(len(waiting.cases))} stale"
             then = f": enter runs {plural(len(waiting.cases), 'it', 'them')}" if sys.stdin.isatty() else ""
             yield [(f"{many}{then} ({calls_in_words(waiting.calls)})", "muted")]
 

@@ -80,7 +80,7 @@ def _trajectories(case: CaseResult) -> Iterator[Line]:
     for group in groups[:_MOST_GROUPS]:
         yield [*_group_head(group), (in_words(group.calls), "")]
     if len(groups) > _MOST_GROUPS:
-        yield [(f"          and {len(groups) - _MOST_GROUPS} more", "muted")]
+        yield [(f"          and {show_number(len(groups) - _MOST_GROUPS)} more", "muted")]
 
 
 def _group_head(group: TrajectoryGroup) -> Line:

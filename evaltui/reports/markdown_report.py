@@ -18,7 +18,7 @@ from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport
 from evaltui.reports.tag_totals import MOST_TAGS, TagTotal, tag_totals
 from evaltui.runs.logged_results import summaries_of
-from evaltui.text.figures import counted, show_duration
+from evaltui.text.figures import counted, show_duration, show_number
 from evaltui.text.lines import Line, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
@@ -111,7 +111,7 @@ def _head(report: RunReport, not_passed: int) -> str:
     if not cases:
         verdicts = "no case run"
     elif not_passed:
-        verdicts = f"{not_passed} of {counted(len(cases), 'case')} did not pass"
+        verdicts = f"{show_number(not_passed)} of {counted(len(cases), 'case')} did not pass"
     else:
         verdicts, mark = f"{counted(len(cases), 'case')} passed", "✓"
     line = draw(counts([case.status for case in cases]), color=False)
@@ -133,10 +133,7 @@ def _row(name: str, case: CaseResult) -> str:
 
 
 def _tags(totals: Sequence[TagTotal]) -> str:
-    rows = (
-        f"| {code(f'#{one.tag}')} | {one.passed} of {len(one.cases)} | {one.rate} |\n"
-        for one in totals[:MOST_TAGS]
-    )
+    rows = (f"| {code(f'#{one.tag}')} | {one.in_words} | {one.rate} |\n" for one in totals[:MOST_TAGS])
     more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"
 

@@ -24,7 +24,7 @@ from evaltui.runs.log_header import RunHeader
 from evaltui.runs.log_reader import event_of, lines_of_cases, read_agent, read_header
 from evaltui.runs.logged_results import LoggedResults, results_of, summaries_of
 from evaltui.runs.sets import SetInfo
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 
 
 def stored_report(path: Path, secrets: Secrets) -> RunReport:
@@ -92,7 +92,7 @@ def _notes(run: KeptRun, header: RunHeader) -> Iterator[str]:
         yield "the agent is an object, run in the process that evaluated it"
     if run.summary.unfinished:
         done, left = len(run.summary.cases), len(run.summary.unfinished)
-        yield f"interrupted: {done} of {counted(done + left, 'case')} finished"
+        yield f"interrupted: {show_number(done)} of {counted(done + left, 'case')} finished"
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from evaltui.core.compare.rates import Rate
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.reports.model import RunReport
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import ROLES
 from evaltui.text.plots import bar
@@ -33,6 +33,11 @@ class TagTotal:
         return sum(case.passes for case in self.cases)
 
     @property
+    def in_words(self) -> str:
+        """`7 of 12`"""
+        return f"{show_number(self.passed)} of {show_number(len(self.cases))}"
+
+    @property
     def rate(self) -> Rate:
         return Rate(self.passed, len(self.cases))
 
@@ -52,7 +57,7 @@ def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
     totals = tag_totals(report)
     names = [visible(f"#{one.tag}") for one in totals[:MOST_TAGS]]
     widest = min(max((cells([(name, "")]) for name in names), default=0), width // 3)
-    figures = [f"{one.passed} of {len(one.cases)} passed" for one in totals[:MOST_TAGS]]
+    figures = [f"{one.in_words} passed" for one in totals[:MOST_TAGS]]
     rates = [str(one.rate) for one in totals[:MOST_TAGS]]
     column, of_rates = (max(map(len, texts), default=0) for texts in (figures, rates))
     for one, name, figure, rate in zip(totals, names, figures, rates, strict=False):

@@ -15,7 +15,7 @@ from evaltui.runner.plan import HeldConversation, HeldConversations, HeldElsewhe
 from evaltui.runs.resuming import Resumption
 from evaltui.runs.sets import only
 from evaltui.runs.shards import ShardsOfRun
-from evaltui.text.figures import counted, plural
+from evaltui.text.figures import counted, plural, show_number
 from evaltui.text.values import cut, visible
 
 if TYPE_CHECKING:
@@ -169,7 +169,8 @@ def _notes(traces: TracesToScore, found: Pairing, selected: Collection[CaseId]) 
     if not found.unpaired:
         return
     count = len(found.unpaired)
-    yield f"{count} of {counted(total, 'conversation')} {plural(count, 'matches', 'match')} no case:"
+    match = plural(count, "matches", "match")
+    yield f"{show_number(count)} of {counted(total, 'conversation')} {match} no case:"
     for one in found.unpaired[:_MOST_NAMED]:
         yield f"  {_described(one)}"
     if count > _MOST_NAMED:

@@ -9,7 +9,7 @@ from difflib import unified_diff
 from evaltui.core.model.case_id import CaseId
 from evaltui.testing.messages import FinishedRun
 from evaltui.testing.requests import request_of
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.values import visible
 from evaltui.workbench.acceptable import Choice
 from evaltui.workbench.accepting import FileChange, Proposal, accept, propose
@@ -58,7 +58,7 @@ def _accept(
     accepted, answer = 0, ""
     for number, group in enumerate(groups, 1):
         if len(groups) > 1:
-            say(f"{group[0].eval_id} ({number} of {len(groups)})")
+            say(f"{group[0].eval_id} ({show_number(number)} of {show_number(len(groups))})")
         many = counted(len(group), "case")
         choice = Choice("case", f"All {many}", f"accept {many}", tuple(group))
         proposal = runner.run(propose(workbench.editing, choice))

@@ -28,7 +28,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 def some_of(names: Sequence[str], most: int = _NAMED) -> str:
     """`a, b, c and 4 more`: the first ones by name."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    more = f" and {show_number(len(names) - most)} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 

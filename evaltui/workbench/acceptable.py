@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from evaltui.core.compare.turn_verdicts import answer_differs
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.outcomes import RUNNING
 from evaltui.workbench.editing import Editing
@@ -113,7 +113,9 @@ def _several(editing: Editing) -> Iterator[Choice]:
     cases = marked or tuple(_failing_in_view(editing))
     if len(cases) > 1:
         which = "marked" if marked else "failing in view"
-        yield Choice("case", f"All {len(cases)} {which}", f"accept {counted(len(cases), 'case')}", cases)
+        yield Choice(
+            "case", f"All {show_number(len(cases))} {which}", f"accept {counted(len(cases), 'case')}", cases
+        )
 
 
 def _failing_in_view(editing: Editing) -> Iterator[CaseId]:

@@ -21,7 +21,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_files import write_times
 from evaltui.files.eval_set_file import check_new_cases
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, show_number, some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.acceptable import Choice, refuses_outcome, refuses_unread
 from evaltui.workbench.background import Progress, in_thread
@@ -195,7 +195,9 @@ def _propose(
     for change in changes:
         check_new_cases(change.after, change.before.cases)
     if left_out:
-        remarks.append(f"{len(left_out)} of {counted(len(choice.cases), 'case')} left out: {left_out[0]}")
+        remarks.append(
+            f"{show_number(len(left_out))} of {counted(len(choice.cases), 'case')} left out: {left_out[0]}"
+        )
     return Proposal(choice, tuple(changes), tuple(dict.fromkeys(remarks)))
 
 

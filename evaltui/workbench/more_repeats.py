@@ -14,7 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.variant_agents import as_variant
 from evaltui.files.variants import hidden_in
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.state import CANCELLING, nothing_to_cancel
@@ -73,7 +73,7 @@ class MoreRepeats:
         """`movie_mode in pro: 2 of 5 runs`, of what runs; "" where nothing does."""
         if not self.is_running:
             return ""
-        return f"{self._title}: {self._done} of {counted(self._wanted, 'run')}"
+        return f"{self._title}: {show_number(self._done)} of {counted(self._wanted, 'run')}"
 
     def start(self, log: Path, cases: Collection[CaseId], runs: int, title: str) -> None:
         """Runs each of the cases so many times more, with the variant of a log."""

@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 from evaltui.core.compare.turn_verdicts import answer_differs, response_op, text_differs
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import counted, show_score
+from evaltui.text.figures import counted, show_number, show_score
 from evaltui.workbench.kept_results import ResultInFile, ResultsApart
 from evaltui.workbench.state import CaseOutcome, DifferenceAt
 
@@ -84,7 +84,7 @@ def _calls_in_short(ops: Sequence[str], differences: int) -> str:
     if kinds == {"moved"}:
         return "out of order"
     if len(kinds) == 1 and ops[0] in _OPS:
-        return f"1 call {_OPS[ops[0]]}" if ops == ["missing"] else f"{len(ops)} {_OPS[ops[0]]}"
+        return f"1 call {_OPS[ops[0]]}" if ops == ["missing"] else f"{show_number(len(ops))} {_OPS[ops[0]]}"
     return counted(differences, "difference")
 
 

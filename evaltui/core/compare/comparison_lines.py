@@ -65,7 +65,7 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         for change in shown[:_MOST_CASES]:
             yield cut(_case(change, pad(_name(change, comparison), ids)), width)
         if len(shown) > _MOST_CASES:
-            yield [(f"  {'':{_KIND_WIDTH}}  and {len(shown) - _MOST_CASES} more", "muted")]
+            yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(shown) - _MOST_CASES)} more", "muted")]
     yield from _indented("  ", ", ".join(_sums(comparison)), width)
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
@@ -140,9 +140,10 @@ def _sums(comparison: Comparison) -> Iterator[str]:
         cases = comparison.of(kind)
         failing = sum(change.candidate is not None and not change.candidate.passes for change in cases)
         if kind == "unchanged" and failing:
-            yield f"{len(cases)} unchanged ({failing} of them {plural(failing, 'does', 'do')} not pass)"
+            do = plural(failing, "does", "do")
+            yield f"{show_number(len(cases))} unchanged ({show_number(failing)} of them {do} not pass)"
         elif cases:
-            yield f"{len(cases)} {kind}"
+            yield f"{show_number(len(cases))} {kind}"
     if not comparison.cases:
         yield "no case in either run"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.statistics.differences import fisher_worse, mcnemar_exact
-from evaltui.text.figures import counted, show_p
+from evaltui.text.figures import counted, show_number, show_p
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,9 @@ class Paired:
         cases = counted(self.cases, "case")
         by = ", by their verdicts over repeats" if self.repeated else ""
         if not self.better and not self.worse:
-            return f"same verdict on {self.cases} of {cases}{by}"
-        return f"better on {self.better}, worse on {self.worse} of {cases}{by}: {show_p(self.p)}"
+            return f"same verdict on {show_number(self.cases)} of {cases}{by}"
+        better, worse = show_number(self.better), show_number(self.worse)
+        return f"better on {better}, worse on {worse} of {cases}{by}: {show_p(self.p)}"
 
 
 def paired(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:

@@ -21,7 +21,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.text.figures import counted, ordinal, show_scores
+from evaltui.text.figures import counted, ordinal, show_number, show_scores
 from evaltui.text.lines import Line, Span, draw
 from evaltui.text.syntax import JSON
 from evaltui.text.values import cut, show_change, show_value, type_change, visible
@@ -113,7 +113,7 @@ def _by_turn(texts: Sequence[tuple[int | None, str]], more: int, result: CaseRes
 
 
 def _more(count: int) -> list[str]:
-    return [f"{count} more"] if count else []
+    return [f"{show_number(count)} more"] if count else []
 
 
 def first_reasons(result: CaseResult | RepeatResult) -> tuple[list[Reason], int]:

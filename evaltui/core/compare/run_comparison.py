@@ -14,7 +14,7 @@ from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, R
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.statistics.differences import ALPHA
-from evaltui.text.figures import counted, show_growth
+from evaltui.text.figures import counted, show_growth, show_number
 from evaltui.text.values import show_change
 
 _MOST_DETAILS = 3
@@ -79,7 +79,7 @@ def config_changes(before: Json | None, after: Json | None) -> Iterator[str]:
         else:
             yield f"config: {path} {' → '.join(show_change(mine[path], theirs[path], 24))}"
     if len(changed) > _MOST_DETAILS:
-        yield f"config: {len(changed) - _MOST_DETAILS} more changes"
+        yield f"config: {show_number(len(changed) - _MOST_DETAILS)} more changes"
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.eval_set import EvalCase, answer_text, intermediate_texts
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
-from evaltui.text.figures import counted, some_of
+from evaltui.text.figures import counted, show_number, some_of
 from evaltui.text.lines import Line, Span, cut, pad, wrap_behind
 from evaltui.text.values import visible
 
@@ -364,6 +364,6 @@ def _runs_for(check: MetricCheck) -> str:
         case Readiness.RUNS:
             return cases
         case Readiness.SOME_CASES:
-            return f"{check.cases - len(check.without)} of {cases}"
+            return f"{show_number(check.cases - len(check.without))} of {cases}"
         case Readiness.CANNOT:
             return f"none of {cases}"

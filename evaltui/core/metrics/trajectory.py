@@ -37,7 +37,7 @@ from evaltui.core.model.content import FunctionCall
 from evaltui.core.model.criteria import MatchType, MatchTypeByName
 from evaltui.core.model.eval_set import Invocation, tool_calls
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 
 Calls = Sequence[FunctionCall]
 
@@ -220,7 +220,11 @@ def _precision(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
     if not made:
         return TurnScore(0.0, "no tool called") if wanted else TurnScore(1.0)
     _, extra = _left_over(wanted, made, same)
-    reason = f"{len(extra)} of {counted(len(made), 'call')} unexpected: {_names(extra)}" if extra else ""
+    reason = (
+        f"{show_number(len(extra))} of {counted(len(made), 'call')} unexpected: {_names(extra)}"
+        if extra
+        else ""
+    )
     return TurnScore((len(made) - len(extra)) / len(made), reason)
 
 
@@ -229,7 +233,7 @@ def _recall(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:
         return TurnScore(1.0)
     missing, _ = _left_over(wanted, made, same)
     expected = counted(len(wanted), "expected call")
-    reason = f"{len(missing)} of {expected} missing: {_names(missing)}" if missing else ""
+    reason = f"{show_number(len(missing))} of {expected} missing: {_names(missing)}" if missing else ""
     return TurnScore((len(wanted) - len(missing)) / len(wanted), reason)
 
 

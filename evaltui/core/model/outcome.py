@@ -17,7 +17,7 @@ from evaltui.core.model.in_words import against, metric_in_words
 from evaltui.core.model.judgement import JudgedBy, Judgement
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
-from evaltui.text.figures import some_of
+from evaltui.text.figures import show_number, some_of
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Invocation
@@ -366,8 +366,9 @@ class RunResult:
 
     def __repr__(self) -> str:
         bad = [case for case in self.cases if not case.passed]
-        count = f"{len(self.cases) - len(bad)} of {len(self.cases)} passed"
-        shown, more = [case._in_words() for case in bad[:3]], [f"{len(bad) - 3} more"] * (len(bad) > 3)
+        count = f"{show_number(len(self.cases) - len(bad))} of {show_number(len(self.cases))} passed"
+        shown = [case._in_words() for case in bad[:3]]
+        more = [f"{show_number(len(bad) - 3)} more"] * (len(bad) > 3)
         more += [self.stopped] if self.stopped else []
         status = f"{self.status}, run in this process" if self.in_process else self.status
         return f"<{type(self).__name__} {status}: {' | '.join((count, *shown, *more))}>"

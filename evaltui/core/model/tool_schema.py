@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.json_values import ABSENT, side_by_side
 from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.text.figures import show_number
 from evaltui.text.values import did_you_mean, in_words, show_value, type_change
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ def _wanted(schema: Schema) -> str:
     choices, kinds = _choices(schema), _kinds(schema)
     if choices:
         shown = [show_value(choice) for choice in choices[:_MOST_CHOICES]]
-        more = [f"{len(choices) - _MOST_CHOICES} more"] if len(choices) > _MOST_CHOICES else []
+        more = [f"{show_number(len(choices) - _MOST_CHOICES)} more"] if len(choices) > _MOST_CHOICES else []
         return " or ".join([*shown, *more])
     kinds += ["null"] if kinds and schema.get("nullable") is True else []
     return " or ".join(dict.fromkeys(_TYPES[kind] for kind in kinds))

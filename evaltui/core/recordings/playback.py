@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...text.figures import counted, plural
+from ...text.figures import counted, plural, show_number
 from ...text.values import cut, show_change, show_value, visible
 from ..model.events import Json
 from ..model.json_values import ABSENT, side_by_side
@@ -98,7 +98,7 @@ def _settings_changes(now: Json, before: Json) -> Iterator[str]:
         else:
             yield f"{name} {_change(is_now, was) if is_now and was else f'is {is_now!r}, it was {was!r}'}"
     if len(changed) > _MOST_SETTINGS:
-        yield f"{len(changed) - _MOST_SETTINGS} more settings differ"
+        yield f"{show_number(len(changed) - _MOST_SETTINGS)} more settings differ"
 
 
 def _contents_change(prints: Fingerprints, before: Sequence[str], beginnings: Mapping[str, str]) -> str:

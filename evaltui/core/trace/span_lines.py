@@ -87,7 +87,7 @@ def came_of(content: Json) -> str:
     """What a model answered, in a word: the tools that it calls, else `text`."""
     calls = [part["function_call"].get("name", "") for part in content.get("parts") or () if _calls(part)]
     if len(calls) > 1:
-        return f"{calls[0]} and {len(calls) - 1} more"
+        return f"{calls[0]} and {show_number(len(calls) - 1)} more"
     return str(calls[0]) if calls else "text" if content.get("parts") else "nothing"
 
 

@@ -14,7 +14,7 @@ from evaltui.reports.html.rows import Changes, ListedSet, listed_sets, rows, sta
 from evaltui.reports.html.templates import environment, markup, own_text, policy
 from evaltui.reports.model import RunReport
 from evaltui.reports.tag_totals import tag_totals
-from evaltui.text.figures import counted, show_duration
+from evaltui.text.figures import counted, show_duration, show_number
 from evaltui.text.lines import Line
 
 _COMPARISON_WIDTH = 100
@@ -80,7 +80,7 @@ def _costs(report: RunReport) -> list[Line]:
 
 def _title(report: RunReport) -> str:
     passed = sum(case.passes for case in report.summaries)
-    return f"{passed}/{counted(len(report.summaries), 'case')} passed · {report.agent}"
+    return f"{show_number(passed)}/{counted(len(report.summaries), 'case')} passed · {report.agent}"
 
 
 def _facts(report: RunReport) -> Iterator[tuple[str, str]]:

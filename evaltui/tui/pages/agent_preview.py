@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evaltui.files.folders import short_path
 from evaltui.runs.listing import RunRow
-from evaltui.text.figures import UNKNOWN, counted, show_moment, some_of
+from evaltui.text.figures import UNKNOWN, counted, show_moment, show_number, some_of
 from evaltui.text.lines import Line, pad
 from evaltui.text.outcomes import counts
 from evaltui.text.values import visible
@@ -72,4 +72,4 @@ def _write_sets(page: Page, sets: tuple[SetPreview, ...], height: int) -> None:
         why: Line = [(f"  {visible(one.problem)}", "error")] if one.problem else []
         page.ends([(f"  {visible(one.eval_set_id)}", ""), *why], right)
     if len(shown) < len(sets):
-        page.row((f"  and {len(sets) - len(shown)} more", "muted"))
+        page.row((f"  and {show_number(len(sets) - len(shown))} more", "muted"))

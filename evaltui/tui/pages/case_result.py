@@ -148,7 +148,7 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     for group in groups[:_MOST_GROUPS]:
         _write_group(page, group, scored.repeat)
     if len(groups) > _MOST_GROUPS:
-        page.labelled("", [(f"and {len(groups) - _MOST_GROUPS} more", "muted")])
+        page.labelled("", [(f"and {show_number(len(groups) - _MOST_GROUPS)} more", "muted")])
 
 
 def _write_outcomes(page: Page, result: CaseResult, shown: int, *, chosen: bool) -> None:
@@ -209,7 +209,9 @@ def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
     head.append(glyph(Status.FAILED if result.state else Status.PASSED))
     for path, key in names.items() if not is_open else ():
         head += [("  ", ""), (visible(path), "key"), (" ", ""), (show_value(expected[key]), JSON)]
-    right = f"{len(expected) - len(differing)}/{counted(len(expected), 'key')}" if expected else ""
+    right = (
+        f"{show_number(len(expected) - len(differing))}/{counted(len(expected), 'key')}" if expected else ""
+    )
     page.fold("state", head, [(right, "muted")] if right else [])
     if not is_open:
         return

@@ -7,7 +7,7 @@ from collections import Counter
 from textwrap import dedent
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import counted, score_figures, show_score, show_threshold
+from evaltui.text.figures import counted, score_figures, show_number, show_score, show_threshold
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import glyph
@@ -183,7 +183,7 @@ def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId
         left: Line = [("  ", ""), glyph(status), (" ", ""), *_named(page, case, effect)]
         page.lines.append(both_ends(left, figures, page.width))
     if (more := row.trial.scored - min(len(row.trial.cases), _MOST_CASES)) > 0:
-        page.row((f"  and {more} more", "muted"))
+        page.row((f"  and {show_number(more)} more", "muted"))
     return places
 
 
@@ -216,7 +216,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
         )
     more = max(0, len(flips.cases) - _MOST_CASES) + max(0, len(effect.still_failing) - _MOST_CASES)
     if more:
-        page.row((f"  and {more} more", "muted"))
+        page.row((f"  and {show_number(more)} more", "muted"))
     if flips.waiting:
         page.row(("  ◐ ", "accent"), (f"{counted(flips.waiting, 'case')} being scored", "muted"))
     elif flips.unknown:

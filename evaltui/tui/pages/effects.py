@@ -7,7 +7,7 @@ from typing import Any
 
 from evaltui.core.compare.explain import first_reasons
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status
-from evaltui.text.figures import counted, show_score
+from evaltui.text.figures import counted, show_number, show_score
 from evaltui.text.lines import Line, both_ends
 from evaltui.text.outcomes import ROLES, WORDS, glyph
 from evaltui.text.syntax import colored, value_line
@@ -38,7 +38,7 @@ def write_result(
         line: Line = [("    ", ""), (turn, "muted"), *colored(reason.text)]
         page.lines.append(both_ends(line, keys if number == 0 else [], page.width))
     if more:
-        page.row(("    ", ""), (f"and {more} more", "muted"))
+        page.row(("    ", ""), (f"and {show_number(more)} more", "muted"))
 
 
 def _worst_metric(before: CaseResult, after: CaseResult) -> Line:
@@ -69,7 +69,7 @@ def write_relaxed(page: Page, name: str, before: CaseResult, effect: Effect, run
             (f"  {word}", ROLES[change.after]),
         )
     if len(effect.changes) > _MOST_CHANGES:
-        page.row((f"  and {len(effect.changes) - _MOST_CHANGES} more", "muted"))
+        page.row((f"  and {show_number(len(effect.changes) - _MOST_CHANGES)} more", "muted"))
     scored: Line = [(f"scored on {visible(run)}, no model calls", "faint")]
     state: Line = [("✓ ", "success"), ("No other case changes", "")] if not effect.changes else []
     if not effect.is_complete:

@@ -134,7 +134,7 @@ def _write_turn(
     said = _said(live.case, number) or next(_texts(events, "user"), "")
     head: Line = [("▾ " if is_open else "▸ " if events else "  ", "faint"), (f"Turn {number + 1} ", "bold")]
     head += [_mark(diffs, events, is_current=is_current), (f"  {said}", "" if is_current else "muted")]
-    calls = f"{len(made)}/{counted(len(expected), 'call')}{' so far' if is_current else ''}"
+    calls = f"{show_number(len(made))}/{counted(len(expected), 'call')}{' so far' if is_current else ''}"
     facts = [calls] if events else ["queued"]
     if events and not is_current:
         facts.append(show_duration(events[-1].t - events[0].t))

@@ -329,7 +329,8 @@ def verdict_line(matrix: Matrix, place: int, width: int) -> tuple[Line, Line]:
     head: Line = [("● ", "accent"), (name, "bold"), (f" against {base}: ", "muted")]
     left: Line = [*head, (str(paired), ""), (", exact McNemar", "muted")]
     if cells(left) > width:
-        short = f"+{paired.better} −{paired.worse} of {counted(paired.cases, 'case')}, {show_p(paired.p)}"
+        better, worse = show_number(paired.better), show_number(paired.worse)
+        short = f"+{better} −{worse} of {counted(paired.cases, 'case')}, {show_p(paired.p)}"
         left = [*head, (short, ""), (", exact McNemar", "muted")]
     mine, theirs = matrix.totals[place], matrix.totals[matrix.base]
     right = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.text.figures import show_elapsed, show_moment, show_rate
+from evaltui.text.figures import show_elapsed, show_moment, show_number, show_rate
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, pad
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, glyph
@@ -96,5 +96,5 @@ def _short(at: datetime, now: datetime) -> str:
 def _figures(row: RunRow) -> str:
     """`7/16`: passed of all, or done of all while it goes on."""
     if row.ending == "going on":
-        return f"{row.done}/{row.selected}"
-    return f"{row.passed}/{row.done}"
+        return f"{show_number(row.done)}/{show_number(row.selected)}"
+    return f"{show_number(row.passed)}/{show_number(row.done)}"

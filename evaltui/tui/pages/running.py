@@ -154,7 +154,7 @@ def write_in_flight(page: Page, run: Run, in_flight: Sequence[InFlight]) -> None
         left += [("judge", "muted")] if one.is_judged else waiting(one.events, run.seconds)
         page.ends(left, [(show_duration(elapsed(one.events, run)), "muted")])
     if len(in_flight) > _MOST_IN_FLIGHT:
-        page.row((f"    and {len(in_flight) - _MOST_IN_FLIGHT} more", "muted"))
+        page.row((f"    and {show_number(len(in_flight) - _MOST_IN_FLIGHT)} more", "muted"))
 
 
 def _place(one: InFlight) -> str:
@@ -169,7 +169,7 @@ def _write_failures(page: Page, newest: Sequence[FailedCase], count: int) -> Non
     if not newest:
         return
     page.blank()
-    page.ends([("Failures", "bold")], [(str(count), "muted")])
+    page.ends([("Failures", "bold")], [(show_number(count), "muted")])
     for failed in newest:
         page.links.append(Link(failed.case, len(page.lines), len(page.lines) + 1))
         prefix = f"{visible(failed.set_name)} › " if failed.set_name else ""
@@ -178,7 +178,7 @@ def _write_failures(page: Page, newest: Sequence[FailedCase], count: int) -> Non
             [*left, (visible(failed.case.eval_id), "")], [(visible(why(failed.scored.result)), "muted")]
         )
     if count > len(newest):
-        more = f"    and {count - len(newest)} more   {key_of('next_failing')} next failing"
+        more = f"    and {show_number(count - len(newest))} more   {key_of('next_failing')} next failing"
         page.row((more, "muted"))
 
 

@@ -269,7 +269,9 @@ def _write_failures(page: Page, row: RunRow, failed: Sequence[FailedCase] | None
         page.lines += one.lines
         shown += 1
     if shown < count:
-        page.row((f"and {count - shown} more" if shown else f"{counted(count, 'case')}", "muted"))
+        page.row(
+            (f"and {show_number(count - shown)} more" if shown else f"{counted(count, 'case')}", "muted")
+        )
 
 
 def write_run(page: Page, row: RunRow) -> None:
@@ -280,7 +282,7 @@ def write_run(page: Page, row: RunRow) -> None:
         return
     done = row.done
     all_of_them = counted(row.selected, "case")
-    how_many = f"{done} of {all_of_them}" if done != row.selected else all_of_them
+    how_many = f"{show_number(done)} of {all_of_them}" if done != row.selected else all_of_them
     rest: Line = [(f"   {key_of('resume_run')}", "bold accent"), (" resume", "muted")]
     page.labelled(
         "cases",

@@ -68,7 +68,7 @@ def write_set_results(
 def _write_head(page: Page, totals: SetTotals, count: int) -> None:
     tally = totals.statuses + Counter({NOT_RUN: count - totals.cases})
     status = next((status for status in _WORST if tally[status]), NOT_RUN)
-    passed = f"{totals.passed}/{count} passed"
+    passed = f"{show_number(totals.passed)}/{show_number(count)} passed"
     left: Line = [chip(status), ("  ", ""), (passed, "bold"), ("   ", ""), *counts(tally)]
     page.ends(left, [(visible(min(totals.runs)) if len(totals.runs) == 1 else "several runs", "muted")])
     parts = [(tally[status], ROLES[status]) for status in COUNTED]
@@ -102,9 +102,8 @@ def _write_failing(page: Page, failing: Sequence[CaseId], outcomes: Outcomes) ->
         line += [("  ", ""), (scored.problem or summary(result), "muted")]
         _write_case(page, case, result.status, names, line, [])
     if len(failing) > _MOST_LISTED:
-        page.row(
-            (f"    and {len(failing) - _MOST_LISTED} more   {key_of('next_failing')} next failing", "muted")
-        )
+        more = show_number(len(failing) - _MOST_LISTED)
+        page.row((f"    and {more} more   {key_of('next_failing')} next failing", "muted"))
 
 
 def _write_case(page: Page, case: CaseId, status: str, names: int, line: Line, right: Line) -> None:

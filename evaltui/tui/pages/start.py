@@ -11,7 +11,7 @@ from evaltui.files.agent_source import root_place, source_lines
 from evaltui.files.interpreters import Interpreter
 from evaltui.files.workspace import Workspace
 from evaltui.runner.parent.python_check import python_lines
-from evaltui.text.figures import counted, plural, some_of
+from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, cells, pad
 from evaltui.text.syntax import code
@@ -134,7 +134,7 @@ def _write_tools(page: Page, info: Json) -> None:
         about = str(tool.get("description") or "").strip().partition("\n")[0]
         page.row(("  ", ""), *head, (space, ""), (visible(about), "muted"))
     if len(tools) > _MOST_TOOLS:
-        page.row((f"  and {len(tools) - _MOST_TOOLS} more", "muted"))
+        page.row((f"  and {show_number(len(tools) - _MOST_TOOLS)} more", "muted"))
 
 
 def _write_skipped(page: Page, workspace: Workspace | None) -> None:

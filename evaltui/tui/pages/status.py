@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.errors import NO_PYTHON
-from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed
+from evaltui.text.figures import counted, show_clock, show_duration, show_elapsed, show_number
 from evaltui.text.lines import Line, cells
 from evaltui.text.outcomes import COUNTED, ROLES, RUNNING, counted_as, counts, glyph
 from evaltui.text.plots import stacked_bar
@@ -167,7 +167,7 @@ def _kept(row: RunRow) -> Line:
     title = f"R{row.title[1:]} of {show_clock(row.started, datetime.now(UTC))}"
     if row.problem:
         return [("! ", "error"), (f"{title} is unreadable", "")]
-    done = f"{row.done} of {row.selected}"
+    done = f"{show_number(row.done)} of {show_number(row.selected)}"
     if row.ending == "going on":
         # Only this much of it stays true while it is shown.
         return [("◐ ", "accent"), (f"{title}: started in another process", "")]
@@ -190,16 +190,22 @@ def _progress(run: Run, width: int) -> Line:
     bar = stacked_bar([*parts, (len(run.running), "accent")], total, _BAR if width >= 120 else _LEAST_BAR)
     left = None if run.stage is Stage.CANCELLING else run.seconds_left
     clock += f", about {show_duration(max(1, round(left)))} left" if left is not None else ""
-    line: Line = [*name, ("  ", ""), *bar, ("  ", ""), (f"{len(run.done)}/{total}", "bold")]
+    line: Line = [
+        *name,
+        ("  ", ""),
+        *bar,
+        ("  ", ""),
+        (f"{show_number(len(run.done))}/{show_number(total)}", "bold"),
+    ]
     if run.scale is not None:
         where = run.scale.in_words
         fits = cells([*line, _GAP, (clock, ""), _GAP, (where, "")]) <= width - 2
         facts = [clock, where if fits else f"{run.scale.in_flight} in flight"]
     else:
-        facts = [f"{len(run.running)} in flight" if run.running else "", clock]
+        facts = [f"{show_number(len(run.running))} in flight" if run.running else "", clock]
     calls = (
-        f"{run.calls.replayed} replayed" if run.calls.replayed else "",
-        f"{run.calls.live} live" if run.calls.live else "",
+        f"{show_number(run.calls.replayed)} replayed" if run.calls.replayed else "",
+        f"{show_number(run.calls.live)} live" if run.calls.live else "",
     )
     facts.append(", ".join(call for call in calls if call))
     if run.traffic.throttled:
@@ -211,7 +217,7 @@ def _ended(run: Run, width: int) -> Line:
     """`✗ Run 18 finished: 7 passed, 5 failed in 14.5 s`"""
     if run.stage is Stage.FAILED:
         return [("! ", "error"), (f"Run {run.number} failed to start", "")]
-    done = f"after {len(run.done)} of {len(run.selected)}"
+    done = f"after {show_number(len(run.done))} of {show_number(len(run.selected))}"
     if run.is_stopped:
         # A remark says why.
         kept = "; finished results are kept" if width >= 120 else ""
@@ -272,5 +278,5 @@ def _stale(workbench: Workbench) -> Line:
     if not waiting.cases:
         return []
     key = key_name(keys_of(BY_ID["run_waiting"], workbench)[0])
-    what = f"{len(waiting.cases)} stale ({calls_in_words(waiting.calls)}), "
+    what = f"{show_number(len(waiting.cases))} stale ({calls_in_words(waiting.calls)}), "
     return [_GAP, (what, "muted"), (key, "bold accent"), (" runs them", "muted")]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Problem, Severity, format_path
 from evaltui.files.agent_source import SourcePlace, frames_of
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.glyphs import EMPTY_BAR, ascii_only
 from evaltui.text.lines import Line, Span, both_ends, cells, cut, pad, wrap, wrap_behind
 from evaltui.text.syntax import code
@@ -270,7 +270,8 @@ def write_problems(page: Page, problems: Sequence[Problem], path: Path) -> None:
         if place:
             page.block([(", ".join(place), "muted")], 4)
     if len(problems) > _MAX_PROBLEMS:
-        page.row((f"    and {len(problems) - _MAX_PROBLEMS} more: `evaltui lint` shows them all", "muted"))
+        more = show_number(len(problems) - _MAX_PROBLEMS)
+        page.row((f"    and {more} more: `evaltui lint` shows them all", "muted"))
 
 
 def write_sentences(page: Page, sentences: Sequence[str]) -> None:

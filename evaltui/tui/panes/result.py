@@ -13,6 +13,7 @@ from evaltui.core.compare.judged import Finding, was_judged
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import MetricResult
 from evaltui.files.agent_source import SourcePlace, frame_place
+from evaltui.text.figures import show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
 from evaltui.text.outcomes import glyph
@@ -77,8 +78,8 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         at = self._workbench.navigation.difference
         walked = failing_differences(self._scored.shown) if at and self._scored else []
         if at in walked:
-            number = (str(walked.index(at) + 1), "bold")
-            line += [("   ", ""), ("difference ", "muted"), number, (f"/{len(walked)}", "muted")]
+            number = (show_number(walked.index(at) + 1), "bold")
+            line += [("   ", ""), ("difference ", "muted"), number, (f"/{show_number(len(walked))}", "muted")]
         return line
 
     def source(self) -> SourcePlace | None:

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 
 from evaltui.core.model.outcome import CaseResult
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
@@ -93,7 +93,7 @@ class AcceptScreen(DialogScreen[None], inherit_bindings=False):
             write_result(page, after.eval_id, before, after, fixed="would pass")
         left = sum(change.cases for change in proposal.changes) - min(len(scored), _MOST_SCORED)
         if left > 0:
-            page.row((f"and {left} more" if scored else "◐ scoring…", "muted"))
+            page.row((f"and {show_number(left)} more" if scored else "◐ scoring…", "muted"))
         for change in proposal.changes:
             page.blank()
             write_file_change(page, change)

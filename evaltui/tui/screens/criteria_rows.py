@@ -12,6 +12,7 @@ from textual.message import Message
 
 from evaltui.core.model.problems import Problem
 from evaltui.files.run_settings import RunSettings
+from evaltui.text.figures import show_number
 from evaltui.text.glyphs import EMPTY_BAR
 from evaltui.text.lines import Line, cut, wrap_behind
 from evaltui.text.values import visible
@@ -191,7 +192,7 @@ class CriteriaRows(CursorLines, can_focus=True, inherit_bindings=False):
         for problem in self._problems[:_MOST_PROBLEMS]:
             yield from self._wrapped(str(problem), "error" if problem.severity == "error" else "warning")
         if more := len(self._problems[_MOST_PROBLEMS:]):
-            yield Shown([(f"  and {more} more", "muted")])
+            yield Shown([(f"  and {show_number(more)} more", "muted")])
         if self._problems:
             yield Shown([])
 

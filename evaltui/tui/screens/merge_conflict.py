@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from evaltui.core.jsondoc.merge import Choices, Side
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.open_file import FileConflict
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
@@ -83,7 +83,7 @@ class MergeConflictScreen(DialogScreen[bool], inherit_bindings=False):
     def _draw_around(self) -> None:
         self.query_one("#versions-names").refresh()
         rows = self.rows
-        left = f"{rows.undecided} of {counted(len(rows.clashes), 'conflict')} undecided"
+        left = f"{show_number(rows.undecided)} of {counted(len(rows.clashes), 'conflict')} undecided"
         self.query_one(Dialog).below([(f" {left if rows.undecided else 'all decided'} ", "muted")])
         note = self.query_one(QuestionNote)
         if note.has_class("-problem"):

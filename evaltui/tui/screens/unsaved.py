@@ -11,7 +11,7 @@ from textual import events
 from textual.app import ComposeResult
 
 from evaltui.files.journal import Recovered
-from evaltui.text.figures import counted, show_moment
+from evaltui.text.figures import counted, show_moment, show_number
 from evaltui.text.lines import Line, cells, pad, wrap
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import DialogScreen, bindings
@@ -105,7 +105,7 @@ class UnsavedScreen(DialogScreen[str | None], inherit_bindings=False):
             ordered = [case.eval_id for case in eval_set.cases if case.eval_id in dirty]
         yield from map(visible, ordered[:_MOST_CASES])
         if len(ordered) > _MOST_CASES:
-            yield f"and {len(ordered) - _MOST_CASES} more"
+            yield f"and {show_number(len(ordered) - _MOST_CASES)} more"
         if eval_set is None:
             yield "criteria"
         elif not ordered:

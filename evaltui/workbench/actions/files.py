@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from evaltui.text.figures import show_number
 from evaltui.workbench.actions.action import Action, Scope, action, not_read
 from evaltui.workbench.workbench import Workbench
 
@@ -41,7 +42,7 @@ FILES: tuple[Action, ...] = (
         refusal=_nothing_unsaved,
         rank=1,
         word=lambda workbench: (
-            f"save ●{len(unsaved)}" if (unsaved := workbench.editing.unsaved()) else "save"
+            f"save ●{show_number(len(unsaved))}" if (unsaved := workbench.editing.unsaved()) else "save"
         ),
         footer="save",
         acts=True,

@@ -20,7 +20,7 @@ from evaltui.core.model.events import SIMULATED_USER, Event, Json
 from evaltui.core.model.outcome import StateDiff, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.played_users import SimulatedUserError
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.values import show_change, visible
 from evaltui.workbench.chat.conversation import ChatTurn, Difference, SessionStart, Transcript, TurnStage
 from evaltui.workbench.open_sets import OpenSets
@@ -59,7 +59,7 @@ class Origin:
         if self.result_session is None:
             return f"{self.case.eval_id} has no result; continue from its expected turns"
         return (
-            f"only {len(self.happened)} of {counted(len(self.messages), 'turn')} finished "
+            f"only {show_number(len(self.happened))} of {counted(len(self.messages), 'turn')} finished "
             f"in the last run of {self.case.eval_id}"
         )
 
@@ -221,7 +221,7 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
     )
     state = _states(before.state_after, now.state_after)
     reasons = list(_reasons(turn, state))
-    more = [f"{len(reasons) - MAX_REASONS} more"] if len(reasons) > MAX_REASONS else []
+    more = [f"{show_number(len(reasons) - MAX_REASONS)} more"] if len(reasons) > MAX_REASONS else []
     return Difference("; ".join([*reasons[:MAX_REASONS], *more]), turn, state)
 
 

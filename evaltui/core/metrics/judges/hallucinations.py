@@ -57,7 +57,7 @@ from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text,
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt, fenced, prompt
-from evaltui.text.figures import some_of
+from evaltui.text.figures import counted, show_number, some_of
 from evaltui.text.values import cut, visible
 
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -374,7 +374,8 @@ def _why_missing(missing: Sequence[Judgement], judgements: Sequence[Judgement]) 
     problem = next(vote.problem for vote in missing[0].votes if vote.problem)
     if len(missing) == len(judgements):
         return problem
-    return f"no verdict on {len(missing)} of {len(judgements)} sentences: {_quote(missing[0])}: {problem}"
+    how_many = f"{show_number(len(missing))} of {counted(len(judgements), 'sentence')}"
+    return f"no verdict on {how_many}: {_quote(missing[0])}: {problem}"
 
 
 def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
@@ -383,7 +384,7 @@ def _reason(status: Status, judgements: Sequence[Judgement]) -> str:
     if status is Status.FAILED and wrong:
         deciders = ((one, deciding(one.votes)) for one in wrong)
         named = [f"{_quote(one)} ({vote.label if vote else ''})" for one, vote in deciders]
-        text = f"{len(wrong)} of {len(judgements)} sentences are not supported"
+        text = f"{show_number(len(wrong))} of {counted(len(judgements), 'sentence')} are not supported"
         reasons.append(f"{text}: {some_of(named, _SENTENCES_NAMED)}")
     short = (votes_counted(judgement.votes) for judgement in judgements if judgement.score is not None)
     reasons += [worst] if (worst := min(filter(None, short), default="")) else []

@@ -12,7 +12,7 @@ from typing import Any
 from evaltui.core.editing.set import EditBuilder
 from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -147,7 +147,7 @@ class OpenedField:
             tab: Line = [(key_of("next_field"), "bold accent"), (" complete", "muted")]
             lines.append((left, tab if number == taken else []))
         if len(matches) > first + _MOST_CHOICES:
-            lines.append(([(f"… {len(matches) - first - _MOST_CHOICES} more", "muted")], []))
+            lines.append(([(f"… {show_number(len(matches) - first - _MOST_CHOICES)} more", "muted")], []))
         return lines
 
     def lines_below(self) -> list[Line]:

@@ -9,7 +9,7 @@ from textual import events
 from textual.message import Message
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import ask, bindings
@@ -67,12 +67,15 @@ class CaseTree(Pane, CursorLines, can_focus=True, inherit_bindings=False):
         return self._workbench.navigation.marking
 
     def heading(self) -> Line:
-        marked: Line = [(f"{len(self._marking)} marked", "bold accent"), ("  ", "")] if self._marking else []
+        marked: Line = []
+        if self._marking:
+            marked = [(f"{show_number(len(self._marking))} marked", "bold accent"), ("  ", "")]
         total = sum(len(eval_set.cases) for eval_set in self._workbench.sets.listed)
         if self._workbench.navigation.filtered.filter:
-            return [*marked, (f"{self._workbench.navigation.filtered.count} of {total}", "bold accent")]
+            kept = show_number(self._workbench.navigation.filtered.count)
+            return [*marked, (f"{kept} of {show_number(total)}", "bold accent")]
         if marked:
-            return [*marked, (str(total), "muted")]
+            return [*marked, (show_number(total), "muted")]
         order = self._workbench.navigation.order
         by: Line = [] if order is CaseOrder.FILE else [(f"by {order}", "muted"), ("   ", "")]
         sets = counted(len(self._workbench.sets.listed), "set")
