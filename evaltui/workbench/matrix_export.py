@@ -53,9 +53,18 @@ def refuses_file(name: str) -> str | None:
         return f"The name ends in {', '.join(_FORMATS)}"
     if not path.parent.is_dir():
         return f"The folder {path.parent} does not exist"
+    if path.exists():
+        # It may be an eval set, or somebody's notes.
+        return f"{path.name} already exists"
     if path.suffix == ".html" and find_spec("jinja2") is None:
         return f"Jinja2 is not installed. Run {extra_command('report')}"
     return None
+
+
+def free_name() -> str:
+    """The name that is suggested: of a file that is not there yet."""
+    names = ("matrix.html", *(f"matrix-{number}.html" for number in range(2, 100)))
+    return next((name for name in names if not Path(name).exists()), names[0])
 
 
 def export_matrix(opened: OpenMatrix, name: str, agent_dir: Path) -> str:

@@ -76,5 +76,6 @@ def test_a_matrix_is_exported_by_the_name_of_the_file(tmp_path):
         assert file.stat().st_size > 500
     assert "ends in" in refuses_file("m.txt")
     assert "does not exist" in refuses_file("nowhere/m.md")
+    assert refuses_file(str(tmp_path / "m.json")) == "m.json already exists"
     (tmp_path / "folder.md").mkdir()
     assert "cannot be written" in export_matrix(opened, str(tmp_path / "folder.md"), tmp_path)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from pilots import screen_text, turn, until, write_cases
+from stored_matrix import write_matrix
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.main import MainScreen
+from evaltui.tui.screens.matrix import MatrixScreen
 from evaltui.tui.screens.runs import RunsScreen
 from evaltui.workbench.actions import ACTIONS, BY_ID, Scope, chain_of
 from evaltui.workbench.state import READ_ONLY, Selection
@@ -131,6 +133,34 @@ async def test_a_key_says_so_and_the_palette_and_the_footer_are_without_it(ran, 
         await until(pilot, lambda: READ_ONLY in screen_text(app))
 
 
+async def confirmed(pilot, *kinds):
+    """Gives each dialog that lies over screens of these kinds what it asks for, and leaves it if it stays."""
+    if not isinstance(pilot.app.screen, kinds):
+        await pilot.press("enter")
+    while not isinstance(pilot.app.screen, kinds):
+        await pilot.app.pop_screen()
+
+
+async def test_no_key_of_a_matrix_writes_anything(ran, no_process, monkeypatch):
+    """With what its dialogs suggest, such as the name of a file."""
+    write_matrix(ran)
+    monkeypatch.chdir(ran)
+    before = everything(ran)
+    app = WorkbenchApp(Workbench(ran, read_only=True))
+    async with app.run_test(size=SIZE) as pilot:
+        await until(pilot, lambda: app.workbench.outcomes.counts())
+        for one in ACTIONS:
+            if Scope.MATRIX not in one.where or one.id == "close_matrix":
+                continue
+            for key in one.keys:
+                if not isinstance(app.screen, MatrixScreen):
+                    await pilot.press("V")
+                    await until(pilot, lambda: "executions" in screen_text(app))
+                await pilot.press(key)
+                await confirmed(pilot, MatrixScreen, MainScreen)
+    assert everything(ran) == before
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("scope", [*Scope][:11])
 async def test_no_key_writes_or_starts_anything(ran, no_process, scope):
@@ -148,8 +178,7 @@ async def test_no_key_writes_or_starts_anything(ran, no_process, scope):
                 main.go_to(pane)
             for key in BY_ID[action].keys:
                 await pilot.press(key)
-                while app.screen is not main:
-                    await app.pop_screen()
+                await confirmed(pilot, MainScreen)
                 await pilot.pause()
         await pilot.click(offset=(60, 10), times=2)
     assert everything(ran) == before

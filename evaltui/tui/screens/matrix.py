@@ -39,7 +39,7 @@ from evaltui.workbench.matrices import (
     read_matrix,
     side_of,
 )
-from evaltui.workbench.matrix_export import export_matrix, refuses_file
+from evaltui.workbench.matrix_export import export_matrix, free_name, refuses_file
 from evaltui.workbench.matrix_view import NONE_YET, MatrixView
 from evaltui.workbench.more_repeats import runs_problem
 from evaltui.workbench.workbench import Workbench
@@ -297,7 +297,7 @@ class MatrixScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         name = f"{key_of('export_matrix')} Export"
         ask(
             self,
-            PromptScreen(name, "matrix.html", refuses_file, hint, "matrix"),
+            PromptScreen(name, free_name(), refuses_file, hint, "matrix"),
             lambda file: self.run_worker(self._export(opened, file), group="export", exclusive=True),
         )
 

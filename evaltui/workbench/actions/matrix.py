@@ -95,6 +95,7 @@ MATRIX: tuple[Action, ...] = (
         "E",
         rank=6,
         footer="export",
+        acts=True,
     ),
     _in_matrix("reload_matrix", "Reload matrix", "Read the runs of the matrix again", "f5", footer="reload"),
     _in_matrix(
