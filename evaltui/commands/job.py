@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import sys
 import time
@@ -203,9 +204,11 @@ class Job:
             return host
 
         starting = partial(started, start_host) if start_host else None
+        painting = asyncio.create_task(self._paint())
         try:
             executed = await run_and_keep(self._request, self._sets, self._on_update, starting)
         finally:
+            painting.cancel()
             if self._progress is not None:
                 self._progress.end()
         assert self._selected is not None
@@ -238,6 +241,13 @@ class Job:
             code = code or HAD_ERRORS
         # Who asked for a report must not take its absence for a pass.
         return code if all_written else code or HAD_ERRORS
+
+    async def _paint(self) -> None:
+        """Keeps the clock of the progress going while nothing happens."""
+        while True:
+            await asyncio.sleep(1.0)
+            if self._progress is not None:
+                self._progress.tick()
 
     def _store_durations(self, report: RunReport) -> bool:
         """Returns whether they are written, or need not be."""
@@ -283,6 +293,10 @@ class Job:
                     self._calls.on_event(event)
             case RepeatDone(result=result):
                 self._calls.on_result(result)
+            case Noted(text, at_once=True):
+                # On a terminal the line of the progress has it.
+                if not sys.stderr.isatty():
+                    write_stderr(f"evaltui {self._command}: {text}")
             case Noted(text):
                 self._notes.append(text)
             case RunStopped(reason):

@@ -178,7 +178,7 @@ def add_cluster(parser: Parser) -> None:
     parser.add_argument(
         "--strict-env",
         action="store_true",
-        help="With --scheduler: use no worker whose packages differ from those of the agent here",
+        help="With --scheduler: use no worker with other versions of Python or of the packages of the agent",
     )
     parser.add_argument(
         "--machines", type=count, metavar="M", help="With --estimate: time on M machines, each as this one"

@@ -14,6 +14,7 @@ from evaltui.core.model.spending import RunningTotal
 from evaltui.runner.plan import AtWork, CaseDone, CaseStarted, Happened, RepeatDone, RunPlan, Scaled, Update
 
 _EVERY = 0.1
+_TICK = 0.9
 # Where the terminal does not say how wide it is.
 _COLUMNS = 80
 
@@ -58,7 +59,15 @@ class Progress:
                 run.scale = scale
             case Happened():
                 return
-        if time.monotonic() - self._painted > _EVERY:
+        self._paint_if_older(_EVERY)
+
+    def tick(self) -> None:
+        """Time has passed, and nothing may have happened."""
+        if self._shown:
+            self._paint_if_older(_TICK)
+
+    def _paint_if_older(self, seconds: float) -> None:
+        if time.monotonic() - self._painted > seconds:
             self._paint()
 
     def _finished(self, case: CaseId) -> None:

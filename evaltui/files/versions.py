@@ -1,19 +1,30 @@
-"""Versions of the packages that an agent imports, on this machine and on others."""
+"""Versions of Python and of the packages that an agent imports, on this machine and on others."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
+from evaltui.files.interpreters import python_version
 from evaltui.files.packages import site_packages
+
+_PYTHON = "Python"
 
 
 def versions_of(modules: Iterable[str], python: Path | None) -> dict[str, str]:
-    """By name, the packages that have any of these modules in a Python, None for evaltui's own."""
+    """By name, the packages that have any of these modules in a Python, and itself; None for our own."""
     names = {module.partition(".")[0] for module in modules}
-    return {one.name: one.version for one in _installed(python) if not names.isdisjoint(_modules(one))}
+    found = {one.name: one.version for one in _installed(python) if not names.isdisjoint(_modules(one))}
+    return {**found, _PYTHON: _version(python)}
+
+
+def _version(python: Path | None) -> str:
+    """`3.12`: others are as good as the same."""
+    version = sys.version_info[:2] if python is None else python_version(python)
+    return ".".join(map(str, version))
 
 
 def _installed(python: Path | None) -> Iterable[Distribution]:
@@ -37,6 +48,8 @@ def differing(versions: Mapping[str, str], python: Path | None) -> tuple[str, ..
         return ()
     # Of two with one name, the first is imported.
     found = {_key(one.name): one.version for one in reversed([*_installed(python)]) if one.name}
+    if _PYTHON in versions:
+        found[_key(_PYTHON)] = _version(python)
     return tuple(_differing(versions, found))
 
 

@@ -27,7 +27,7 @@ from evaltui.files.folders import case_path
 from evaltui.files.recordings import recordings_path
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.supervisor import CASE_TIMEOUT, IMPORT_TIMEOUT
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class RunPlan:
     variables: Mapping[str, str] = field(default_factory=dict)
     """What hosts on other machines have in their environment besides what there is."""
     strict_env: bool = False
-    """Whether workers are not used whose packages differ from those of this machine."""
+    """Whether workers are not used whose Python or packages differ from those of this machine."""
     seconds: Mapping[CaseId, float] = field(default_factory=dict)
     """How long a run of a case takes, as far as known: what a worker is given at once goes by it."""
 
@@ -262,6 +262,8 @@ class Noted:
     """A remark on the run, a sentence."""
 
     text: str
+    at_once: bool = False
+    """Whether it is of no use when the run is over."""
 
 
 @dataclass(frozen=True)
@@ -298,7 +300,7 @@ class Scaled:
         if not self.machines:
             return "no worker"
         machines, hosts = counted(self.machines, "machine"), counted(self.hosts, "host")
-        return f"{machines}, {hosts}, {self.in_flight} in flight"
+        return f"{machines}, {hosts}, {show_number(self.in_flight)} in flight"
 
 
 Update = (

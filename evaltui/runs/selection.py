@@ -72,7 +72,7 @@ class RunRequest:
     ship_env: tuple[str, ...] = ()
     """Names of variables that workers on other machines get with their values."""
     strict_env: bool = False
-    """Whether workers are not used whose packages differ from those of this machine."""
+    """Whether workers are not used whose Python or packages differ from those of this machine."""
     traces: TracesToScore | None = None
     """Conversations that are scored instead of running the agent."""
     matrix: str = ""

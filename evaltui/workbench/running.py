@@ -140,7 +140,7 @@ class RunFollower:
                 run.scale = scale
             case Judging(case):
                 run.judging.add(case)
-            case Noted(text):
+            case Noted(text, at_once=False):
                 run.remarks.append(text)
             case RunStopped(reason):
                 run.remarks.append(reason)

@@ -37,12 +37,17 @@ def test_everything_that_is_known():
 
 
 def test_what_does_not_fit_is_left_out_from_the_right_end():
+    without_scale = WHOLE.rpartition(" · ")[0]
+    short = f"{without_scale} · 31 in flight"
     for columns in range(17, len(WHOLE) + 1):
         line = progress_line(RUN, columns)
         assert len(line) <= columns
-        assert line == WHOLE[: len(line)]
-        assert (WHOLE + " · ")[len(line) :].startswith(" · ")
-    assert progress_line(RUN, 80) == WHOLE.rpartition(" · ")[0]
+        if line != short:
+            assert line == WHOLE[: len(line)]
+            assert (WHOLE + " · ")[len(line) :].startswith(" · ")
+    assert progress_line(RUN, 90) == short
+    assert progress_line(RUN, 80) == without_scale
+    assert progress_line(replace(RUN, scale=Scaled(0, 0, 0)), 90) == f"{without_scale} · no worker"
     assert progress_line(RUN, 9) == "12/120, 2"
 
 
@@ -106,6 +111,20 @@ def test_a_run_that_is_followed(monkeypatch):
     progress.on_update(CaseStarted(names[5], "a", 0))
     last = terminal.getvalue().rpartition("\x1b[2K")[2]
     assert last == "flash · 5/6 · 0:08, about 2 s left · $0.0080 · calls/min 3 of 60 · case_5"
+
+
+def test_the_clock_goes_on_while_nothing_happens(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    terminal = Terminal()
+    progress = Progress(terminal, 6)
+    for seconds in (1.0, 0.5, 0.5, 60.0):
+        now[0] += seconds
+        progress.tick()
+    assert terminal.getvalue().split("\r\x1b[2K") == ["", "0/6 · 0:01", "0/6 · 0:02", "0/6 · 1:02"]
+    silent = io.StringIO()
+    Progress(silent, 6).tick()
+    assert not silent.getvalue()
 
 
 def test_calls_per_minute_are_those_of_the_nearest_limit():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -17,15 +18,15 @@ _CLOSE_TIMEOUT = 4.0
 
 
 @asynccontextmanager
-async def connected(scheduler: str, own: OwnCluster | None) -> AsyncIterator[Any]:
-    """A client of the scheduler, which for `local:N` is that of a cluster of our `own`.
+async def connected(scheduler: str, own: OwnCluster | None, name: str) -> AsyncIterator[Any]:
+    """A client of the scheduler by this name; for `local:N`, of a cluster of our `own`.
 
     Raises ExecutorError where none answers.
     """
     address = scheduler if own is None else (await own.opened()).cluster
     try:
         # One of our own waits for its workers, too, whose start takes as long as it takes.
-        client = await _client_of(address, _CONNECT_TIMEOUT if own is None else None)
+        client = await _client_of(address, name, _CONNECT_TIMEOUT if own is None else None)
     except Exception as error:
         # What is no scheduler may answer anything, and Dask raises whatever comes of reading it.
         raise ExecutorError(_unreachable(scheduler, error)) from error
@@ -35,15 +36,18 @@ async def connected(scheduler: str, own: OwnCluster | None) -> AsyncIterator[Any
         await _close(client)
 
 
-async def _client_of(scheduler: Any, seconds: float | None) -> Any:
+async def _client_of(scheduler: Any, name: str, seconds: float | None) -> Any:
     """Within so many seconds; None for as long as it takes."""
     from distributed import Client
+    from distributed.versions import VersionMismatchWarning
 
     # What it says is told of in other words; on a terminal it would be in the way.
     for name in [one for one in logging.root.manager.loggerDict if one.partition(".")[0] == "distributed"]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # Versions that matter are compared, and told in one line.
+    warnings.filterwarnings("ignore", category=VersionMismatchWarning)
     client: Any = Client(
-        scheduler, asynchronous=True, timeout=_CONNECT_TIMEOUT, set_as_default=False, name="evaltui"
+        scheduler, asynchronous=True, timeout=_CONNECT_TIMEOUT, set_as_default=False, name=name
     )
     try:
         # Its own time-out ends with the connection; what answers may say nothing then.

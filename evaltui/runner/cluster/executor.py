@@ -20,6 +20,7 @@ from evaltui.files.versions import versions_of
 from evaltui.runner.cluster.chunks import Chunk
 from evaltui.runner.cluster.connecting import connected
 from evaltui.runner.cluster.items import RunItems
+from evaltui.runner.cluster.left_behind import tidy
 from evaltui.runner.cluster.messages import (
     Arrived,
     Broken,
@@ -34,6 +35,7 @@ from evaltui.runner.cluster.messages import (
 )
 from evaltui.runner.cluster.own_cluster import OwnCluster, kill_workers
 from evaltui.runner.cluster.remote_worker import HeldChunk, RemoteWorker
+from evaltui.runner.cluster.scale import ScaleOfRun
 from evaltui.runner.cluster.scoring import ScoringOnWorkers
 from evaltui.runner.cluster.tickets import Tickets
 from evaltui.runner.cluster.unfit import UnfitWorkers
@@ -108,23 +110,12 @@ class DaskExecutor:
         # Addresses of those that do not answer.
         self._silent: set[str] = set()
         self._unfit = UnfitWorkers(listener, on_update)
-        self._scale: Scaled | None = None
+        self._scale = ScaleOfRun(plan.scheduler, on_update)
         self._is_over = False
 
     def host_count(self, items: int) -> int:
         """How many hosts so many items are run on, as far as that is known before it begins."""
         return min(items, (self._own or 1) * self._run.hosts)
-
-    def _tell_scale(self) -> None:
-        workers = self._workers.values()
-        scale = Scaled(
-            len({one.machine for one in workers}),
-            sum(one.hosts for one in workers),
-            sum(one.in_flight for one in workers),
-        )
-        if scale != self._scale:
-            self._scale = scale
-            self._on_update(scale)
 
     async def run(self, work: WorkQueue[WorkItem]) -> None:
         """Run every item, also those that are added meanwhile. A broken agent ends each with its error;
@@ -142,7 +133,7 @@ class DaskExecutor:
             self._on_update(Noted(warning))
         if self._own is not None and self._own_cluster is None:
             self._own_cluster = OwnCluster(self._own, self._run.hosts)
-        async with connected(self._scheduler, self._own_cluster) as client:
+        async with connected(self._scheduler, self._own_cluster, self._run.topic) as client:
             self._client = client
             self._tickets = Tickets(client, self._run.topic)
             try:
@@ -234,6 +225,9 @@ class DaskExecutor:
 
     async def _begin(self) -> None:
         client, topic = self._client, self._run.topic
+        # Where evaltui is not installed on the scheduler, it keeps what it keeps.
+        with suppress(Exception):
+            await client.run_on_scheduler(tidy, topic)
         client.subscribe_topic(topic, self._on_batch)
         client.subscribe_topic("all", self._on_scheduler)
         try:
@@ -273,7 +267,7 @@ class DaskExecutor:
         if self._gate is not None and self._gate.stopped is not None:
             self._items.leave()
         self._make_tickets()
-        self._tell_scale()
+        self._scale.tell(self._workers.values())
 
     def _make_tickets(self) -> None:
         fit = [worker.address for worker in self._fit_workers()]
@@ -349,7 +343,8 @@ class DaskExecutor:
                 if chunk is None or chunk in worker.chunks:
                     self._items.printed(message)
             case ChunkEnded(chunk):
-                worker.chunks.pop(chunk, None)
+                if held := worker.chunks.pop(chunk, None):
+                    self._items.put_back(held)
                 self._hand_out(worker)
                 self._changed.set()
 

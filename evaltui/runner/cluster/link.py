@@ -8,11 +8,12 @@ import time
 from collections import deque
 from typing import Any
 
+from evaltui.runner.cluster.own_texts import OwnTexts
 from evaltui.runner.cluster.waiting import wait_set
 
-# Seconds for which what happens is gathered, and after which a worker that has nothing to tell tells that.
+# Seconds for which what happens is gathered.
 _GATHERED = 0.25
-_HEARTBEAT = 2.0
+HEARTBEAT = 2.0
 # Characters that are passed on at once, and those after which hosts wait until the run has taken some.
 _BATCH = 64_000
 _MOST_UNREAD = 8_000_000
@@ -27,6 +28,10 @@ class Link:
     def __init__(self, topic: str, worker: Any) -> None:
         self._topic = topic
         self._worker = worker
+        self.own: OwnTexts | None = None
+        """What is not to leave this worker as it is; None where the run is on the same machine."""
+        self.heartbeat = HEARTBEAT
+        """Seconds after which a worker that has nothing to tell tells that."""
         self._messages: list[Any] = []
         self._size = 0
         self._sent = 0
@@ -59,7 +64,7 @@ class Link:
     async def _send_now_and_then(self) -> None:
         while True:
             await wait_set(self._soon, _GATHERED)
-            if self._messages or time.monotonic() - self._sent_at > _HEARTBEAT:
+            if self._messages or time.monotonic() - self._sent_at > self.heartbeat:
                 self.send()
 
     def send(self) -> None:
@@ -73,7 +78,10 @@ class Link:
         self._unread_size += size
         if self._unread_size >= _MOST_UNREAD:
             self._room.clear()
-        batch = {"worker": self._worker.address, "number": self._sent, "batch": pickle.dumps(messages)}
+        pickled = pickle.dumps(messages)
+        if self.own is not None and self.own.are_in(pickled):
+            pickled = pickle.dumps([self.own.replaced(one) for one in messages])
+        batch = {"worker": self._worker.address, "number": self._sent, "batch": pickled}
         self._worker.log_event(self._topic, batch)
 
     def close(self) -> None:

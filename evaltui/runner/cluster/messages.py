@@ -91,7 +91,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class ChunkEnded:
-    """The host is free again."""
+    """The host is free again. What has not ended of the chunk was not run to its end."""
 
     chunk: int
 

@@ -32,8 +32,9 @@ _ACKNOWLEDGED = 5.0
 _SEND_TIMEOUT = 20.0
 # Seconds after which others are read although this worker's batch is not: what it tells may wait for judges.
 _TURN = 0.25
-# Batches that are read before the worker hears of that.
+# Batches, and bytes of them, that are read before the worker hears of that.
 _UNACKNOWLEDGED = 20
+_MOST_UNACKNOWLEDGED = 1_000_000
 
 
 @dataclass
@@ -82,11 +83,12 @@ class RemoteWorker:
         """Whether what it was told, or has told, did not arrive."""
         self._client = client
         self._topic = topic
-        self._unread: asyncio.Queue[tuple[int, list[FromWorker]]] = asyncio.Queue()
+        self._unread: asyncio.Queue[tuple[int, int, list[FromWorker]]] = asyncio.Queue()
         self._is_closed = False
         self._last: int | None = None
         self._read = 0
         self._acknowledged = 0
+        self._read_size = 0
         self._outbox: list[ToWorker] = []
         self._to_send = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -134,7 +136,7 @@ class RemoteWorker:
                 self._on_scored(self, message)
             else:
                 others.append(message)
-        self._unread.put_nowait((number, others))
+        self._unread.put_nowait((number, len(batch), others))
 
     def send(self, message: ToWorker) -> None:
         self._outbox.append(message)
@@ -147,7 +149,7 @@ class RemoteWorker:
 
     async def _read_all(self, group: asyncio.TaskGroup, on_message: OnMessage, turn: asyncio.Lock) -> None:
         while True:
-            number, messages = await self._unread.get()
+            number, size, messages = await self._unread.get()
             # One batch after the other: read side by side, all workers would be given their next chunks at
             # the same moment, at which there is nothing left to read.
             async with turn:
@@ -157,7 +159,9 @@ class RemoteWorker:
             await asyncio.wait({reading})
             self._tasks.remove(reading)
             self._read = number
-            if number - self._acknowledged >= _UNACKNOWLEDGED:
+            self._read_size += size
+            many = number - self._acknowledged >= _UNACKNOWLEDGED
+            if many or self._read_size >= _MOST_UNACKNOWLEDGED:
                 self._to_send.set()
 
     async def _read_batch(self, messages: list[FromWorker], on_message: OnMessage) -> None:
@@ -169,7 +173,7 @@ class RemoteWorker:
             await wait_set(self._to_send, _ACKNOWLEDGED)
             self._to_send.clear()
             messages, self._outbox = self._outbox, []
-            self._acknowledged = self._read
+            self._acknowledged, self._read_size = self._read, 0
             told = {"op": self._topic, "read": self._read, "given": pickle.dumps(messages)}
             try:
                 sending = self._client.scheduler.proxy(msg=told, worker=self.address)

@@ -65,16 +65,16 @@ class UnfitWorkers:
         error = why if isinstance(why, ErrorInfo) else None
         reason = f"worker {worker.machine} is not used: {why}"
         if error is not None and worker.arrived and worker.arrived.differences:
-            reason += f". Its packages differ: {', '.join(worker.arrived.differences)}"
+            reason += f". Its versions differ: {', '.join(worker.arrived.differences)}"
         self._found[worker.address] = _Unfit(reason, error)
         if self._tell(reason) and error is not None:
             for line in error.traceback.splitlines():
                 self._listener.printed(None, "stderr", f"{worker.machine}: {line}")
 
     def warn(self, worker: RemoteWorker) -> None:
-        """Its packages differ, and it is used all the same."""
+        """Its versions differ, and it is used all the same."""
         if worker.arrived is not None:
-            self._tell(f"packages of worker {worker.machine} differ: {', '.join(worker.arrived.differences)}")
+            self._tell(f"versions on worker {worker.machine} differ: {', '.join(worker.arrived.differences)}")
 
     def begin_failed(self, error: Exception) -> None:
         """Some worker raised when the run was brought to it."""

@@ -25,7 +25,8 @@ from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import OWN
 from evaltui.files.packages import own_version
 from evaltui.files.versions import differing
-from evaltui.runner.cluster.link import Link
+from evaltui.runner.cluster.left_behind import PREFIX
+from evaltui.runner.cluster.link import HEARTBEAT, Link
 from evaltui.runner.cluster.messages import (
     Again,
     Arrived,
@@ -46,6 +47,7 @@ from evaltui.runner.cluster.messages import (
     Told,
     Wait,
 )
+from evaltui.runner.cluster.own_texts import OwnTexts
 from evaltui.runner.cluster.remote_gate import RemoteGate
 from evaltui.runner.cluster.worker_scoring import WorkerScoring
 from evaltui.runner.parent.pool import ExecutionResult, HostPool
@@ -54,8 +56,11 @@ from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.parent.work import WorkQueue
 from evaltui.runner.protocol import decode_event
 
-# Seconds without a word from the run after which it is taken for gone.
-_PATIENCE = 60.0
+# Seconds without a word from the run after which it is taken for gone, and for which a worker still says now
+# and then that it is there: a run that was only stopped goes on.
+_PATIENCE = 30.0
+_FORGOTTEN = 3600.0
+_SELDOM = 30.0
 # Seconds after which a host that has run a chunk gives Dask its turn: others may wait for the worker.
 _TURN = 30.0
 
@@ -83,8 +88,8 @@ class ClusterRun:
 
     @property
     def topic(self) -> str:
-        """Name of the plugin, of the topic of what workers tell, and of what they are told."""
-        return f"evaltui-{self.id}"
+        """Name of the client and the plugin, of the topic of what workers tell, and of what they are told."""
+        return f"{PREFIX}{self.id}"
 
     def settings(self, folder: Path) -> HostSettings:
         """On the clock of this machine, whose `folder` takes the agent's files. Raises OSError."""
@@ -103,8 +108,10 @@ def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
 
 async def serve_chunks(run: str, ticket: int) -> None:
     """What Dask schedules: a host of this worker runs chunks, which the run gives it when it is ready."""
-    plugin: Any = get_worker().plugins[run]
-    await plugin.here.serve(ticket)
+    plugin: Any = get_worker().plugins.get(run)
+    # The run may be over.
+    if plugin is not None and plugin.here is not None:
+        await plugin.here.serve(ticket)
 
 
 class RunOnWorker(WorkerPlugin):
@@ -173,10 +180,13 @@ class WorkerRun:
                 case Wait(model, seconds):
                     if self._gate is not None:
                         self._gate.on_wait(model, seconds)
-                case Give(number=number):
+                case Give(number, chunk, requests):
                     _, waiting = self._waiting.pop(number, (None, None))
                     if waiting is not None and not waiting.done():
                         waiting.set_result(message)
+                    elif requests is not None:
+                        # Who waited for it has given up: it was not heard of the run for long.
+                        self._link.put(ChunkEnded(chunk), now=True)
         return "OK"
 
     def _take(self, variables: Mapping[str, str]) -> None:
@@ -184,8 +194,12 @@ class WorkerRun:
         settings = self._settings = replace(self._settings, variables=variables)
         if self._scoring is None:
             tell = partial(self._link.put, now=True)
-            self._scoring = WorkerScoring(settings, self._run.agent, self._gate, tell)
-        gemini = gemini_here({**environment_of(settings.agent.folder), **variables})
+            self._scoring = WorkerScoring(settings, self._gate, tell)
+        environment = environment_of(settings.agent.folder)
+        if self._run.bundle is not None:
+            known_here = {name: value for name, value in environment.items() if variables.get(name) != value}
+            self._link.own = OwnTexts(known_here, settings.agent.code, self._run.agent.code)
+        gemini = gemini_here({**environment, **variables})
         self._link.put(Prepared(gemini), now=True)
 
     async def serve(self, ticket: int) -> None:
@@ -213,7 +227,10 @@ class WorkerRun:
         waiting: asyncio.Future[Give] = asyncio.get_running_loop().create_future()
         self._waiting[ready.number] = ready, waiting
         self._link.put(ready, now=True)
-        return await waiting
+        try:
+            return await waiting
+        finally:
+            self._waiting.pop(ready.number, None)
 
     async def _run_chunk(self, given: Give, requests: Mapping[int, Json]) -> None:
         folder = str(agent_folder(self._settings.agent.folder))
@@ -243,18 +260,21 @@ class WorkerRun:
             await host.close()
 
     async def _watch(self) -> None:
-        """End what works for a run that is gone."""
-        while True:
-            left = self._heard + _PATIENCE - time.monotonic()
-            if left <= 0:
-                break
-            await asyncio.sleep(left)
-        await self._end()
+        """End what works for a run that is gone, and forget it if it stays away."""
+        while (silent := time.monotonic() - self._heard) < _FORGOTTEN:
+            is_gone = silent >= _PATIENCE
+            if is_gone and self._link.heartbeat == HEARTBEAT:
+                await self._end()
+            self._link.heartbeat = _SELDOM if is_gone else HEARTBEAT
+            await asyncio.sleep(HEARTBEAT)
+        self._worker.handlers.pop(self._run.topic, None)
+        self._link.close()
 
     async def _end(self) -> None:
         for task in self._work:
             task.cancel()
         scoring = [self._scoring.close()] if self._scoring is not None else []
+        self._scoring = None
         await asyncio.gather(*scoring, *self._work, return_exceptions=True)
         free, self._free = self._free, []
         await asyncio.gather(*(one.host.close() for one in free))

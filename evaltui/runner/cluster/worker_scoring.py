@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 from evaltui.core.model.events import Json
-from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import agent_folder
 from evaltui.runner.cluster.messages import Printed, Score, Scored
 from evaltui.runner.cluster.remote_gate import RemoteGate
@@ -22,13 +20,10 @@ class WorkerScoring:
     def __init__(
         self,
         settings: HostSettings,
-        sent: AgentAddress,
         gate: RemoteGate | None,
         put: Callable[[Printed | Scored, int], None],
     ) -> None:
-        """`sent` is where the agent is on the machine of the run."""
         self._agent = settings.agent
-        self._sent = sent
         self._put = put
         # How many are judged at once is known to the run.
         self._hosts = LocalScoring(
@@ -58,20 +53,11 @@ class WorkerScoring:
         try:
             folder = str(agent_folder(self._agent.folder).resolve())
             answer = await self._hosts.answer(message.kind, {**message.request, "agent_folder": folder})
-            if "files" in answer:
-                answer = {**answer, "files": [str(self._as_sent(Path(one))) for one in answer["files"]]}
         except (AgentBrokenError, RequestFailedError, HostLostError, RunStoppedError) as failed:
             answer = failed
         finally:
             del self._tasks[message.number]
         self._put(Scored(message.number, answer), len(str(answer)))
-
-    def _as_sent(self, file: Path) -> Path:
-        """Where a file that was sent here is on the machine of the run."""
-        here, there = self._agent.code.resolve(), self._sent.code.resolve()
-        while here.name == there.name and here != there:
-            here, there = here.parent, there.parent
-        return there / file.relative_to(here) if file.is_relative_to(here) else file
 
     def _printed(self, source: str, line: str) -> None:
         self._put(Printed(None, None, source, line), len(line))

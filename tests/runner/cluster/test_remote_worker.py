@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from evaltui.runner.cluster.messages import Again, ChunkEnded
-from evaltui.runner.cluster.remote_worker import RemoteWorker
+from evaltui.runner.cluster.messages import Again, ChunkEnded, Printed
+from evaltui.runner.cluster.remote_worker import _ACKNOWLEDGED, RemoteWorker
 
 
 async def nothing(worker: RemoteWorker, message: Any) -> None:
@@ -119,3 +119,30 @@ def test_a_worker_whose_words_wait_for_something_does_not_hold_up_the_others(is_
         return heard
 
     assert asyncio.run(asyncio.wait_for(read(), 30)) == ["waiting", "other"]
+
+
+def test_a_worker_that_tells_much_hears_at_once_that_it_was_read():
+    """Else it waits, after a few large messages, for the next time that it is spoken to."""
+    sent: list[int] = []
+
+    async def read() -> None:
+        heard = asyncio.Event()
+
+        async def proxy(msg: dict[str, Any], worker: str) -> str:
+            sent.append(msg["read"])
+            if msg["read"]:
+                heard.set()
+            return "OK"
+
+        client = SimpleNamespace(scheduler=SimpleNamespace(proxy=proxy))
+        async with asyncio.TaskGroup() as group:
+            worker = RemoteWorker("tcp://127.0.0.1:1", client, "topic", None, lambda *_: None)
+            worker.begin(group, nothing, asyncio.Lock())
+            worker.on_batch(1, pickle.dumps([Printed(None, None, "stdout", "x" * 600_000)]))
+            worker.on_batch(2, pickle.dumps([Printed(None, None, "stdout", "x" * 600_000)]))
+            async with asyncio.timeout(_ACKNOWLEDGED / 2):
+                await heard.wait()
+            worker.close()
+
+    asyncio.run(read())
+    assert sent == [2]

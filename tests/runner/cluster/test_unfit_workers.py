@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from commands.command_line import call
 from runner.cluster.clusters import cluster_here
 
-from evaltui.files.versions import differing
+from evaltui.files.versions import differing, versions_of
 from evaltui.runner.cluster import worker as on_worker
+from evaltui.runner.cluster.scale import ScaleOfRun
+from evaltui.runner.plan import Noted, Scaled
 from tests.numbered_cases import one_case
 
 AGENT = """
@@ -105,7 +108,7 @@ def test_workers_with_other_packages_are_told_of_or_refused(
     notes = notes_of(report)
     if not strict:
         assert code == 0
-        assert notes == ["packages of worker 127.0.0.1 differ: left-pad 1.0 instead of 1.3"]
+        assert notes == ["versions on worker 127.0.0.1 differ: left-pad 1.0 instead of 1.3"]
         return
     said = "worker 127.0.0.1 is not used: left-pad 1.0 instead of 1.3"
     if differ == 3:
@@ -138,3 +141,23 @@ def test_packages_are_compared_by_name_whatever_its_spelling():
         "nowhere is missing (2)",
         f"pytest {pytest.__version__} instead of 0.1",
     )
+
+
+def test_another_python_is_another_version():
+    here = ".".join(map(str, sys.version_info[:2]))
+    assert versions_of([], None) == {"Python": here}
+    assert versions_of(["pytest"], None) == {"pytest": pytest.__version__, "Python": here}
+    assert differing({"Python": here}, None) == ()
+    assert differing({"Python": "2.7"}, None) == (f"Python {here} instead of 2.7",)
+
+
+def test_a_run_without_any_worker_says_once_that_it_waits(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    told: list[Noted | Scaled] = []
+    scale = ScaleOfRun("tcp://head:8786", told.append)
+    for _ in range(60):
+        scale.tell([])
+        now[0] += 0.5
+    waits = "tcp://head:8786 has no worker: the run waits for one. Start one with `dask worker`"
+    assert told == [Scaled(0, 0, 0), Noted(waits, at_once=True)]

@@ -1,0 +1,142 @@
+"""What runs leave on a scheduler and its workers, which others use after them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from commands.command_line import call
+from distributed import Client
+from runner.cluster.clusters import Cluster, Run, cluster, cluster_here
+
+from evaltui.runner.cluster import worker as on_worker
+from tests.numbered_cases import one_case
+from tests.waiting import wait_until
+
+AGENT = """
+    import asyncio, os
+
+    async def root_agent(message, session):
+        if message == "secrets":
+            return f"{os.environ['ORDERS_TOKEN']} {os.environ['SHIPPED_TOKEN']}"
+        if message == "raise":
+            raise KeyError(message)
+        await asyncio.sleep(0.02)
+        return "right"
+"""
+SECRETS = {"ORDERS_TOKEN": "token-of-the-worker", "SHIPPED_TOKEN": "token-of-the-run"}
+
+
+@pytest.fixture
+def agent(write_agent) -> Path:
+    return write_agent(AGENT, name="told")
+
+
+def write_cases(folder: Path, *messages: str) -> None:
+    answer = {"role": "model", "parts": [{"text": "right"}]}
+    turns = [
+        {"user_content": {"role": "user", "parts": [{"text": said}]}, "final_response": answer}
+        for said in messages
+    ]
+    cases = [{"eval_id": f"case_{number}", "conversation": [one]} for number, one in enumerate(turns)]
+    (folder / "told.evalset.json").write_text(json.dumps({"eval_set_id": "told", "eval_cases": cases}))
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Cluster]:
+    """A worker whose environment has a secret that this one does not have."""
+    with cluster(1, environ={"ORDERS_TOKEN": SECRETS["ORDERS_TOKEN"]}) as processes:
+        yield processes
+
+
+def asked(address: str, ask: Any) -> Any:
+    """What a client of the scheduler finds."""
+
+    async def ask_it() -> Any:
+        async with Client(address, asynchronous=True, set_as_default=False) as client:
+            return await ask(client)
+
+    return asyncio.run(ask_it())
+
+
+def kept(address: str) -> str:
+    return str(asked(address, lambda client: client.get_events()))
+
+
+def plugins(address: str) -> list[str]:
+    def names(dask_scheduler: Any = None) -> list[str]:
+        return [name for name in dask_scheduler.worker_plugins if name.startswith("evaltui-")]
+
+    found: list[str] = asked(address, lambda client: client.run_on_scheduler(names))
+    return found
+
+
+def test_nothing_of_a_worker_is_in_the_report_and_nothing_of_the_run_on_the_scheduler(
+    agent, elsewhere, monkeypatch
+):
+    write_cases(agent, "secrets", "raise", "fine")
+    monkeypatch.setenv("SHIPPED_TOKEN", SECRETS["SHIPPED_TOKEN"])
+    path = agent / "report.json"
+    words = ("--scheduler", elsewhere.address, "--ship-env", "SHIPPED_TOKEN", "--report", f"json={path}")
+    call("run", agent, "--record", "off", *words)
+    report = json.loads(path.read_text())
+    written = path.read_text() + Path(report["log"]).read_text()
+    assert "<ORDERS_TOKEN> <SHIPPED_TOKEN>" in written
+    for secret in SECRETS.values():
+        assert secret not in written
+        assert secret not in kept(elsewhere.address)
+    assert f'File "{agent / "agent.py"}", line 8' in report["cases"][1]["error"]["traceback"]
+    assert plugins(elsewhere.address) == []
+
+
+@pytest.mark.thorough
+def test_a_run_that_was_killed_keeps_no_worker_from_the_next_one(agent, elsewhere):
+    write_cases(agent, *(f"case {number}" for number in range(3000)))
+    run = Run(agent, "--record", "off", "--scheduler", elsewhere.address)
+    run.wait_for_results(10)
+    hosts = psutil.Process(elsewhere.workers[0].pid).children(recursive=True)
+    assert hosts
+    assert len(plugins(elsewhere.address)) == 1
+    run.process.kill()
+    run.process.wait()
+    write_cases(agent, "fine")
+    code = call("run", agent, "--record", "off", "--scheduler", elsewhere.address)
+    assert code == 0
+    _, alive = psutil.wait_procs(hosts, timeout=0)
+    assert not alive
+    assert plugins(elsewhere.address) == []
+
+
+@pytest.mark.thorough
+def test_a_run_that_was_stopped_for_long_goes_on(write_agent, monkeypatch):
+    """As by ctrl+z: its workers took it for gone, and ended its hosts."""
+    monkeypatch.setattr(on_worker, "_PATIENCE", 1.0)
+    monkeypatch.setattr(on_worker, "_SELDOM", 0.5)
+    monkeypatch.setattr(on_worker, "HEARTBEAT", 0.2)
+    ended: list[bool] = []
+    end = on_worker.WorkerRun._end
+
+    async def noted(worker: on_worker.WorkerRun) -> None:
+        await end(worker)
+        ended.append(True)
+
+    monkeypatch.setattr(on_worker.WorkerRun, "_end", noted)
+    folder = write_agent(AGENT, name="stopped")
+    count = 300
+    data = {"eval_set_id": "stopped", "eval_cases": [one_case(number) for number in range(count)]}
+    (folder / "stopped.evalset.json").write_text(json.dumps(data))
+    with cluster_here(2) as scheduler:
+        run = Run(folder, "--record", "off", "--scheduler", scheduler.scheduler_address)
+        run.wait_for_results(20)
+        run.process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: len(ended) >= 2)
+        run.process.send_signal(signal.SIGCONT)
+        code, said = run.end()
+    assert code == 0, said
+    assert run.results() == {(f"case_{number}", "PASSED"): 1 for number in range(count)}
