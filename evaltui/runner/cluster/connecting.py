@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from evaltui.runner.cluster.own_cluster import OwnCluster
+from evaltui.runner.cluster.own_cluster import OwnCluster, silence
 from evaltui.runner.parent.executor import ExecutorError
 
 # Seconds.
@@ -41,9 +40,7 @@ async def _client_of(scheduler: Any, name: str, seconds: float | None) -> Any:
     from distributed import Client
     from distributed.versions import VersionMismatchWarning
 
-    # What it says is told of in other words; on a terminal it would be in the way.
-    for name in [one for one in logging.root.manager.loggerDict if one.partition(".")[0] == "distributed"]:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    silence()
     # Versions that matter are compared, and told in one line.
     warnings.filterwarnings("ignore", category=VersionMismatchWarning)
     client: Any = Client(

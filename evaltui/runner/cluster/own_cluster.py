@@ -124,12 +124,20 @@ async def _local_cluster(threads: int) -> AsyncIterator[Any]:
             await cluster
             yield cluster
         finally:
+            # It takes back how much is said before it is closed.
+            silence()
             try:
                 closing: Any = cluster.close()
                 await asyncio.wait_for(closing, _CLOSE_TIMEOUT)
             except Exception:
                 # Workers that were still starting are closed with any error.
                 kill_workers()
+
+
+def silence() -> None:
+    """What Dask says is told of in other words; on a terminal it would be in the way."""
+    for name in [one for one in logging.root.manager.loggerDict if one.partition(".")[0] == "distributed"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def _own_nanny() -> Any:

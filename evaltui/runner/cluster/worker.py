@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 from distributed import WorkerPlugin, get_worker
 
@@ -125,8 +126,11 @@ class RunOnWorker(WorkerPlugin):
 
     async def setup(self, worker: Any) -> None:
         below = Path(worker.local_directory, "evaltui")
-        settings = await asyncio.to_thread(self._run.settings, below)
-        differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
+        try:
+            settings = await asyncio.to_thread(self._run.settings, below)
+            differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
+        except OSError as error:
+            raise OSError(f"{urlsplit(worker.address).hostname}: {error}") from error
         self.here = WorkerRun(self._run, settings, worker, Arrived(own_version(), differences))
 
     async def teardown(self, worker: Any) -> None:

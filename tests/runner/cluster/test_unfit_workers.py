@@ -132,7 +132,7 @@ def test_a_worker_to_which_the_run_cannot_be_brought_is_told_of(agent, workers, 
     monkeypatch.setenv("LACKING", "")
     code, report = report_of(agent, "--scheduler", workers[0])
     assert (code, len(report["cases"])) == (0, COUNT)
-    assert notes_of(report) == ["a worker cannot begin: OSError: no room on the disk"]
+    assert notes_of(report) == ["a worker cannot begin: OSError: 127.0.0.1: no room on the disk"]
 
 
 def test_packages_are_compared_by_name_whatever_its_spelling():
