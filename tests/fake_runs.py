@@ -86,7 +86,7 @@ class FakeRuns:
                 await self.go_on.wait()
                 statuses.append(await self._run(selected.plan, one, case, on_update))
         status = worst_status(statuses) if statuses else None
-        return ExecutedRun(started, status, None, has_secrets=False)
+        return ExecutedRun(started, 0.0, status, None, has_secrets=False)
 
     async def follow(self, plan: RunPlan, on_update: OnUpdate, *, first: object) -> Status:
         """Stands for `follow_plan`: everything else of a run, its log too, is real."""

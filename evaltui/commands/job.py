@@ -6,10 +6,8 @@ import argparse
 import asyncio
 import gc
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -195,18 +193,9 @@ class Job:
     async def run(self, start_host: Callable[[], StartedHost] | None) -> int:
         """The exit code; interrupted, what is finished by then is reported. Without `start_host` no agent is
         run."""
-        began = time.monotonic()
-
-        def started(start: Callable[[], StartedHost]) -> StartedHost:
-            nonlocal began
-            host = start()
-            began = host.settings.started
-            return host
-
-        starting = partial(started, start_host) if start_host else None
         painting = asyncio.create_task(self._paint())
         try:
-            executed = await run_and_keep(self._request, self._sets, self._on_update, starting)
+            executed = await run_and_keep(self._request, self._sets, self._on_update, start_host)
         finally:
             painting.cancel()
             if self._progress is not None:
@@ -218,7 +207,7 @@ class Job:
             self._notes.append(f"interrupted: {show_number(done)} of {counted(count, 'case')} finished")
             if executed.problem:
                 write_stderr(f"evaltui {self._command}: {executed.problem}. Continue with --resume last")
-        report = self._report(self._selected, executed, time.monotonic() - began)
+        report = self._report(self._selected, executed)
         report = self._without_secrets(report, executed)
         if self._request.matrix:
             self.finished = FinishedVariant(
@@ -322,7 +311,7 @@ class Job:
         seconds = recorded_seconds(selected.plan)
         self._progress = Progress(sys.stderr, selected.plan.case_count, title, seconds)
 
-    def _report(self, selected: SelectedRun, executed: ExecutedRun, seconds: float) -> RunReport:
+    def _report(self, selected: SelectedRun, executed: ExecutedRun) -> RunReport:
         plan = selected.plan
         cases = self._results.in_order(cases_of(selected), secrets_of(plan.agent_dir))
         status = executed.status or worst_status(one.status for one in summaries_of(cases))
@@ -331,7 +320,7 @@ class Job:
             result=result,
             agent=self._agent.get("name", plan.agent_dir.resolve().stem),
             started=executed.started,
-            seconds=seconds,
+            seconds=executed.seconds,
             sets=selected.sets,
             log=str(executed.log) if executed.log is not None else None,
             parallel=plan.parallel,

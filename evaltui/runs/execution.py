@@ -61,6 +61,8 @@ class LoggedRun:
         """Where in the log the line of the last result of a case is, in bytes; None before there is one."""
         self._log = log
         self._started = started
+        self.seconds = 0.0
+        """Wall time, once it is closed."""
 
     @classmethod
     def start(
@@ -145,8 +147,8 @@ class LoggedRun:
 
     def close(self, status: Status | None = None) -> None:
         """End the log; without a status it stays that of a run that was interrupted."""
-        seconds = (datetime.now(UTC) - self._started).total_seconds()
-        self._log.close({"status": status, "seconds": round(seconds, 3)} if status else None)
+        self.seconds = round((datetime.now(UTC) - self._started).total_seconds(), 3)
+        self._log.close({"status": status, "seconds": self.seconds} if status else None)
 
 
 def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
@@ -201,6 +203,8 @@ class ExecutedRun:
 
     started: datetime
     """UTC."""
+    seconds: float
+    """Wall time, as the log has it."""
     status: Status | None
     """The worst of its cases; None where it was cancelled, or there was nothing to run."""
     log: Path | None
@@ -251,7 +255,7 @@ async def run(
             return await _Execution(selected, on_update).run(host)
         if request.shard is not None:
             return await _Execution(selected, on_update).run_nothing()
-        return ExecutedRun(datetime.now(UTC), None, None, has_secrets=False)
+        return ExecutedRun(datetime.now(UTC), 0.0, None, None, has_secrets=False)
     finally:
         if host is not None:
             await host.end()
@@ -284,6 +288,7 @@ class _Execution:
         finally:
             # One that was stopped can be resumed as one that was interrupted.
             ending = None if self._stopped else status
+            seconds = (datetime.now(UTC) - started).total_seconds()
             self._write_log(lambda log: log.close(ending))
         log = self._log
         if log is not None:
@@ -294,14 +299,16 @@ class _Execution:
         except OSError as error:
             self._on_update(Noted(f"no result file for adk web: {error}"))
         has_secrets = log is None or log.has_masked
-        return ExecutedRun(started, status, log.path if log else None, has_secrets, self._stopped, problem)
+        seconds = log.seconds if log else seconds
+        path = log.path if log else None
+        return ExecutedRun(started, seconds, status, path, has_secrets, self._stopped, problem)
 
     async def run_nothing(self) -> ExecutedRun:
         """A shard without a case: its log says that nothing of it is missing."""
         started, status = datetime.now(UTC), worst_status(())
         self._begin_log(started)
         self._write_log(lambda log: log.close(status))
-        return ExecutedRun(started, status, self._log.path if self._log else None, has_secrets=False)
+        return ExecutedRun(started, 0.0, status, self._log.path if self._log else None, has_secrets=False)
 
     def _begin_log(self, started: datetime) -> None:
         request = self._selected.request

@@ -17,7 +17,7 @@ from evaltui.runs import logged_results
 from evaltui.runs.store import RunStore
 
 # What a log does not hold, or has in another form.
-NOT_LOGGED = {"preflight", "log", "notes", "seconds", "sets"}
+NOT_LOGGED = {"preflight", "log", "notes", "sets"}
 
 
 def act(case: EvalCase, repeat: int) -> list[Invocation]:
