@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import zipfile
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import mkdtemp
 
-from evaltui.files.folders import RECORDINGS, agent_folder, project_root
+from evaltui.files.bundled_files import files_to_send
+from evaltui.files.folders import agent_folder, project_root
 from evaltui.files.import_names import import_root
-from evaltui.files.run_settings import PROJECT_FILE
+from evaltui.text.figures import show_size, some_of
 
-# Bytes. Such files are models and data, which machines have by other ways.
+# Bytes of a file: such are models and data, which machines have by other ways; and of all files.
 LARGE = 50_000_000
-_CACHES = {"__pycache__", "node_modules", RECORDINGS}
+MUCH = 100_000_000
 # So that the same files make the same archive.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -31,10 +32,8 @@ class Bundle:
     """A zip."""
     agent: str
     """The agent's folder or file in it."""
-    too_large: tuple[str, ...] = ()
-    """Files that are left out for their size."""
-    elsewhere: tuple[str, ...] = ()
-    """Modules that the agent imports from outside of its project, which are not in it."""
+    notes: tuple[str, ...] = ()
+    """What the user is to know of what is in it, and what is not: clauses."""
 
     @property
     def fingerprint(self) -> str:
@@ -56,44 +55,43 @@ class Bundle:
 
 
 def bundle_of(agent_dir: Path, imported: Collection[Path]) -> Bundle:
-    """The archive of an agent's folder or file, without hidden files, caches and recordings; `imported` are
-    the modules of the user's that a host has imported. Raises OSError."""
-    path, own = agent_dir.resolve(), agent_folder(agent_dir.resolve())
-    root = project_root(own) or import_root(path)
-    found = {path} if path.is_file() else set(_files_below(own))
-    others = {one.resolve() for one in imported} - found
-    found |= {one for one in others if one.is_relative_to(root)}
-    found |= {one for one in (root / PROJECT_FILE, *_packages(root, path)) if one.is_file()}
-    large = {one for one in found if one.stat().st_size > LARGE}
-    return Bundle(
-        _archive(root, found - large),
-        path.relative_to(root).as_posix(),
-        tuple(sorted(one.relative_to(root).as_posix() for one in large)),
-        tuple(sorted(str(one) for one in others if not one.is_relative_to(root))),
-    )
+    """The archive of an agent's folder or file, without hidden files, caches, recordings and virtual
+    environments; `imported` are the modules of the user's that a host has imported. Raises OSError."""
+    path = agent_dir.resolve()
+    root = project_root(agent_folder(path)) or import_root(path)
+    found, elsewhere = files_to_send(path, root, [one.resolve() for one in sorted(imported)])
+    sizes = {one.relative_to(root).as_posix(): one.stat().st_size for one in sorted(found)}
+    small = {name: size for name, size in sizes.items() if size <= LARGE}
+    notes = _notes(root, small, sorted(sizes.keys() - small.keys()), sorted(map(str, elsewhere)))
+    agent = path.relative_to(root).as_posix()
+    return Bundle(_archive(root, small), agent, tuple(notes))
 
 
-def _packages(root: Path, path: Path) -> Iterator[Path]:
-    """What makes packages of the folders above the agent."""
-    for folder in path.parents:
-        if not folder.is_relative_to(root):
-            return
-        yield folder / "__init__.py"
+def _notes(root: Path, sent: Mapping[str, int], too_large: list[str], elsewhere: list[str]) -> Iterator[str]:
+    if too_large:
+        yield f"not sent to workers, larger than {LARGE // 1_000_000} MB: {', '.join(too_large)}"
+    if elsewhere:
+        yield f"not sent to workers, outside of the project: {some_of(elsewhere)}"
+    if (total := sum(sent.values())) > MUCH:
+        yield (
+            f"sent to each worker: {show_size(total)}, most of it in {root.name / _fullest_folder(sent)}. "
+            "Hidden folders are not sent"
+        )
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = [one for one in folders if not one.startswith(".") and one not in _CACHES]
-        for name in names:
-            path = Path(place, name)
-            if not name.startswith(".") and not name.endswith(".pyc") and path.is_file():
-                yield path
+def _fullest_folder(sizes: Mapping[str, int]) -> PurePosixPath:
+    """The innermost folder that has more than half of it all."""
+    below: Counter[PurePosixPath] = Counter()
+    for name, size in sizes.items():
+        for folder in PurePosixPath(name).parents:
+            below[folder] += size
+    half = sum(sizes.values()) / 2
+    return max((one for one in below if below[one] > half), key=lambda one: len(one.parts))
 
 
-def _archive(root: Path, files: Iterable[Path]) -> bytes:
+def _archive(root: Path, names: Collection[str]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(files):
-            name = PurePosixPath(path.relative_to(root).as_posix())
-            archive.writestr(zipfile.ZipInfo(str(name), _TIME), path.read_bytes(), zipfile.ZIP_DEFLATED)
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(name, _TIME), (root / name).read_bytes(), zipfile.ZIP_DEFLATED)
     return stream.getvalue()

@@ -43,9 +43,13 @@ class ImportedFiles:
 
     def outside(self, inside: Iterable[Path]) -> list[Path]:
         """The files outside of the agent's folder, sorted; `inside` are the modules in it."""
-        folder = agent_folder(self._agent_dir).resolve()
+        return self.reached(inside, agent_folder(self._agent_dir).resolve())
+
+    def reached(self, modules: Iterable[Path], known_place: Path) -> list[Path]:
+        """The files that modules import, and those that these import, sorted; none that is in a place, which
+        is a folder or a file."""
         known: dict[Path, None] = {}
-        waiting = [path.resolve() for path in islice(inside, _MOST_FILES)]
+        waiting = [path.resolve() for path in islice(modules, _MOST_FILES)]
         unknown: set[str] = set()
         while waiting and len(known) < _MOST_FILES:
             module = waiting.pop()
@@ -55,7 +59,7 @@ class ImportedFiles:
                 found = self._found(module, one)
                 if not found and not one.dots and not self._has_folder(one.parts[0]):
                     unknown.add(one.parts[0])
-                new = [path for path in found if path not in known and not path.is_relative_to(folder)]
+                new = [path for path in found if path not in known and not path.is_relative_to(known_place)]
                 known |= dict.fromkeys(new)
                 waiting += new
         return sorted(known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from evaltui.files import bundles
 from evaltui.files.bundles import Bundle, bundle_of
+from tests.files.layouts import write
 
 
 @pytest.fixture
@@ -26,14 +28,15 @@ def project(tmp_path) -> Path:
         "agents/desk/data/prices.csv": "tea,3\n",
         "agents/desk/.env": "GOOGLE_API_KEY=secret\n",
         "agents/desk/.venv/lib/x.py": "",
+        "agents/desk/env/pyvenv.cfg": "",
+        "agents/desk/env/lib/x.py": "",
+        "agents/desk/node_modules/x.js": "",
         "agents/desk/.evaltui/runs/1.jsonl": "{}",
         "agents/desk/__pycache__/agent.pyc": "",
         "agents/desk/recordings/one.jsonl": "{}",
         "agents/desk/model.bin": "0" * 2000,
     }.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write(root / name, text)
     return root
 
 
@@ -48,13 +51,93 @@ def test_code_and_data_and_what_is_imported_of_the_project(project, monkeypatch)
     bundle = bundle_of(project / "agents" / "desk", [project / "common" / "prices.py", outside])
     assert names(bundle) == {
         "pyproject.toml",
-        "common/prices.py",
+        *("common/__init__.py", "common/prices.py"),
         *(f"agents/{name}" for name in ("__init__.py", "desk/__init__.py", "desk/agent.py")),
         "agents/desk/data/prices.csv",
     }
     assert bundle.agent == "agents/desk"
-    assert bundle.too_large == ("agents/desk/model.bin",)
-    assert bundle.elsewhere == (str(outside.resolve()),)
+    assert bundle.notes == (
+        "not sent to workers, larger than 0 MB: agents/desk/model.bin",
+        f"not sent to workers, outside of the project: {outside.resolve()}",
+    )
+
+
+def of_project(bundle: Bundle) -> set[str]:
+    return {name for name in names(bundle) if not name.startswith(("agents/", "pyproject"))}
+
+
+@pytest.mark.parametrize(
+    "place", ["common", "src/common", "company/common"], ids=["root", "src", "without __init__"]
+)
+def test_packages_are_whole(project, place):
+    """What is imported later, and data that is read."""
+    for name in ("__init__.py", "a.py", "inner/b.py", "table.txt", ".env", "__pycache__/a.pyc"):
+        write(project / place / name)
+    bundle = bundle_of(project / "agents" / "desk", [project / place / "a.py"])
+    wanted = {f"{place}/{name}" for name in ("__init__.py", "a.py", "inner/b.py", "table.txt")}
+    assert of_project(bundle) == wanted | {"common/__init__.py", "common/prices.py"}
+
+
+def test_the_package_that_the_agent_is_in_is_whole(project):
+    write(project / "agents" / "helper.py")
+    write(project / "agents" / "till" / "table.txt")
+    assert "agents/till/table.txt" in names(
+        bundle_of(project / "agents" / "desk", [project / "agents" / "helper.py"])
+    )
+
+
+def test_a_module_without_a_package_is_one_file(project):
+    write(project / "rates.py")
+    write(project / "hidden" / "pyvenv.cfg")
+    write(project / "hidden" / "one.py")
+    write(project / "hidden" / "other.py")
+    write(project / "agents" / "desk" / "agent.py")
+    imported = [project / "rates.py", project / "hidden" / "one.py"]
+    assert of_project(bundle_of(project / "agents" / "desk", imported)) == {"rates.py", "hidden/one.py"}
+
+
+@pytest.mark.parametrize("agent", ["agents/desk", "agents/desk/agent.py"], ids=["folder", "file"])
+def test_what_is_imported_in_functions_is_sent(project, agent):
+    code = """
+        def tool():
+            import rates.tea
+            import helper
+    """
+    write(project / "agents" / "desk" / "agent.py", textwrap.dedent(code))
+    write(project / "agents" / "desk" / "helper.py")
+    write(project / "rates" / "tea.py", "def rate():\n    from taxes import of_tea\n")
+    write(project / "rates" / "of_tea.csv")
+    write(project / "taxes.py")
+    bundle = bundle_of(project / agent, [])
+    assert of_project(bundle) == {"rates/tea.py", "rates/of_tea.csv", "taxes.py"}
+    assert "agents/desk/helper.py" in names(bundle)
+
+
+def test_links_to_folders_are_followed(project, tmp_path):
+    write(tmp_path / "elsewhere" / "prompts" / "one.txt")
+    write(tmp_path / "elsewhere" / "tools.py")
+    desk = project / "agents" / "desk"
+    before = names(bundle_of(desk, []))
+    (desk / "linked").symlink_to(tmp_path / "elsewhere")
+    (desk / "itself").symlink_to(desk)
+    (tmp_path / "elsewhere" / "back").symlink_to(desk / "data")
+    bundle = bundle_of(desk, [tmp_path / "elsewhere" / "tools.py"])
+    assert names(bundle) - before == {
+        f"agents/desk/linked/{name}" for name in ("prompts/one.txt", "tools.py", "back/prices.csv")
+    }
+    assert bundle.notes == ()
+
+
+def test_the_folder_with_most_of_much_is_named(project, monkeypatch):
+    monkeypatch.setattr(bundles, "MUCH", 3000)
+    desk = project / "agents" / "desk"
+    assert bundle_of(desk, []).notes == ()
+    write(desk / "data" / "one" / "a.txt", "0" * 2000)
+    write(desk / "data" / "two" / "b.txt", "0" * 2000)
+    (note,) = bundle_of(desk, []).notes
+    assert note == (
+        "sent to each worker: 6 KB, most of it in shop/agents/desk/data. Hidden folders are not sent"
+    )
 
 
 def test_the_fingerprint_is_that_of_the_files_alone(project, tmp_path):

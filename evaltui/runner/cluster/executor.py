@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.metrics.requirements import functions_of
-from evaltui.files.bundles import LARGE, bundle_of
+from evaltui.files.bundles import bundle_of
 from evaltui.files.folders import agent_folder
 from evaltui.files.packages import own_version
 from evaltui.files.schedulers import is_elsewhere, local_workers, warning_of
@@ -202,12 +202,8 @@ class DaskExecutor:
             bundle = await asyncio.to_thread(bundle_of, agent.code, imported)
         except OSError as error:
             raise ExecutorError(f"{agent.code}: cannot be sent to workers: {error}") from error
-        for why, files in (
-            (f"larger than {LARGE // 1_000_000} MB", bundle.too_large),
-            ("outside of the project", bundle.elsewhere),
-        ):
-            if files:
-                self._on_update(Noted(f"not sent to workers, {why}: {', '.join(files)}"))
+        for note in bundle.notes:
+            self._on_update(Noted(note))
         modules = [step for step in brought_in if isinstance(step, str)]
         versions = await asyncio.to_thread(versions_of, modules, agent.python)
         self._run = replace(self._run, bundle=bundle, versions=versions)
