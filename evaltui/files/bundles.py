@@ -7,14 +7,13 @@ import io
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from tempfile import mkdtemp
 
 from evaltui.files.bundled_files import files_to_send
 from evaltui.files.folders import agent_folder, project_root
 from evaltui.files.import_names import import_root
+from evaltui.files.unpacking import UnpackedFiles, unpacked
 from evaltui.text.figures import show_size, some_of
 
 # Bytes of a file: such are models and data, which machines have by other ways; and of all files.
@@ -39,19 +38,9 @@ class Bundle:
     def fingerprint(self) -> str:
         return hashlib.sha256(self.archive).hexdigest()
 
-    def unpack(self, below: Path) -> Path:
-        """The agent's folder or file, in a folder that is named by the fingerprint; it is there once for all
-        processes of a machine. Raises OSError."""
-        folder = below / self.fingerprint[:32]
-        if not folder.is_dir():
-            below.mkdir(parents=True, exist_ok=True, mode=0o700)
-            unpacked = Path(mkdtemp(dir=below))
-            with zipfile.ZipFile(io.BytesIO(self.archive)) as archive:
-                archive.extractall(unpacked)
-            # Where another process was quicker, it has the same files.
-            with suppress(OSError):
-                unpacked.rename(folder)
-        return folder / self.agent
+    def unpack(self, below: Path) -> UnpackedFiles:
+        """Its files in a folder that is named by the fingerprint. Raises OSError."""
+        return unpacked(self.archive, below, self.fingerprint[:32])
 
 
 def bundle_of(agent_dir: Path, imported: Collection[Path]) -> Bundle:

@@ -150,16 +150,6 @@ def test_the_fingerprint_is_that_of_the_files_alone(project, tmp_path):
     assert bundle_of(desk, []).fingerprint != before
 
 
-def test_it_is_unpacked_once(project, tmp_path):
-    bundle = bundle_of(project / "agents" / "desk", [])
-    folder = bundle.unpack(tmp_path / "cache")
-    assert (folder / "data" / "prices.csv").read_text() == "tea,3\n"
-    written = (folder / "agent.py").stat().st_ino
-    assert bundle.unpack(tmp_path / "cache") == folder
-    assert (folder / "agent.py").stat().st_ino == written
-    assert len(list((tmp_path / "cache").iterdir())) == 1
-
-
 def test_a_single_file(tmp_path):
     (tmp_path / "bot.py").write_text("root_agent = print\n")
     (tmp_path / "diary.txt").touch()

@@ -25,6 +25,7 @@ from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
 from evaltui.files.interpreters import OWN
 from evaltui.files.packages import own_version
+from evaltui.files.unpacking import UnpackedFiles
 from evaltui.files.versions import differing
 from evaltui.runner.cluster.left_behind import PREFIX
 from evaltui.runner.cluster.link import HEARTBEAT, Link
@@ -92,11 +93,14 @@ class ClusterRun:
         """Name of the client and the plugin, of the topic of what workers tell, and of what they are told."""
         return f"{PREFIX}{self.id}"
 
-    def settings(self, folder: Path) -> HostSettings:
-        """On the clock of this machine, whose `folder` takes the agent's files. Raises OSError."""
+    def settings(self, files: UnpackedFiles | None) -> HostSettings:
+        """On the clock of this machine, which has the agent's files."""
         started = time.monotonic() - max(time.time() - self.began, 0.0)
-        agent = self.agent if self.bundle is None else _unpacked(self.agent, self.bundle.unpack(folder))
-        return HostSettings(agent, self.timeout, self.import_timeout, started)
+        settings = HostSettings(self.agent, self.timeout, self.import_timeout, started)
+        if self.bundle is None or files is None:
+            return settings
+        agent = _unpacked(self.agent, files.folder / self.bundle.agent)
+        return replace(settings, agent=agent)
 
 
 def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:
@@ -123,11 +127,14 @@ class RunOnWorker(WorkerPlugin):
         self._run = run
         self.here: WorkerRun | None = None
         """Set on the worker."""
+        self._files: UnpackedFiles | None = None
 
     async def setup(self, worker: Any) -> None:
-        below = Path(worker.local_directory, "evaltui")
         try:
-            settings = await asyncio.to_thread(self._run.settings, below)
+            if self._run.bundle is not None:
+                below = Path(worker.local_directory, "evaltui")
+                self._files = await asyncio.to_thread(self._run.bundle.unpack, below)
+            settings = self._run.settings(self._files)
             differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
         except OSError as error:
             raise OSError(f"{urlsplit(worker.address).hostname}: {error}") from error
@@ -136,6 +143,8 @@ class RunOnWorker(WorkerPlugin):
     async def teardown(self, worker: Any) -> None:
         if self.here is not None:
             await self.here.close()
+        if self._files is not None:
+            self._files.release()
 
 
 class WorkerRun:

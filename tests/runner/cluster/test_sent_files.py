@@ -1,0 +1,87 @@
+"""What agents find on workers that do not have their folder."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from commands.command_line import call
+from runner.cluster.clusters import cluster_here
+
+from tests.files.layouts import write
+
+AGENT = """
+    from pathlib import Path
+    import shared
+
+    def root_agent(message, session):
+        import shared.data
+        return f"{shared.data.TABLE}, {Path(__file__).with_name('data.txt').read_text()}, {__file__}"
+"""
+DATA = """
+    from pathlib import Path
+    TABLE = Path(__file__).with_name("table.txt").read_text()
+"""
+METRIC = """
+    from pathlib import Path
+    from evaltui import EvalStatus, EvaluationResult, PerInvocationResult
+
+    def is_here(metric, actual, expected, scenario):
+        status = EvalStatus.PASSED if Path(__file__).with_name('data.txt').is_file() else EvalStatus.FAILED
+        turns = [PerInvocationResult(actual_invocation=one, score=1.0, eval_status=status) for one in actual]
+        return EvaluationResult(overall_score=1.0, overall_eval_status=status, per_invocation_results=turns)
+"""
+CASE = {"eval_id": "one", "conversation": [{"user_content": {"role": "user", "parts": [{"text": "hi"}]}}]}
+CONFIG = {
+    "criteria": {"is_here": 1.0},
+    "custom_metrics": {"is_here": {"code_config": {"name": "metric.is_here"}}},
+}
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    for name, text in {
+        "pyproject.toml": "[project]\nname = 'shop'\n",
+        "shared/__init__.py": "",
+        "shared/data.py": DATA,
+        "shared/table.txt": "table",
+        "desk/agent.py": AGENT,
+        "desk/metric.py": METRIC,
+        "desk/data.txt": "data",
+        "desk/one.evalset.json": json.dumps({"eval_set_id": "one", "eval_cases": [CASE]}),
+        "desk/test_config.json": json.dumps(CONFIG),
+    }.items():
+        write(tmp_path / "shop" / name, textwrap.dedent(text))
+    return tmp_path / "shop"
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[tuple[str, Path]]:
+    """The address of a scheduler with one worker, and where that has what is sent to it."""
+    with cluster_here(1) as cluster:
+        (one,) = cluster.workers.values()
+        yield cluster.scheduler_address, Path(one.local_directory, "evaltui")
+
+
+def said(address: str, agent: Path) -> str:
+    """What the agent said in its only case, which passes."""
+    report = agent.resolve().parent / "report.json"
+    assert call("run", agent, "--record", "off", "--scheduler", address, "--report", f"json={report}") == 0
+    (case,) = json.loads(report.read_text())["cases"]
+    text: str = case["repeats"][0]["actual"][0]["final_response"]["parts"][0]["text"]
+    return text
+
+
+def test_files_of_an_earlier_run_are_removed(project, worker, monkeypatch):
+    monkeypatch.chdir(project / "desk")
+    address, below = worker
+    folders: set[Path] = set()
+    for text in ("one", "two"):
+        write(project / "desk" / "data.txt", text)
+        assert f", {text}, " in said(address, Path())
+        (folder,) = below.iterdir()
+        folders.add(folder)
+    assert len(folders) == 2
