@@ -72,11 +72,12 @@ class ForkedHosts:
         stderr: int,
         pass_fds: Sequence[int],
         env: Mapping[str, str],
+        cwd: Path | None,
         start_new_session: bool,
     ) -> ForkedGuard:
         assert command[:-1] == bootstrap.command(sys.executable, "guard")
         assert (stdout, stderr, start_new_session) == (self.PIPE, self.PIPE, True)
-        folder = os.open(".", os.O_RDONLY)
+        folder = os.open(cwd or ".", os.O_RDONLY)
         (said, says), (complained, complains) = os.pipe(), os.pipe()
         request = json.dumps(dict(env)).encode()
         socket.send_fds(control, [request], [folder, stdin, says, complains, *pass_fds])

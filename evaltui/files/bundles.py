@@ -7,6 +7,7 @@ import io
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -31,6 +32,8 @@ class Bundle:
     """A zip."""
     agent: str
     """The agent's folder or file in it."""
+    folder: str | None = None
+    """The folder in it that the run is started in; None for one that is not in it."""
     notes: tuple[str, ...] = ()
     """What the user is to know of what is in it, and what is not: clauses."""
 
@@ -53,7 +56,16 @@ def bundle_of(agent_dir: Path, imported: Collection[Path]) -> Bundle:
     small = {name: size for name, size in sizes.items() if size <= LARGE}
     notes = _notes(root, small, sorted(sizes.keys() - small.keys()), sorted(map(str, elsewhere)))
     agent = path.relative_to(root).as_posix()
-    return Bundle(_archive(root, small), agent, tuple(notes))
+    return Bundle(_archive(root, small), agent, _current_folder(root, small), tuple(notes))
+
+
+def _current_folder(root: Path, names: Collection[str]) -> str | None:
+    # It may have been removed.
+    with suppress(FileNotFoundError):
+        here = Path.cwd()
+        if here.is_relative_to(root) and any((root / name).is_relative_to(here) for name in names):
+            return here.relative_to(root).as_posix()
+    return None
 
 
 def _notes(root: Path, sent: Mapping[str, int], too_large: list[str], elsewhere: list[str]) -> Iterator[str]:

@@ -140,6 +140,16 @@ def test_the_folder_with_most_of_much_is_named(project, monkeypatch):
     )
 
 
+def test_the_folder_that_the_run_is_started_in(project, tmp_path, monkeypatch):
+    desk = project / "agents" / "desk"
+    for here, folder in [(desk / "data", "agents/desk/data"), (project, "."), (tmp_path, None)]:
+        monkeypatch.chdir(here)
+        assert bundle_of(desk, []).folder == folder
+    # Nothing of it is sent.
+    monkeypatch.chdir(desk / "recordings")
+    assert bundle_of(desk, []).folder is None
+
+
 def test_the_fingerprint_is_that_of_the_files_alone(project, tmp_path):
     desk = project / "agents" / "desk"
     before = bundle_of(desk, []).fingerprint

@@ -100,7 +100,8 @@ class ClusterRun:
         if self.bundle is None or files is None:
             return settings
         agent = _unpacked(self.agent, files.folder / self.bundle.agent)
-        return replace(settings, agent=agent)
+        folder = None if self.bundle.folder is None else files.folder / self.bundle.folder
+        return replace(settings, agent=agent, folder=folder)
 
 
 def _unpacked(agent: AgentAddress, folder: Path) -> AgentAddress:

@@ -27,7 +27,7 @@ class WorkerScoring:
         self._put = put
         # How many are judged at once is known to the run.
         self._hosts = LocalScoring(
-            settings.agent, 1, settings.timeout, self._printed, gate, settings.variables
+            settings.agent, 1, settings.timeout, self._printed, gate, settings.variables, settings.folder
         )
         self._tasks: dict[int, asyncio.Task[None]] = {}
 

@@ -22,10 +22,12 @@ def start_guard(
     channel: socket.socket,
     lifeline: socket.socket,
     problem: str = "",
+    folder: Path | None = None,
 ) -> tuple[subprocess.Popen[bytes], str]:
     """The guard of a host, and why none could be started, "" where one was.
 
-    `channel` and `lifeline` are its ends of them. A `problem` is why there is no Python to start it with.
+    `channel` and `lifeline` are its ends of them. A `problem` is why there is no Python to start it with. It
+    works in `folder`, and where there is none such in the folder of this process.
     """
 
     def started(program: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -36,6 +38,7 @@ def start_guard(
             stderr=subprocess.PIPE,
             pass_fds=(channel.fileno(),),
             env=environment,
+            cwd=folder if folder is not None and folder.is_dir() else None,
             start_new_session=True,
         )
 

@@ -33,11 +33,13 @@ class MetricHost:
         python: Path | None = None,
         gate: CallGate[Any] | None = None,
         variables: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
-        """`variables` come on top of the environment of this process."""
+        """`variables` and `folder` are as `Host` has them."""
         self._gate = gate
         self._python = python
         self._variables = variables
+        self._folder = folder
         self._timeout = timeout
         self._on_console = on_console
         self._host: Host | None = None
@@ -94,7 +96,7 @@ class MetricHost:
         return host
 
     def _start(self) -> Host:
-        return Host("the metric", self._python, variables=self._variables)
+        return Host("the metric", self._python, variables=self._variables, folder=self._folder)
 
     async def _load(self, host: Host) -> None:
         host.listen(self._on_console)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from evaltui.core.metrics.gemini_access import GeminiAccess
@@ -78,6 +79,7 @@ class LocalScoring:
         on_console: OnConsole,
         gate: CallGate[Any] | None,
         variables: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         """`parallel` is how many runs of cases are judged at once, `timeout` that of a request in seconds."""
         self.room = JudgingRoom(lambda: parallel)
@@ -85,9 +87,9 @@ class LocalScoring:
         # Hosts of their own: a metric function that blocks its process would hold up every answer. Models are
         # asked from evaltui's own Python, functions that stand for one are in the agent's.
         self._hosts: Mapping[ScoringKind, MetricHost] = {
-            "metrics": MetricHost(timeout, on_console, python, variables=variables),
+            "metrics": MetricHost(timeout, on_console, python, variables=variables, folder=folder),
             "models": MetricHost(timeout, on_console, gate=gate, variables=variables),
-            "functions": MetricHost(timeout, on_console, python, gate, variables),
+            "functions": MetricHost(timeout, on_console, python, gate, variables, folder),
         }
 
     async def answer(self, kind: ScoringKind, message: Json) -> Json:

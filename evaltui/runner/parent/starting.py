@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
@@ -25,6 +26,8 @@ class HostSettings:
     started: float
     variables: Mapping[str, str] = field(default_factory=dict)
     """What they have in their environment besides that of this process."""
+    folder: Path | None = None
+    """The folder that they work in; None for that of this process."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,8 @@ class StartedHost:
 def start_host(settings: HostSettings) -> StartedHost:
     """Start a host before it is known what it will run: importing takes longer than everything else."""
     agent = settings.agent
-    host = Host(python=agent.python, problem=agent.problem, variables=settings.variables)
+    variables, folder = settings.variables, settings.folder
+    host = Host(python=agent.python, problem=agent.problem, variables=variables, folder=folder)
     return StartedHost(settings, host, begin_loading(host, settings))
 
 

@@ -47,7 +47,8 @@ class Host:
     `files` are those of the user's that it has imported, as soon as it is loaded. `brought_in` is what
     another one could preload, None until this one has been closed. `preloaded` is set when that is done, or
     when the process has ended. `who` works in it is said in messages. A `problem` is why `python` can run
-    nothing: the host is lost at once. `variables` come on top of the environment of this process.
+    nothing: the host is lost at once. `variables` come on top of the environment of this process. It works in
+    `folder`, None for that of this process.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Host:
         python: Path | None = None,
         problem: str = "",
         variables: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self._who = who
         self._python = python or Path(sys.executable)
@@ -66,6 +68,7 @@ class Host:
         self._requests = HostRequests(self._let_go)
         self._sending: set[asyncio.Task[None]] = set()
         self._problem = problem
+        self._folder = folder
         self._fatal: ErrorInfo | None = None
         self._send_lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -85,7 +88,7 @@ class Host:
         self._socket.setblocking(False)
         self._lifeline, held = socket.socketpair()
         self._process, problem = start_guard(
-            self._python, {**self._environment, MARK: self._mark}, theirs, held, self._problem
+            self._python, {**self._environment, MARK: self._mark}, theirs, held, self._problem, self._folder
         )
         self._fatal = ErrorInfo(NO_PYTHON, problem, kind=ErrorKind.CONFIG) if problem else None
         theirs.close()

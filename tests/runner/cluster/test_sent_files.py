@@ -19,7 +19,8 @@ AGENT = """
 
     def root_agent(message, session):
         import shared.data
-        return f"{shared.data.TABLE}, {Path(__file__).with_name('data.txt').read_text()}, {__file__}"
+        is_beside = Path.cwd() == Path(__file__).parent
+        return f"{shared.data.TABLE}, {Path('data.txt').read_text()}, {is_beside}"
 """
 DATA = """
     from pathlib import Path
@@ -30,7 +31,7 @@ METRIC = """
     from evaltui import EvalStatus, EvaluationResult, PerInvocationResult
 
     def is_here(metric, actual, expected, scenario):
-        status = EvalStatus.PASSED if Path(__file__).with_name('data.txt').is_file() else EvalStatus.FAILED
+        status = EvalStatus.PASSED if Path.cwd() == Path(__file__).parent else EvalStatus.FAILED
         turns = [PerInvocationResult(actual_invocation=one, score=1.0, eval_status=status) for one in actual]
         return EvaluationResult(overall_score=1.0, overall_eval_status=status, per_invocation_results=turns)
 """
@@ -73,6 +74,11 @@ def said(address: str, agent: Path) -> str:
     (case,) = json.loads(report.read_text())["cases"]
     text: str = case["repeats"][0]["actual"][0]["final_response"]["parts"][0]["text"]
     return text
+
+
+def test_packages_and_the_current_folder_are_there(project, worker, monkeypatch):
+    monkeypatch.chdir(project / "desk")
+    assert said(worker[0], Path()) == "table, data, True"
 
 
 def test_files_of_an_earlier_run_are_removed(project, worker, monkeypatch):
