@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -94,5 +95,8 @@ def _archive(root: Path, names: Collection[str]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in names:
-            archive.writestr(zipfile.ZipInfo(name, _TIME), (root / name).read_bytes(), zipfile.ZIP_DEFLATED)
+            path, entry = root / name, zipfile.ZipInfo(name, _TIME)
+            # A script of the agent's can be started there, too.
+            entry.external_attr = (0o755 if os.access(path, os.X_OK) else 0o644) << 16
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return stream.getvalue()

@@ -48,7 +48,7 @@ def unpacked(archive: bytes, below: Path, name: str) -> UnpackedFiles:
             for entry in source.infolist():
                 place = folder / entry.filename
                 if not (place.is_file() and place.stat().st_size == entry.file_size):
-                    _write(place, source.read(entry))
+                    _write(place, source.read(entry), entry.external_attr >> 16)
     except BaseException:
         files.release()
         _remove_unused(folder)
@@ -93,12 +93,13 @@ def _is_open(folder: Path, descriptor: int) -> bool:
     return False
 
 
-def _write(place: Path, content: bytes) -> None:
+def _write(place: Path, content: bytes, mode: int) -> None:
     """At once: another process may be reading the files."""
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = place.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         temporary.write_bytes(content)
+        temporary.chmod(mode)
         temporary.replace(place)
     finally:
         temporary.unlink(missing_ok=True)

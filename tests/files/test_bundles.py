@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import textwrap
 import zipfile
 from io import BytesIO
@@ -165,3 +167,14 @@ def test_a_single_file(tmp_path):
     (tmp_path / "diary.txt").touch()
     bundle = bundle_of(tmp_path / "bot.py", [tmp_path / "bot.py"])
     assert (names(bundle), bundle.agent) == ({"bot.py"}, "bot.py")
+
+
+def test_what_can_be_executed_can_be_so_on_a_worker(project, tmp_path):
+    script = project / "agents" / "desk" / "count.sh"
+    write(script, "#!/bin/sh\necho 3\n")
+    script.chmod(0o755)
+    files = bundle_of(project / "agents" / "desk", []).unpack(tmp_path / "worker")
+    folder = files.folder / "agents" / "desk"
+    assert subprocess.run([folder / "count.sh"], capture_output=True, check=True).stdout == b"3\n"
+    assert not os.access(folder / "agent.py", os.X_OK)
+    files.release()
