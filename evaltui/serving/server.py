@@ -35,6 +35,9 @@ LONGEST_MESSAGE = 1024 * 1024
 HEAD_SECONDS = 10.0
 """In which somebody who connects has to have sent a request."""
 
+IDLE = 4000
+"""With this code a socket is closed whose session was not used for long."""
+
 _BEAT = 15.0
 # Seconds that a session waits for others that are ending.
 _LEAVE_SECONDS = 5.0
@@ -154,6 +157,7 @@ class _Server:
         # Since when each connection has not sent a request.
         self._silent: dict[web.RequestHandler, float] = {}
         self._sessions: set[asyncio.Future[None]] = set()
+        # Those among them that nobody uses any more.
         self._leaving: set[asyncio.Future[None]] = set()
         self._ending = asyncio.Event()
 
@@ -230,35 +234,55 @@ class _Server:
             heartbeat=_BEAT, max_msg_size=LONGEST_MESSAGE, compress=False, timeout=2.0
         )
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        is_full = len(self._sessions) >= self._limits.sessions or self._ending.is_set()
-        if not is_full:
-            self._sessions.add(done)
         try:
             await socket.prepare(request)
-            if is_full:
+            if await self._takes_place(done):
+                size = Size(_cells(request.query.get("width"), 80), _cells(request.query.get("height"), 24))
+                code = await self._run(socket, size, done)
+            elif self._ending.is_set():
+                code = WSCloseCode.GOING_AWAY
+            else:
                 await socket.send_bytes(_FULL.format(self._limits.sessions).encode())
-                await socket.close(code=WSCloseCode.TRY_AGAIN_LATER)
-                return socket
-            size = Size(_cells(request.query.get("width"), 80), _cells(request.query.get("height"), 24))
-            if self._leaving:
-                # Of a tab that is loaded again, what the last session did not save is the next one's.
-                await asyncio.wait(self._leaving, timeout=_LEAVE_SECONDS)
-            terminal = await open_terminal(self._served.words, self._served.environment(), _shown(size))
-            try:
-                await self._talk(_Session(socket, terminal))
-            finally:
-                leaving = asyncio.ensure_future(terminal.end())
-                self._leaving.add(leaving)
-                leaving.add_done_callback(self._leaving.discard)
-                await leaving
-            await socket.close()
+                code = WSCloseCode.TRY_AGAIN_LATER
+            await socket.close(code=code)
         except (ConnectionError, OSError):
             # The browser has left.
             pass
         finally:
             self._sessions.discard(done)
+            self._leaving.discard(done)
             done.set_result(None)
         return socket
+
+    async def _takes_place(self, done: asyncio.Future[None]) -> bool:
+        """Whether a session has a place now; that of a tab that is loaded again is about to be free."""
+        until = time.monotonic() + _LEAVE_SECONDS
+        while self._is_full and self._leaving and (left := until - time.monotonic()) > 0:
+            await asyncio.wait(self._leaving, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if self._is_full or self._ending.is_set():
+            return False
+        self._sessions.add(done)
+        if self._leaving:
+            # What the last session of the tab did not save is the next one's.
+            await asyncio.wait(self._leaving, timeout=max(0.0, until - time.monotonic()))
+        return True
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._sessions) >= self._limits.sessions
+
+    async def _run(self, socket: web.WebSocketResponse, size: Size, done: asyncio.Future[None]) -> int:
+        """A session from its start to its end; the code that its socket is closed with."""
+        terminal = await open_terminal(self._served.words, self._served.environment(), _shown(size))
+        session = _Session(socket, terminal)
+        try:
+            await self._talk(session)
+        finally:
+            self._leaving.add(done)
+            await terminal.end()
+        if self._ending.is_set():
+            return WSCloseCode.GOING_AWAY
+        return IDLE if session.was_idle else WSCloseCode.OK
 
     async def _talk(self, session: _Session) -> None:
         """Until the browser leaves, the process ends, or all end."""
@@ -277,6 +301,8 @@ class _Session:
         self._socket = socket
         self._terminal = terminal
         self._used_at = time.monotonic()
+        self.was_idle = False
+        """Whether it was asked to end, and has not been used since."""
 
     async def show(self) -> None:
         while data := await self._terminal.read():
@@ -290,7 +316,7 @@ class _Session:
             try:
                 match json.loads(message.data):
                     case ["stdin", str(text)]:
-                        self._used_at = time.monotonic()
+                        self._used_at, self.was_idle = time.monotonic(), False
                         await self._terminal.write(text.encode("utf-8", "replace"))
                     case ["resize", {"width": int(width), "height": int(height)}]:
                         self._terminal.resize(_shown(Size(width, height)))
@@ -309,7 +335,7 @@ class _Session:
         while True:
             await asyncio.sleep(max(0.05, self._used_at + idle - time.monotonic()))
             if time.monotonic() - self._used_at >= idle:
-                self._used_at = time.monotonic()
+                self._used_at, self.was_idle = time.monotonic(), True
                 self._terminal.end_if_idle()
 
 
@@ -321,7 +347,7 @@ class _TurnedAway(asyncio.Protocol):
 
 _REFUSED = """<!DOCTYPE html>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>evaltui</title>
-<p>evaltui: {}.</p><p><a href="/">Try again</a></p>
+<p>evaltui: {}.</p>
 """
 
 
