@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evaltui.commands.arguments import add_read_only, add_settings
-from evaltui.commands.parser import Parser, port
+from evaltui.commands.parser import Parser, host, port
 
 
 def _add_address(parser: Parser, agent_dir: str, default_port: int, wanted_elsewhere: str) -> None:
@@ -21,6 +21,7 @@ def _add_address(parser: Parser, agent_dir: str, default_port: int, wanted_elsew
     )
     add(
         "--host",
+        type=host,
         default="127.0.0.1",
         metavar="ADDRESS",
         help=f"Address; others than those of this machine need {wanted_elsewhere} (default: 127.0.0.1)",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from evaltui.commands.addressing import settle_address
 from evaltui.commands.exit_codes import WRONG_USE
+from evaltui.files.hosts import canonical
 from evaltui.files.remote_address import is_url
 from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS
 from evaltui.text.values import MAX_VALUE, cut
@@ -198,6 +199,13 @@ def port(text: str) -> int:
             f"{cut(text, MAX_VALUE)!r} is not a port from 0 to {_HIGHEST_PORT}, e.g. 4318"
         )
     return number
+
+
+def host(text: str) -> str:
+    """As browsers write it, which is what they send."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not an address or a name, e.g. 127.0.0.1")
+    return canonical(text.strip())
 
 
 def seconds(text: str) -> float:

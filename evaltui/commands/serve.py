@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
-from evaltui.files.hosts import is_any
+from evaltui.files.hosts import is_any, is_loopback
 from evaltui.files.packages import extra_command
 from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
 from evaltui.text.figures import counted
@@ -94,17 +94,15 @@ async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContex
         query = "TOKEN" if options.token_env else quote(access.token)
         what = f"{name}, to look at only," if options.read_only else name
         people = "see all of it" if options.read_only else "run the agent"
-        # All addresses of a machine are none that a browser could open.
-        first, *others = access.origins if is_any(access.host) else (url, *access.origins)
+        # A browser cannot open all addresses of a machine, and only a proxy is to open one without TLS.
+        is_for_proxy = is_any(access.host) or not (access.is_tls or is_loopback(access.host))
+        first, *others = access.origins if is_for_proxy else (url, *access.origins)
         lines = [
             [(f"serving {what} at ", "bold"), (f"{first}/?t={query}", "bold accent")],
             *([(f"or {origin}/?t={query}", "")] for origin in others),
             [(f"share the address only with people who may {people}; ctrl+c ends all sessions", "muted")],
         ]
         write_lines(lines)
-        for origin in access.origins:
-            if origin.startswith("http:") and not access.is_tls:
-                write_stderr(f"evaltui serve: {origin} is not HTTPS: others on the way can read the token")
         # Ctrl-C cancels it.
         try:
             await asyncio.Event().wait()

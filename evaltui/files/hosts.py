@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import hmac
-from ipaddress import ip_address
+import re
+from ipaddress import IPv6Address, ip_address
+
+_HOST = re.compile(r"(?:\[(?P<address>[^\[\]]*)\]|(?P<name>[^\[\]:/?#@\s]+))(?::[0-9]+)?")
+
+
+def canonical(host: str) -> str:
+    """A name or an address as browsers write it: in small letters, an address of IPv6 as short as can be."""
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        return str(ip_address(bare))
+    except ValueError:
+        return host.lower().removesuffix(".")
 
 
 def is_loopback(host: str) -> bool:
@@ -23,10 +35,16 @@ def is_any(host: str) -> bool:
 
 
 def host_name(value: str) -> str:
-    """The name or address in a `Host` header, without its port."""
-    if value.startswith("["):
-        return value[1:].partition("]")[0]
-    return value.rpartition(":")[0] if value.count(":") == 1 else value
+    """The name or address in a `Host` header, as `canonical` has it; "" for what is no such header."""
+    found = _HOST.fullmatch(value)
+    if found is None:
+        return ""
+    if (address := found["address"]) is None:
+        return canonical(found["name"])
+    try:
+        return str(IPv6Address(address))
+    except ValueError:
+        return ""
 
 
 def in_url(host: str) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from evaltui.files.hosts import host_name, in_url, is_any, is_loopback, same_secret
+from evaltui.files.hosts import canonical, host_name, in_url, is_any, is_loopback, same_secret
 from evaltui.text.values import cut, visible
 
 _PORTS = {"http": 80, "https": 443}
@@ -16,10 +17,11 @@ _LONGEST = 200
 
 
 class RefusedError(Exception):
-    """A request that is not served; the message is a sentence that says why."""
+    """A request that is not served; the message is a sentence that says why, `told` one for who serves."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, told: str = "") -> None:
         self.status = status
+        self.told = told or message
         super().__init__(message)
 
 
@@ -40,7 +42,7 @@ def origin_of(url: str) -> str:
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         raise ValueError(f"{_shown(url)} has more than an origin: leave out what follows the host")
     shown_port = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
-    return f"{parts.scheme}://{in_url(host)}{shown_port}"
+    return f"{parts.scheme}://{in_url(canonical(host))}{shown_port}"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,12 @@ class Access:
 
     def problem(self) -> str:
         """Why a server must not begin with these rules, as a sentence; "" where it may."""
+        plain = [one for one in self.origins if one.startswith("http:") and not _is_here(one)]
+        if plain and not self.is_tls:
+            return (
+                f"--origin {plain[0]} is not HTTPS, and others on the way can read the token: give "
+                "--tls-cert and --tls-key, or the address of a proxy that speaks HTTPS"
+            )
         if is_loopback(self.host):
             return ""
         if is_any(self.host) and not self.origins:
@@ -71,7 +79,8 @@ class Access:
                 f"--host {self.host} stands for every address of this machine: give the one of browsers, "
                 "with --origin https://NAME:PORT"
             )
-        if not self.is_tls and not self.origins:
+        # All addresses of a container are reached from its host by those of that one.
+        if not (self.is_tls or is_any(self.host) or any(one.startswith("https:") for one in self.origins)):
             return (
                 f"--host {self.host} lets other machines in, and others on the way can read the token: give "
                 "--tls-cert and --tls-key, or --origin with the address of a proxy that speaks HTTPS"
@@ -85,9 +94,9 @@ class Access:
         """
         host = _only(hosts, "Host")
         name = host_name(host)
-        named = {urlsplit(one).netloc for one in self.origins}
-        if not (is_loopback(name) or (name == self.host and not is_any(name)) or host.lower() in named):
-            raise RefusedError(403, f"Host is {_shown(host)}; --origin http://NAME or https://NAME allows it")
+        is_ours = is_loopback(name) or (name == self.host and not is_any(name))
+        if not (is_ours or (name and any(self._has_origin(scheme, host) for scheme in _PORTS))):
+            raise RefusedError(403, f"Host is {_shown(host)}; --origin https://NAME allows it")
         return host
 
     def check_origin(self, host: str, origins: Sequence[str]) -> None:
@@ -106,11 +115,24 @@ class Access:
     def check_cookie(self, value: str | None) -> None:
         """Raises RefusedError."""
         if value is None or not same_secret(value.encode("utf-8", "surrogateescape"), self.cookie):
-            raise RefusedError(401, "open the address that `evaltui serve` has printed")
+            raise RefusedError(
+                401,
+                "open the address that `evaltui serve` has printed",
+                "a browser without the cookie of this server; open the printed address in it",
+            )
 
     def needs_https(self, host: str) -> bool:
         """Whether browsers come by HTTPS: their cookie then goes nowhere else."""
-        return self.is_tls or f"https://{host.lower()}" in self.origins
+        return self.is_tls or self._has_origin("https", host)
+
+    def _has_origin(self, scheme: str, host: str) -> bool:
+        with suppress(ValueError):
+            return origin_of(f"{scheme}://{host}") in self.origins
+        return False
+
+
+def _is_here(origin: str) -> bool:
+    return is_loopback(urlsplit(origin).hostname or "")
 
 
 def _only(values: Sequence[str], name: str) -> str:

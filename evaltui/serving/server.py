@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
@@ -57,7 +58,9 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
+# Which versions there are is nothing for attackers.
+_SERVER = {"Server": "evaltui"}
+_HEADERS = _SERVER | {
     "Content-Security-Policy": _POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -146,14 +149,7 @@ class _Server:
         self._access = access
         self._limits = limits
         self._refused = refused
-        self._http = web.Server(
-            self._handle,
-            access_log=None,
-            logger=_SILENT,
-            keepalive_timeout=_BEAT,
-            lingering_time=1.0,
-            max_line_size=4096,
-        )
+        self._http = web.Server(self._handle)
         # Since when each connection has not sent a request.
         self._silent: dict[web.RequestHandler, float] = {}
         self._sessions: set[asyncio.Future[None]] = set()
@@ -166,7 +162,15 @@ class _Server:
     def connection(self) -> asyncio.BaseProtocol:
         if len(self._http.connections) >= self._limits.connections:
             return _TurnedAway()
-        handler = self._http()
+        handler = _Handler(
+            self._http,
+            loop=asyncio.get_running_loop(),
+            access_log=_SILENT,
+            logger=_SILENT,
+            keepalive_timeout=_BEAT,
+            lingering_time=1.0,
+            max_line_size=4096,
+        )
         self._silent[handler] = time.monotonic()
         return handler
 
@@ -191,14 +195,17 @@ class _Server:
         try:
             return await self._answered(request)
         except RefusedError as error:
-            if request.path == "/ws":
-                self._refused(str(error))
+            if request.path == "/ws" and request.method == "GET":
+                self._refused(error.told)
             response = _page(error.status, _REFUSED.format(html.escape(str(error))))
             response.force_close()
             return response
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         host = self._access.check_host(request.headers.getall("Host", []))
+        # As proxies are asked, of which this is none.
+        if not request.raw_path.startswith(("/", f"http://{host}/", f"https://{host}/")):
+            raise RefusedError(400, "the target is of another host than Host")
         if request.method != "GET":
             raise RefusedError(405, f"{request.method} is not taken; GET is")
         name = f"evaltui-{self.port}"
@@ -233,6 +240,9 @@ class _Server:
         socket = web.WebSocketResponse(
             heartbeat=_BEAT, max_msg_size=LONGEST_MESSAGE, compress=False, timeout=2.0
         )
+        if not socket.can_prepare(request):
+            raise RefusedError(400, "not a websocket; a proxy has to pass the Upgrade header on")
+        socket.headers.update(_SERVER)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             await socket.prepare(request)
@@ -337,6 +347,13 @@ class _Session:
             if time.monotonic() - self._used_at >= idle:
                 self._used_at, self.was_idle = time.monotonic(), True
                 self._terminal.end_if_idle()
+
+
+class _Handler(web.RequestHandler):
+    def handle_error(self, *given: Any, **named: Any) -> web.StreamResponse:
+        response = super().handle_error(*given, **named)
+        response.headers.update(_SERVER)
+        return response
 
 
 class _TurnedAway(asyncio.Protocol):

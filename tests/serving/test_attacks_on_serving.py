@@ -123,7 +123,9 @@ async def test_no_other_file_is_given(attacked, path):
 @pytest.mark.parametrize(
     "host",
     ["Host: evil.example", "Host: evil.example:8700", "Host: 127.0.0.1.evil.example", "Host: desk.example:9",
-     "X: y", "Host: localhost\r\nHost: evil.example", "Host: [::ffff:8.8.8.8]", "Host: 0.0.0.0", "Host: "],
+     "X: y", "Host: localhost\r\nHost: evil.example", "Host: [::ffff:8.8.8.8]", "Host: 0.0.0.0", "Host: ",
+     "Host: [::1].evil.example:80", "Host: [::1]evil.example", "Host: [127.0.0.1]", "Host: localhost:80x",
+     "Host: localhost:", "Host: desk.example:443443", "Host: evil.example@localhost", "Host: desk.example/"],
 )  # fmt: skip
 async def test_a_name_that_points_here_is_not_ours(attacked, host):
     answer = await attacked.raw(f"GET /?t={TOKEN} HTTP/1.1\r\n{host}\r\n\r\n")
@@ -131,9 +133,49 @@ async def test_a_name_that_points_here_is_not_ours(attacked, host):
     assert "Set-Cookie" not in answer
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1", "[::1]:8700", "desk.example", "DESK.example"])
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "127.0.0.1:1", "[::1]:8700", "[0:0:0:0:0:0:0:1]", "desk.example", "DESK.example",
+     "desk.example.", "desk.example:443"],
+)  # fmt: skip
 async def test_names_of_this_machine_and_of_the_proxy_are(attacked, host):
     assert (await attacked.get(Host=host))[0] == 401
+
+
+@pytest.mark.parametrize("target", ["http://evil.example/", "http://localhost.evil.example/", "*", "evil:80"])
+async def test_what_asks_for_another_host_than_its_own_is_refused(attacked, target):
+    answer = await attacked.raw(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert answer[:12] == "HTTP/1.1 400" or answer[:12] == "HTTP/1.0 400"
+    answer = await attacked.raw("GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 401")
+
+
+async def test_no_response_says_what_the_server_is_made_of(attacked):
+    cookie = await attacked.cookie()
+    answers = [
+        await attacked.get(),
+        await attacked.get(cookie=cookie),
+        await attacked.get(f"/?t={TOKEN}"),
+        await attacked.get("/static/page.js", cookie=cookie),
+        await attacked.get("/nothing", cookie=cookie),
+        await attacked.get("/ws", cookie=cookie, **attacked.own),
+    ]
+    assert {headers["Server"] for _, headers, _ in answers} == {"evaltui"}
+    assert [status for status, _, _ in answers] == [401, 200, 303, 200, 404, 400]
+    assert "a proxy has to pass the Upgrade header on" in attacked.refused[-1]
+    async with aiohttp.ClientSession(headers={"Cookie": cookie} | attacked.own) as client:
+        opened = await client.ws_connect(f"{attacked.url}/ws")
+        assert opened._response.headers["Server"] == "evaltui"
+        await opened.close()
+    answer = await attacked.raw("NO\x00NSENSE\r\n\r\n")
+    assert "Server: evaltui\r\n" in answer
+
+
+async def test_who_serves_is_told_what_to_do_of_sockets_only(attacked):
+    await attacked.get("/ws", **attacked.own)
+    await attacked.get("/ws", cookie=await attacked.cookie(), method="HEAD")
+    await attacked.get("/")
+    assert attacked.refused == ["a browser without the cookie of this server; open the printed address in it"]
 
 
 @pytest.mark.parametrize(
@@ -272,6 +314,8 @@ def test_sessions_do_not_get_the_token_nor_the_terminal_of_the_server(monkeypatc
         ("https://desk.example:443", PROXY),
         ("http://[::1]:8700", "http://[::1]:8700"),
         ("http://localhost:80", "http://localhost"),
+        ("http://localhost.:80", "http://localhost"),
+        ("http://[0:0:0:0:0:0:0:1]:8700", "http://[::1]:8700"),
     ],
 )
 def test_origins_are_those_that_browsers_send(given, origin):
@@ -308,6 +352,13 @@ def test_what_is_no_origin_is_refused(wrong):
         ("::", True, (), "--origin"),
         ("192.0.2.1", True, (), ""),
         ("0.0.0.0", False, (PROXY,), ""),
+        ("192.0.2.1", False, (PROXY,), ""),
+        ("0.0.0.0", False, ("http://desk.example",), "is not HTTPS"),
+        ("127.0.0.1", False, (PROXY, "http://desk.example"), "is not HTTPS"),
+        ("192.0.2.1", True, ("http://desk.example",), ""),
+        ("192.0.2.1", False, ("http://localhost:8700",), "--tls-cert"),
+        # The ports of a container.
+        ("0.0.0.0", False, ("http://localhost:8700",), ""),
     ],
 )
 def test_beyond_this_machine_it_is_tls_or_a_named_origin(host, tls, origins, said):
@@ -317,5 +368,7 @@ def test_beyond_this_machine_it_is_tls_or_a_named_origin(host, tls, origins, sai
 
 def test_the_bound_address_is_a_host_of_ours_but_not_all_of_them():
     assert Access("192.0.2.1", TOKEN, is_tls=True).check_host(["192.0.2.1:8700"])
+    for host in ("vm:8700", "VM:8700", "vm.:8700"):
+        assert Access("vm", TOKEN, is_tls=True).check_host([host])
     with pytest.raises(RefusedError):
         Access("0.0.0.0", TOKEN, origins=(PROXY,)).check_host(["0.0.0.0:8700"])

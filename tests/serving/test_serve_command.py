@@ -38,6 +38,20 @@ def test_wrong_use_is_refused_before_anything_listens(words, said, tmp_path, cap
     assert not told.out
 
 
+@pytest.mark.parametrize(
+    ("given", "bound"),
+    [
+        ("VM", "vm"),
+        ("localhost.", "localhost"),
+        ("[::1]", "::1"),
+        ("2001:DB8:0:0:0:0:0:1", "2001:db8::1"),
+        ("[2001:db8::]", "2001:db8::"),
+    ],
+)
+def test_hosts_are_as_browsers_write_them(given, bound):
+    assert serve_parser().parse([".", "--host", given]).host == bound
+
+
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
     assert serve(serve_parser().parse([str(tmp_path / "none")])) == 2
     assert "does not exist" in capsys.readouterr().err
