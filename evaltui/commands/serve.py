@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import ssl
 import sys
 from typing import TYPE_CHECKING
@@ -83,14 +84,16 @@ def _tls(options: argparse.Namespace) -> ssl.SSLContext | None:
 async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContext | None) -> int:
     from urllib.parse import quote
 
-    from evaltui.serving.server import Served, serving
+    from evaltui.serving.server import Limits, Served, serving
 
     folder = options.agent_dir.resolve()
     name = visible(folder.name)
     read_only = ["--read-only"] if options.read_only else []
     words = [sys.executable, "-P", "-m", "evaltui", str(folder), *read_only]
     served = Served(words, name, [options.token_env] if options.token_env else [])
-    async with serving(served, access, options.port, tls, refused=_Told()) as url:
+    # At a screen on a wall nobody types.
+    limits = Limits(idle=math.inf) if options.read_only else Limits()
+    async with serving(served, access, options.port, tls, limits, _Told()) as url:
         query = "TOKEN" if options.token_env else quote(access.token)
         what = f"{name}, to look at only," if options.read_only else name
         people = "see all of it" if options.read_only else "run the agent"

@@ -29,7 +29,7 @@ from evaltui.workbench.editors import IN_BROWSER
 SERVE_PORT = 8700
 MOST_SESSIONS = 8
 IDLE_SECONDS = 30 * 60.0
-"""After which a session ends in which nobody has typed or clicked, and nothing runs."""
+"""After which a session ends in which nobody has typed or clicked, and nothing runs; infinite for never."""
 MOST_CONNECTIONS = 64
 LONGEST_MESSAGE = 1024 * 1024
 """Bytes of what a browser sends at once: a text that was pasted."""

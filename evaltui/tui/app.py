@@ -133,7 +133,10 @@ class WorkbenchApp(KeysInOrder[int]):
                 await asyncio.to_thread(self._remember)
         await self.workbench.runs.warm_up()
         self.run_worker(self._check_python(), group="python")
-        self.run_worker(self.workbench.outcomes.restore(), group="restore")
+        if self.workbench.read_only:
+            self.workbench.following.start()
+        else:
+            self.run_worker(self.workbench.outcomes.restore(), group="restore")
         if not gc.isenabled():
             # The command line has put it off until here.
             gc.freeze()

@@ -301,7 +301,7 @@ class Outcomes:
     # Previous runs
 
     async def restore(self) -> None:
-        """Shows the last result that earlier sittings have of each case, where this one has none yet."""
+        """Shows the last result that the stored runs have of each case, where this sitting has none."""
         from evaltui.runs.listing import newest_run
         from evaltui.workbench.past_runs import last_outcomes
 
@@ -314,11 +314,11 @@ class Outcomes:
         while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
             progress.done += len(outcomes)
             results, _ = self._latest or (self.results, self.traces)
-            running = self._running
             results.put_all(
                 (case, scored)
                 for case, scored in outcomes
-                if ((known := results.get(case)) is None or known.run == scored.run) and case not in running
+                if ((known := results.get(case)) is None or known.run.gives_way(scored.run))
+                and case not in self._running
             )
             # What a hundred thousand came to is not added up and drawn a hundred times.
             if len(results) >= 2 * shown:

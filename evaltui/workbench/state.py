@@ -88,6 +88,11 @@ class RunRef:
         """`run 3`"""
         return self.title or f"run {self.number}"
 
+    def gives_way(self, other: RunRef) -> bool:
+        """Whether its results are shown no longer where another run of an earlier sitting has some."""
+        # Ids begin with the time.
+        return self.log is not None and other.log is not None and self.log.name <= other.log.name
+
 
 def deciding_repeat(result: CaseResult) -> int:
     """Which run of a case gave it its metrics and turns: the first one that is as bad as the worst."""

@@ -11,6 +11,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.workbench.agent_state import AgentState, Console
 from evaltui.workbench.editing import Editing
 from evaltui.workbench.first_minute import RetryOnSave, is_first_minute
+from evaltui.workbench.following import Following
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
@@ -82,13 +83,16 @@ class Workbench:
         )
         self.runs.is_busy = lambda: self.repeats_more
         self._run_service = run_service
+        watched = (*given, *([config] if config else []))
+        self.following = Following(self.agent, self.outcomes, watched, reload=self.open, say=say)
+        """What other programs change, where nothing is edited or run."""
         self.watch = Watch(
             self.agent,
             self.sets,
             self.outcomes,
             self.navigation,
             self.runs,
-            (*given, *([config] if config else [])),
+            watched,
             reload=self.open,
             code_changed=lambda: self.chat.session.look_at_code(),
             changed=notify,
@@ -206,6 +210,7 @@ class Workbench:
         if "received" in vars(self):
             await self.received.stop()
         await self.watch.stop()
+        await self.following.close()
         await self.retry.close()
         await self.chat.close()
         await self.outcomes.close()

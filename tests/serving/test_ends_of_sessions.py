@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -55,6 +56,14 @@ async def test_one_that_was_not_used_ends_with_a_code_of_its_own():
         url = await stack.enter_async_context(serving(CAT, ACCESS, 0, limits=Limits(idle=0.05)))
         client = await client_of(stack, url)
         assert await code_of(await client.ws_connect(f"{url}/ws")) == IDLE
+
+
+async def test_one_that_may_last_is_not_asked_to_end():
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(serving(CAT, ACCESS, 0, limits=Limits(idle=math.inf)))
+        socket = await (await client_of(stack, url)).ws_connect(f"{url}/ws")
+        await socket.send_json(["stdin", "here\n"])
+        await heard(socket, "here")
 
 
 async def test_the_end_of_the_server_has_its_code():

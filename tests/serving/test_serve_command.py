@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ import textual_serve.server
 import evaltui
 from evaltui.commands.network_arguments import serve_parser
 from evaltui.commands.serve import serve
-from evaltui.serving.server import FILES
+from evaltui.serving import server
+from evaltui.serving.server import FILES, IDLE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,21 @@ def test_wrong_use_is_refused_before_anything_listens(words, said, tmp_path, cap
 )
 def test_hosts_are_as_browsers_write_them(given, bound):
     assert serve_parser().parse([".", "--host", given]).host == bound
+
+
+@pytest.mark.parametrize(("words", "idle"), [([], IDLE_SECONDS), (["--read-only"], math.inf)])
+def test_who_only_looks_may_do_so_for_ever(words, idle, tmp_path, monkeypatch):
+    seen = []
+
+    @asynccontextmanager
+    async def full(served, access, port, tls, limits, refused):
+        seen.append(limits.idle)
+        raise OSError
+        yield
+
+    monkeypatch.setattr(server, "serving", full)
+    assert serve(serve_parser().parse([str(tmp_path), *words])) == 2
+    assert seen == [idle]
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):

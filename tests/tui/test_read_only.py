@@ -30,12 +30,16 @@ async def ran(write_agent):
     """A folder with an agent, an eval set and a stored run of it, in which a case fails."""
     folder = write_agent("def root_agent(message, session):\n    return message\n", name="parrot")
     write_cases(folder, "talk", {"fine": [turn("hello", "hello")], "wrong": [turn("hello", "goodbye")]})
+    await run_all(folder)
+    return folder
+
+
+async def run_all(folder: Path) -> None:
     workbench = Workbench(folder)
     await workbench.open()
     workbench.runs.run_all()
     await workbench.runs.finished()
     await workbench.close()
-    return folder
 
 
 def everything(folder: Path) -> dict[Path, tuple[int, bytes]]:
@@ -159,6 +163,27 @@ async def test_no_key_of_a_matrix_writes_anything(ran, no_process, monkeypatch):
                 await pilot.press(key)
                 await confirmed(pilot, MatrixScreen, MainScreen)
     assert everything(ran) == before
+
+
+async def test_what_others_run_and_save_is_shown_without_a_key(ran):
+    app = WorkbenchApp(Workbench(ran, read_only=True))
+    async with app.run_test(size=SIZE) as pilot:
+        workbench = app.workbench
+        await until(pilot, lambda: workbench.outcomes.counts()["FAILED"])
+        case = CaseId(workbench.sets.listed[0].case_path, "wrong")
+        (ran / "agent.py").write_text("def root_agent(message, session):\n    return 'goodbye'\n")
+        await until(pilot, lambda: workbench.outcomes.is_stale(case))
+        await pilot.press("H")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and "Run 1" in screen_text(app))
+        await run_all(ran)
+        await until(pilot, lambda: "Run 2" in screen_text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: workbench.outcomes.last_status(case) == "PASSED")
+        assert not workbench.outcomes.is_stale(case)
+        write_cases(ran, "talk", {"fine": [turn("hello", "hello")], "added": [turn("hi", "hi")]})
+        await until(pilot, lambda: "added" in screen_text(app))
+        assert "wrong" not in screen_text(app)
+        assert workbench.agent.info is None
 
 
 @pytest.mark.thorough

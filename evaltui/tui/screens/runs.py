@@ -92,13 +92,17 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def _look_again(self) -> None:
         """Moments pass, and runs go on or begin."""
-        run = self.workbench.runs.current
-        begun = run and (run.number, run.log, run.over)
-        if begun != self._loaded_for:
+        if self._runs_now != self._loaded_for:
             self.action_reload_runs()
         else:
             self._runs.read_again()
         self.rows.refresh()
+
+    @property
+    def _runs_now(self) -> object:
+        """Another one when a run has begun or ended."""
+        run = self.workbench.runs.current
+        return self.workbench.following.version, run and (run.number, run.log, run.over)
 
     def follow(self) -> None:
         self.rows.follow()
@@ -169,8 +173,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.dismiss(None)
 
     def action_reload_runs(self) -> None:
-        run = self.workbench.runs.current
-        self._loaded_for = run and (run.number, run.log, run.over)
+        self._loaded_for = self._runs_now
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     @on(CursorLines.Opened)
