@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.commands.network import address_in_words, check_token, token_of
 from evaltui.commands.output import UsageError, complain, write_lines, write_stderr
+from evaltui.commands.tls import load_tls, refusal_of
 from evaltui.files.hosts import is_any, is_loopback
 from evaltui.files.packages import extra_command
 from evaltui.runner.parent.interrupts import INTERRUPTED, run_interruptible
@@ -70,19 +71,11 @@ def _tls(options: argparse.Namespace) -> ssl.SSLContext | None:
         if options.tls_key is not None:
             raise UsageError("--tls-key needs --tls-cert")
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        # Without a terminal in which somebody could type it, a password is none.
-        context.load_cert_chain(options.tls_cert, options.tls_key, password=lambda: "")
-    except (OSError, ValueError) as error:
-        files = " and ".join(str(one) for one in (options.tls_cert, options.tls_key) if one)
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise UsageError(f"{files}: {reason}") from error
-    return context
+    return load_tls(options.tls_cert, options.tls_key)
 
 
 async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContext | None) -> int:
-    from urllib.parse import quote
+    from urllib.parse import quote, urlsplit
 
     from evaltui.serving.server import Limits, Served, serving
 
@@ -106,6 +99,8 @@ async def _serve(options: argparse.Namespace, access: Access, tls: ssl.SSLContex
             [(f"share the address only with people who may {people}; ctrl+c ends all sessions", "muted")],
         ]
         write_lines(lines)
+        if tls is not None and (refusal := refusal_of(options.tls_cert, tls, urlsplit(first).hostname or "")):
+            write_stderr(f"evaltui serve: {refusal}")
         # Ctrl-C cancels it.
         try:
             await asyncio.Event().wait()

@@ -1,16 +1,26 @@
-"""The server with a certificate of its own: the same session over TLS, and nothing without it."""
+"""The server with a certificate of its own: the same session over TLS, nothing without it, and what is wrong
+with files that are no such certificate."""
 
 from __future__ import annotations
 
 import shutil
 import ssl
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 
 import aiohttp
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization as written
+from cryptography.hazmat.primitives.asymmetric import ec
 from distributed.security import Security
 
 from evaltui.commands.network_arguments import serve_parser
+from evaltui.commands.output import UsageError
 from evaltui.commands.serve import _tls
+from evaltui.commands.tls import load_tls, refusal_of
 from evaltui.serving.access import Access
 from evaltui.serving.server import Served, serving
 
@@ -57,3 +67,76 @@ async def test_a_session_over_tls_and_none_without_it(certificate):
                 message = await socket.receive(timeout=10)
                 assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT)
                 told += message.data if isinstance(message.data, bytes) else b""
+
+
+def write_certificate(
+    folder: Path, name: str, *, begins: int = -1, ends: int = 1, password: bytes = b""
+) -> None:
+    """`NAME.pem` and `NAME.key`, for desk.example and an address, valid from and until a day from now."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "desk")])
+    names = [x509.DNSName("desk.example"), x509.IPAddress(ip_address("192.0.2.1"))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now + timedelta(days=begins))
+        .not_valid_after(now + timedelta(days=ends))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / f"{name}.pem").write_bytes(certificate.public_bytes(written.Encoding.PEM))
+    closed = written.BestAvailableEncryption(password) if password else written.NoEncryption()
+    (folder / f"{name}.key").write_bytes(
+        key.private_bytes(written.Encoding.PEM, written.PrivateFormat.PKCS8, closed)
+    )
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "said"),
+    [
+        ("none.pem", "desk.key", "none.pem: No such file or directory"),
+        ("desk.pem", "none.key", "none.key: No such file or directory"),
+        ("text", "desk.key", "text has no certificate in PEM"),
+        ("desk.pem", None, "desk.pem has no key in PEM: give the file of the key, with --tls-key"),
+        ("desk.pem", "text", "text has no key in PEM"),
+        ("closed.pem", "closed.key", "closed.key has a password: give a key without one"),
+        ("desk.pem", "other.key", "other.key is not the key of desk.pem"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_its_file(certificate, key, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_certificate(tmp_path, "desk")
+    write_certificate(tmp_path, "other")
+    write_certificate(tmp_path, "closed", password=b"secret")
+    (tmp_path / "text").write_text("nothing of the kind")
+    with pytest.raises(UsageError) as refused:
+        load_tls(Path(certificate), Path(key) if key else None)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(
+    ("host", "days", "said"),
+    [
+        ("desk.example", (-1, 1), ""),
+        ("192.0.2.1", (-1, 1), ""),
+        ("127.0.0.1", (-1, 1), "desk.pem is not for 127.0.0.1: browsers warn of it"),
+        ("desk", (-1, 1), "desk.pem is not for desk: browsers warn of it"),
+        ("desk.example", (-2, -1), "desk.pem has expired: browsers warn of it"),
+        ("desk.example", (1, 2), "desk.pem is not valid yet: browsers warn of it"),
+    ],
+)
+def test_what_browsers_would_refuse_is_said(host, days, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_certificate(tmp_path, "desk", begins=days[0], ends=days[1])
+    certificate = Path("desk.pem")
+    assert refusal_of(certificate, load_tls(certificate, Path("desk.key")), host) == said
+
+
+def test_who_has_signed_it_does_not_matter(tmp_path):
+    own = Security.temporary()
+    (tmp_path / "desk.pem").write_text(own.tls_scheduler_cert + own.tls_scheduler_key)
+    refusal = refusal_of(tmp_path / "desk.pem", load_tls(tmp_path / "desk.pem", None), "desk.example")
+    assert "is not for desk.example" in refusal
