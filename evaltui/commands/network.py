@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from socket import gaierror
 
 from evaltui.commands.output import UsageError
+from evaltui.files.folders import agent_folder
 from evaltui.files.settings import env_values, keep_secret
 from evaltui.text.values import visible
 
@@ -20,7 +22,7 @@ def token_of(variable: str, agent_dir: Path) -> str:
     if not value:
         raise UsageError(
             f"--token-env {visible(variable)}: it is not set. Set it in the environment or in "
-            f"{agent_dir / '.env'}"
+            f"{agent_folder(agent_dir) / '.env'}"
         )
     keep_secret([variable])
     return value
@@ -36,4 +38,11 @@ def address_in_words(error: OSError, host: str, port: int) -> str:
     """Why nothing can be bound there."""
     if error.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is in use; --port 0 takes a free one"
+    if error.errno == errno.EACCES:
+        return f"port {port} of {host} is not for this user; --port 0 takes a free one"
+    if isinstance(error, gaierror):
+        return f"--host {host} is not known here: give an address of this machine"
+    # Later Pythons give no number.
+    if error.errno == errno.EADDRNOTAVAIL or str(error).startswith("could not bind"):
+        return f"--host {host} is not an address of this machine"
     return f"{host}:{port}: {error.strerror or error}" if not error.filename else str(error)

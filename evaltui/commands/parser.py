@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 
 
 _MAY_BE_BARE = ("--retry-errors",)
+_UNKNOWN = "unrecognized arguments"
+# What stands behind such a word is for nobody to read.
+_SECRET_OPTION = re.compile(r"(--[\w-]*(?:token|key|secret|password)[\w-]*)[ =]\S+")
 
 
 class Parser(argparse.ArgumentParser):
     """Reports an error in one line, without the usage."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(add_help=False, **options)
+        # Who writes `--token SECRET` means no `--token-env`.
+        super().__init__(add_help=False, allow_abbrev=False, **options)
         self.add_argument("-h", "--help", action="help", help="Show this help")
 
     def parse(self, words: Sequence[str]) -> argparse.Namespace:
@@ -46,11 +50,13 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
+        if message.startswith(_UNKNOWN):
+            message = _SECRET_OPTION.sub(r"\1", message)
         self.exit(WRONG_USE, f"{self.prog}: {message}{self._meant(message)}\n")
 
     def _meant(self, message: str) -> str:
         """`. Did you mean --parallel?` after an unknown option."""
-        option = re.match(r"unrecognized arguments: (--[\w-]+)", message)
+        option = re.match(rf"{_UNKNOWN}: (--[\w-]+)", message)
         if option is None:
             return ""
         from evaltui.text.values import did_you_mean
@@ -195,9 +201,7 @@ def scheduler(text: str) -> str:
 def port(text: str) -> int:
     number = int(text) if text.isdecimal() and len(text) < _MOST_DIGITS else -1
     if not 0 <= number <= _HIGHEST_PORT:
-        raise argparse.ArgumentTypeError(
-            f"{cut(text, MAX_VALUE)!r} is not a port from 0 to {_HIGHEST_PORT}, e.g. 4318"
-        )
+        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not a port from 0 to {_HIGHEST_PORT}")
     return number
 
 

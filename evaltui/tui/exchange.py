@@ -18,7 +18,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.text.figures import show_size
 from evaltui.text.values import visible, visible_text
 from evaltui.tui.pane import Copied
-from evaltui.workbench.editors import NO_EDITOR, at_line, editor_of, refuses_editor
+from evaltui.workbench.editors import IN_BROWSER, NO_EDITOR, at_line, editor_of, refuses_editor
 from evaltui.workbench.state import READ_ONLY
 from evaltui.workbench.workbench import Workbench
 
@@ -37,7 +37,7 @@ def copy(app: App[Any], workbench: Workbench, copied: Copied) -> str:
     places = []
     if size <= _LONGEST_SEQUENCE:
         app.copy_to_clipboard(text)
-        places.append("the terminal's clipboard")
+        places.append(f"the {'browser' if os.environ.get(IN_BROWSER) else 'terminal'}'s clipboard")
     try:
         if workbench.read_only:
             raise PermissionError(READ_ONLY)

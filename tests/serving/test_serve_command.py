@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import errno
 import math
 from contextlib import asynccontextmanager
 from pathlib import Path
+from socket import gaierror
 
 import pytest
 import textual_serve.server
 
 import evaltui
+from evaltui.commands.network import address_in_words
 from evaltui.commands.network_arguments import serve_parser
 from evaltui.commands.serve import serve
 from evaltui.serving import server
@@ -39,6 +42,53 @@ def test_wrong_use_is_refused_before_anything_listens(words, said, tmp_path, cap
     assert told.err.startswith("evaltui serve: ")
     assert told.err.count("\n") == 1
     assert not told.out
+
+
+@pytest.mark.parametrize("words", [["--token", "hunter2"], ["--token=hunter2"], [".", "--token", "hunter2"]])
+def test_a_token_given_for_its_variable_is_shown_nowhere(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        serve_parser().parse(words)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "Did you mean --token-env?" in told
+    assert "hunter2" not in told
+
+
+def test_the_env_file_of_an_agent_in_a_file_is_beside_it(tmp_path, capsys):
+    (tmp_path / "agent.py").touch()
+    assert serve(serve_parser().parse([str(tmp_path / "agent.py"), "--token-env", "NO_SUCH_VARIABLE"])) == 2
+    assert f"or in {tmp_path / '.env'}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.EADDRINUSE, "('vm', 80)"), "port 80 of vm is in use; --port 0 takes a free one"),
+        (
+            OSError(errno.EACCES, "('vm', 80)"),
+            "port 80 of vm is not for this user; --port 0 takes a free one",
+        ),
+        (OSError(errno.EADDRNOTAVAIL, "('vm', 80)"), "--host vm is not an address of this machine"),
+        (OSError("could not bind on any address out"), "--host vm is not an address of this machine"),
+        (gaierror(-2, "unknown"), "--host vm is not known here: give an address of this machine"),
+        (OSError(errno.EMFILE, "Too many open files"), "vm:80: Too many open files"),
+    ],
+)
+def test_why_an_address_cannot_be_had_is_said_once(error, said):
+    assert address_in_words(error, "vm", 80) == said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--port", "x"], "argument --port: 'x' is not a port from 0 to 65535\n"),
+        (["--host", ""], "argument --host: '' is not an address or a name, e.g. 127.0.0.1\n"),
+    ],
+)
+def test_wrong_ports_and_hosts(words, said, capsys):
+    with pytest.raises(SystemExit):
+        serve_parser().parse(words)
+    assert capsys.readouterr().err.endswith(said)
 
 
 @pytest.mark.parametrize(

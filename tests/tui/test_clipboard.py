@@ -28,6 +28,13 @@ def test_control_characters_are_spelled_out(tmp_path):
     assert (tmp_path / ".evaltui" / "copied.txt").read_text() == clean
 
 
+def test_it_says_whose_clipboard_that_is(tmp_path, monkeypatch):
+    workbench, copied = Workbench(tmp_path), Copied("the answer", "yes")
+    assert "to the terminal's clipboard" in copy(Terminal(), workbench, copied)
+    monkeypatch.setenv("EVALTUI_IN_BROWSER", "1")
+    assert "to the browser's clipboard" in copy(Terminal(), workbench, copied)
+
+
 def test_json_stays_json():
     data = {"a": "\x7f\x85\u2028\n\t\x1b\ufeff é"}
     assert json.loads(visible_text(json.dumps(data, indent=2, ensure_ascii=False))) == data
