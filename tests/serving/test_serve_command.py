@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import errno
 import math
 from contextlib import asynccontextmanager
@@ -15,8 +16,9 @@ import textual_serve.server
 import evaltui
 from evaltui.commands.network import address_in_words
 from evaltui.commands.network_arguments import serve_parser
-from evaltui.commands.serve import serve
+from evaltui.commands.serve import _serve, serve
 from evaltui.serving import server
+from evaltui.serving.access import Access
 from evaltui.serving.server import FILES, IDLE_SECONDS
 
 
@@ -118,6 +120,28 @@ def test_who_only_looks_may_do_so_for_ever(words, idle, tmp_path, monkeypatch):
     monkeypatch.setattr(server, "serving", full)
     assert serve(serve_parser().parse([str(tmp_path), *words])) == 2
     assert seen == [idle]
+
+
+@pytest.mark.parametrize(
+    ("host", "shown", "is_printed"),
+    [("192.0.2.1", "at https://desk.example/", False), ("127.0.0.1", "or https://desk.example/", True)],
+)
+async def test_no_address_is_printed_at_which_others_could_read_the_token(
+    host, shown, is_printed, tmp_path, capsys, monkeypatch
+):
+    @asynccontextmanager
+    async def begun(served, access, port, tls, limits, refused):
+        serving.cancel()
+        yield f"http://{access.host}:8700"
+
+    monkeypatch.setattr(server, "serving", begun)
+    options = serve_parser().parse([str(tmp_path), "--host", host])
+    access = Access(options.host, "a-token-of-some-length", origins=("https://desk.example",))
+    serving = asyncio.create_task(_serve(options, access, None))
+    assert await serving == 130
+    told = capsys.readouterr().out
+    assert shown in told
+    assert (f"http://{host}:8700/" in told) is is_printed
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys):
