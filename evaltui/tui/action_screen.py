@@ -99,6 +99,12 @@ def _is_registered(action: str, node: DOMNode | None) -> bool:
     return not isinstance(node, TextField) or not _OF_FIELDS.isdisjoint(BY_ID[action].where)
 
 
+def draw_screen_of(node: DOMNode) -> None:
+    """Draws soon what is around a node, such as its border, unless it was taken off its screen meanwhile."""
+    if node.is_attached and isinstance(node.screen, ActionScreen):
+        node.screen.draw_soon()
+
+
 class ActionScreen(HearingScreen[ScreenResultType], inherit_bindings=False):
     """Ignores what comes before it is mounted, while another screen lies over it, or once it was left.
 

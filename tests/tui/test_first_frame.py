@@ -95,7 +95,7 @@ async def test_a_key_in_the_filter_draws_what_is_seen_and_no_more(tmp_path, monk
         await until(pilot, lambda: isinstance(app.focused, Input))
         drawn.clear()
         await pilot.press("9")
-        await until(pilot, lambda: "542 of 2000" in screen_text(app))
+        await until(pilot, lambda: "542 of 2,000" in screen_text(app))
         # The list once for the filter, and once more when it has its place.
         assert 0 < len(drawn) <= 4 * SIZE[1]
 

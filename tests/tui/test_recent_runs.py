@@ -10,6 +10,7 @@ from evaltui.runs.listing import RunRow
 from evaltui.text.lines import draw
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.recent_runs import RecentRun, recent_lines
+from evaltui.tui.panes.recent_runs import RecentRuns
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.workbench.workbench import Workbench
 
@@ -102,3 +103,14 @@ async def test_runs_of_the_pane_are_compared_with_the_one_before_or_a_base(write
         assert "run 1 → run 2" in screen_text(app)
         await pilot.press("escape", "space", "equals_sign")
         await until(pilot, lambda: "This is the base; select another run" in screen_text(app))
+
+
+async def test_runs_that_are_read_when_the_pane_is_gone_are_shown_nowhere(write_agent):
+    """As when the workbench is left while its logs are looked for."""
+    app = WorkbenchApp(Workbench(write_agent("root_agent = lambda message: message")))
+    async with app.run_test() as pilot:
+        pane = app.screen.query_one(RecentRuns)
+        runs = pane._runs
+        await pane.remove()
+        await runs.load()
+        await pilot.pause()

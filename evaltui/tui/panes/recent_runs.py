@@ -11,7 +11,7 @@ from textual.message import Message
 
 from evaltui.text.figures import counted
 from evaltui.text.lines import Line
-from evaltui.tui.action_screen import ActionScreen, bindings
+from evaltui.tui.action_screen import bindings, draw_screen_of
 from evaltui.tui.pages.recent_runs import RecentRun, recent_lines
 from evaltui.tui.pane import Pane
 from evaltui.tui.widgets.lines import CursorLines
@@ -80,8 +80,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
     def _show_loaded(self) -> None:
         self._show()
         # The border says how many there are.
-        if isinstance(self.screen, ActionScreen):
-            self.screen.draw_soon()
+        draw_screen_of(self)
 
     def _show(self) -> None:
         rows = [self._runs.row(path) for path in (self._runs.paths or ())[:_MOST]]

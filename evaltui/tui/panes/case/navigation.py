@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from evaltui.core.model.problems import EvalSetError
-from evaltui.tui.action_screen import ActionScreen, KeysInOrder
+from evaltui.tui.action_screen import KeysInOrder, draw_screen_of
 from evaltui.tui.panes.case.page import CasePage
 from evaltui.workbench.case_rows.expected import expected_row
 from evaltui.workbench.fields import Operation, Row, RowId
@@ -125,8 +125,7 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
 
     def _show_path(self) -> None:
         """In the border."""
-        if isinstance(self.screen, ActionScreen):
-            self.screen.draw_soon()
+        draw_screen_of(self)
 
     def row_at(self, line: int) -> int | None:
         """Index of the row that has a line, or of the next one below it."""

@@ -16,7 +16,7 @@ from evaltui.core.model.events import Json
 from evaltui.text.figures import counted, show_duration, show_number, some_of
 from evaltui.text.lines import Line, cells
 from evaltui.text.values import visible
-from evaltui.tui.action_screen import ActionScreen, ask
+from evaltui.tui.action_screen import ask, draw_screen_of
 from evaltui.tui.exchange import (
     ATTACH_HINT,
     ATTACH_TITLE,
@@ -214,8 +214,7 @@ class ChatMessage(Vertical):
         transcript, asks = self._workbench.chat.transcript, call.id if call is not None else ""
         if transcript is not None and transcript.asks != asks:
             transcript.asks = asks
-            if isinstance(self.screen, ActionScreen):
-                self.screen.draw_soon()
+            draw_screen_of(self)
 
     def _asked(
         self, waiting: Sequence[WaitingCall]
