@@ -108,7 +108,8 @@ async def test_runs_of_the_pane_are_compared_with_the_one_before_or_a_base(write
 async def test_runs_that_are_read_when_the_pane_is_gone_are_shown_nowhere(write_agent):
     """As when the workbench is left while its logs are looked for."""
     app = WorkbenchApp(Workbench(write_agent("root_agent = lambda message: message")))
-    async with app.run_test() as pilot:
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: app.screen.query(RecentRuns))
         pane = app.screen.query_one(RecentRuns)
         runs = pane._runs
         await pane.remove()
