@@ -11,6 +11,7 @@ from evaltui import EvalCase, EvalConfig, EvalSet, evaluate
 
 # Plays the user: says what its plan lists, one line after the other.
 PEOPLE = """
+    import asyncio
     import re
 
     def fenced(prompt):
@@ -25,6 +26,8 @@ PEOPLE = """
         return 5 if message == "five" else message
 
     async def chatty(prompt):
+        # A machine that is fast would come to the most events of a case before its time is over.
+        await asyncio.sleep(0.01)
         return "and then?"
 
     def shows(prompt):
