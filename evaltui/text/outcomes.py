@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, show_number
 from evaltui.text.lines import Line, Span
 
 NOT_RUN = "NOT_RUN"
@@ -89,5 +89,5 @@ def counts(by_status: Mapping[str, int]) -> Line:
     for status in (*COUNTED, RUNNING, NOT_RUN):
         if number := by_status.get(status, 0):
             line += [("  ", "")] if line else []
-            line.append((f"{GLYPHS[status]} {number}", ROLES[status]))
+            line.append((f"{GLYPHS[status]} {show_number(number)}", ROLES[status]))
     return line

@@ -9,6 +9,7 @@ from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.text.figures import show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, cells, cut, fit
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
@@ -89,10 +90,10 @@ class TreeLines:
         results = self._workbench.outcomes.results
         counts = results.counts(eval_set.case_path)
         if not counts:
-            return name, [(str(len(eval_set.cases)), "muted")]
-        total = len(eval_set.cases)
+            return name, [(show_number(len(eval_set.cases)), "muted")]
+        total, passed = len(eval_set.cases), show_number(results.passed(eval_set.case_path))
         bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED], total, _BAR)
-        return name, [(f"{results.passed(eval_set.case_path)}/{total}", "muted"), (" ", ""), *bar]
+        return name, [(f"{passed}/{show_number(total)}", "muted"), (" ", ""), *bar]
 
     def of_case(self, eval_set: EvalSetFile, case: StoredCase, width: int) -> Line:
         left, right = self._case_line(eval_set, case, width)
