@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -16,6 +17,9 @@ from evaltui.runner.cluster.messages import (
     WithdrawCall,
 )
 from evaltui.runner.parent.gate.gate import Gate, GatedCall
+
+# Seconds for which a call of a worker that is lost still counts as one at a time: its model was not told.
+_STILL_ASKED = 1.0
 
 
 class WorkerCalls:
@@ -51,8 +55,13 @@ class WorkerCalls:
                 gate.withdraw(gated)
 
     def close(self) -> None:
-        """The worker is lost, and its calls with it."""
+        """The worker is lost, and its calls with it: those that models may be at work on a little later."""
         calls, self._calls = self._calls, {}
+        loop = asyncio.get_running_loop()
         for gated in calls.values():
-            if self._gate is not None:
+            if self._gate is None:
+                continue
+            if gated.call.began is None:
                 self._gate.withdraw(gated)
+            else:
+                loop.call_later(_STILL_ASKED, self._gate.withdraw, gated)
