@@ -81,19 +81,14 @@ class RunProgress:
 def progress_line(run: RunProgress, columns: int) -> str:
     """`12/120, 2 failed · 0:07, about 9 s left · $0.011 · calls/min 48 of 60 · case_13`: as much as fits."""
     line, *facts = (fact for fact in _facts(run) if fact)
+    short = {run.scale.in_words: run.scale.in_short} if run.scale is not None else {}
     for fact in facts:
         room = columns - cells([(f"{line} · ", "")])
-        fits = next((one for one in (fact, _in_short(run, fact)) if cells([(one, "")]) <= room), None)
+        fits = next((one for one in (fact, short.get(fact, fact)) if cells([(one, "")]) <= room), None)
         if fits is None:
             break
         line = f"{line} · {fits}"
     return line[:columns]
-
-
-def _in_short(run: RunProgress, fact: str) -> str:
-    """Of where a run is at work, what changes most."""
-    is_scale = run.scale is not None and run.scale.machines and fact == run.scale.in_words
-    return f"{show_number(run.scale.in_flight)} in flight" if is_scale and run.scale else fact
 
 
 def _facts(run: RunProgress) -> Iterator[str]:

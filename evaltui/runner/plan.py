@@ -300,7 +300,12 @@ class Scaled:
         if not self.machines:
             return "no worker"
         machines, hosts = counted(self.machines, "machine"), counted(self.hosts, "host")
-        return f"{machines}, {hosts}, {show_number(self.in_flight)} in flight"
+        return f"{machines}, {hosts}, {self.in_short}"
+
+    @property
+    def in_short(self) -> str:
+        """`31 in flight`, which changes most."""
+        return f"{show_number(self.in_flight)} in flight" if self.machines else "no worker"
 
 
 Update = (

@@ -204,6 +204,12 @@ class Workbench:
         else:
             self.outcomes.leave_previous_run()
 
+    @property
+    def runs_now(self) -> object:
+        """Another one when a run has begun or ended, here or in another process that is followed."""
+        run = self.runs.current
+        return self.following.version, run and (run.number, run.log, run.over)
+
     async def close(self) -> None:
         """Ends what runs, the agent's processes included; what is being saved is saved."""
         await self.editing.finished()

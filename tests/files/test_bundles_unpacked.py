@@ -7,10 +7,13 @@ import fcntl
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from evaltui.files.agent_address import AgentAddress
 from evaltui.files.bundles import Bundle, bundle_of
+from evaltui.files.interpreters import InterpreterError
 from tests.files.layouts import write
 
 
@@ -145,3 +148,19 @@ def test_a_full_disk_leaves_nothing(desk, below, monkeypatch, is_used):
     left = [path for path in below.rglob("*") if path.is_file()]
     assert left == ([folder / "desk" / "agent.py"] if is_used else [])
     assert is_used or not list(below.iterdir())
+
+
+async def test_a_worker_that_cannot_begin_holds_no_files(desk, tmp_path, monkeypatch):
+    on_worker = pytest.importorskip("evaltui.runner.cluster.worker")
+
+    def differs(*given: object) -> tuple[str, ...]:
+        raise InterpreterError("/usr/bin/python: cannot be started")
+
+    monkeypatch.setattr(on_worker, "differing", differs)
+    run = on_worker.ClusterRun("1", AgentAddress(desk), 1.0, 1.0, 0.0, 1, 1, bundle=bundle_of(desk, []))
+    worker = SimpleNamespace(local_directory=str(tmp_path / "scratch"), address="tcp://10.0.0.7:1234")
+    with pytest.raises(OSError, match=r"10\.0\.0\.7: /usr/bin/python: cannot be started"):
+        await on_worker.RunOnWorker(run).setup(worker)
+    (folder,) = (tmp_path / "scratch" / "evaltui").iterdir()
+    changed(desk).unpack(tmp_path / "scratch" / "evaltui").release()
+    assert not folder.exists()

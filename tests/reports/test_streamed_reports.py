@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import tracemalloc
 
 import pytest
@@ -142,3 +143,13 @@ def test_the_memory_of_a_writer_does_not_grow_with_the_cases(tmp_path, monkeypat
     small, large = peak(300), peak(700)
     # Of a case there may be its place, its id and the line of one that failed, not its 3 KB.
     assert (large - small) / 400 < 1_000
+
+
+def test_counts_of_a_page_have_their_commas(tmp_path):
+    page = "".join(
+        html_report(stored_report(write_run(tmp_path / "run.jsonl", 1200, failed=1100), Secrets()))
+    )
+    assert "✓ 1,198 passed" in page
+    assert "1,198/1,200 cases passed" in page
+    # Messages of users have numbers, too.
+    assert not re.search(r"\b1198(?: passed|/1)", page)

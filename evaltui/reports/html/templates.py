@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.text.figures import show_number
 from evaltui.text.syntax import colored
 from evaltui.text.values import visible_block
 
@@ -58,4 +59,5 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters["colored"] = colored
+    templates.filters["figure"] = show_number
     return templates

@@ -27,7 +27,8 @@ class OwnTexts(Secrets):
         super().__init__()
         known = {value: f"<{name}>" for name, value in environment.items() if is_secret(name, value)}
         for one in (here, here.resolve()):
-            known |= dict([_where_they_part(one, there)])
+            ours, theirs = _where_they_part(one, there)
+            known[ours] = theirs
         self._instead = known
         self._all = re.compile("|".join(map(re.escape, sorted(known, key=len, reverse=True))))
         texts = {spelt for one in known for spelt in (one, json.dumps(one)[1:-1], _in_json(one))}

@@ -23,7 +23,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_environment import environment_of, gemini_here
 from evaltui.files.bundles import Bundle
 from evaltui.files.folders import agent_folder
-from evaltui.files.interpreters import OWN
+from evaltui.files.interpreters import OWN, InterpreterError
 from evaltui.files.packages import own_version
 from evaltui.files.unpacking import UnpackedFiles
 from evaltui.files.versions import differing
@@ -137,15 +137,20 @@ class RunOnWorker(WorkerPlugin):
                 self._files = await asyncio.to_thread(self._run.bundle.unpack, below)
             settings = self._run.settings(self._files)
             differences = await asyncio.to_thread(differing, self._run.versions, settings.agent.python)
-        except OSError as error:
+        except (OSError, InterpreterError) as error:
+            self._release()
             raise OSError(f"{urlsplit(worker.address).hostname}: {error}") from error
         self.here = WorkerRun(self._run, settings, worker, Arrived(own_version(), differences))
 
     async def teardown(self, worker: Any) -> None:
         if self.here is not None:
             await self.here.close()
-        if self._files is not None:
-            self._files.release()
+        self._release()
+
+    def _release(self) -> None:
+        files, self._files = self._files, None
+        if files is not None:
+            files.release()
 
 
 class WorkerRun:

@@ -200,7 +200,7 @@ def _progress(run: Run, width: int) -> Line:
     if run.scale is not None:
         where = run.scale.in_words
         fits = cells([*line, _GAP, (clock, ""), _GAP, (where, "")]) <= width - 2
-        facts = [clock, where if fits else f"{run.scale.in_flight} in flight"]
+        facts = [clock, where if fits else run.scale.in_short]
     else:
         facts = [f"{show_number(len(run.running))} in flight" if run.running else "", clock]
     calls = (

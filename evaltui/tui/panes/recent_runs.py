@@ -64,8 +64,7 @@ class RecentRuns(Pane, CursorLines, can_focus=True, inherit_bindings=False):
 
     def follow(self) -> None:
         """Looks again which runs there are, once one has begun or ended."""
-        run = self._workbench.runs.current
-        known = (self._workbench.following.version, run and (run.number, run.log, run.over))
+        known = self._workbench.runs_now
         if known != self._loaded_for:
             self._loaded_for = known
             self.run_worker(self._runs.load(), group="recent runs", exclusive=True)

@@ -92,17 +92,11 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
 
     def _look_again(self) -> None:
         """Moments pass, and runs go on or begin."""
-        if self._runs_now != self._loaded_for:
+        if self.workbench.runs_now != self._loaded_for:
             self.action_reload_runs()
         else:
             self._runs.read_again()
         self.rows.refresh()
-
-    @property
-    def _runs_now(self) -> object:
-        """Another one when a run has begun or ended."""
-        run = self.workbench.runs.current
-        return self.workbench.following.version, run and (run.number, run.log, run.over)
 
     def follow(self) -> None:
         self.rows.follow()
@@ -173,7 +167,7 @@ class RunsScreen(FramedScreen[Wanted | None], inherit_bindings=False):
         self.dismiss(None)
 
     def action_reload_runs(self) -> None:
-        self._loaded_for = self._runs_now
+        self._loaded_for = self.workbench.runs_now
         self.run_worker(self._runs.load(), group="load", exclusive=True)
 
     @on(CursorLines.Opened)
