@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from evaltui.core.compare.run_comparison import Comparison
     from evaltui.core.model.outcome import Status
 
 SOME_FAILED = 1
@@ -39,3 +40,10 @@ def exit_code(verdicts: Iterable[Status]) -> int:
     if Status.FAILED in found:
         return SOME_FAILED
     return 0 if found == {Status.PASSED} else HAD_ERRORS
+
+
+def comparison_exit_code(comparison: Comparison) -> int:
+    """That of `--fail-on-regression`: 1 for regressions, 3 where the candidate is not complete."""
+    if comparison.regressions:
+        return SOME_FAILED
+    return HAD_ERRORS if comparison.candidate.unfinished else 0

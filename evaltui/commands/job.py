@@ -13,7 +13,7 @@ from typing import Any
 
 from evaltui.commands.baselines import alpha_of, baseline_of
 from evaltui.commands.chosen_cases import chosen_cases
-from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, exit_code
+from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, comparison_exit_code, exit_code
 from evaltui.commands.metrics import announce
 from evaltui.commands.output import ReportTarget, UsageError, stored_durations, write_reports, write_stderr
 from evaltui.commands.progress import Progress, recorded_seconds
@@ -36,7 +36,7 @@ from evaltui.reports.set_totals import RunningTotals
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone, RunStopped
-from evaltui.runs.candidate import cases_of, summary_of
+from evaltui.runs.candidate import summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import stored_events
@@ -226,8 +226,6 @@ class Job:
         if executed.stopped is not None and executed.stopped.is_refusal:
             return WRONG_USE
         code = 0 if self._ending.exit_zero else self._exit_code(report)
-        if executed.stopped is not None and not self._ending.exit_zero:
-            code = code or HAD_ERRORS
         # Who asked for a report must not take its absence for a pass.
         return code if all_written else code or HAD_ERRORS
 
@@ -253,10 +251,11 @@ class Job:
 
     def _exit_code(self, report: RunReport) -> int:
         if report.comparison is not None and self._ending.fail_on_regression:
-            return 1 if report.comparison.regressions else 0
-        if self._request.shard is not None and not report.summaries:
-            return 0
-        code = exit_code(one.verdict for one in report.summaries)
+            code = comparison_exit_code(report.comparison)
+        elif self._request.shard is not None and not report.summaries:
+            code = 0
+        else:
+            code = exit_code(one.verdict for one in report.summaries)
         is_unpaired = self._selected is not None and self._selected.unpaired > 0
         return code or (HAD_ERRORS if is_unpaired else 0)
 
@@ -313,9 +312,8 @@ class Job:
 
     def _report(self, selected: SelectedRun, executed: ExecutedRun) -> RunReport:
         plan = selected.plan
-        cases = self._results.in_order(cases_of(selected), secrets_of(plan.agent_dir))
-        status = executed.status or worst_status(one.status for one in summaries_of(cases))
-        result = RunResult(cases, status)
+        cases = self._results.of(plan.selected(), secrets_of(plan.agent_dir))
+        result = RunResult(cases, worst_status(one.status for one in summaries_of(cases)))
         return RunReport(
             result=result,
             agent=self._agent.get("name", plan.agent_dir.resolve().stem),
@@ -354,8 +352,8 @@ class Job:
         return compare(self._ending.baseline, self._summary(selected, executed, result), self._ending.alpha)
 
     def _summary(self, selected: SelectedRun, executed: ExecutedRun, result: RunResult) -> RunSummary:
-        cases = {one.id: one for one in summaries_of(result.cases)}
-        return summary_of(selected, cases, self._agent, executed.log)
+        results = {one.id: one for one in summaries_of(result.cases) if one.runs}
+        return summary_of(selected, results, self._agent, executed.log)
 
 
 def _events_of(cases: Sequence[CaseResult], log: Path | None) -> EventsOfCase:
@@ -365,7 +363,12 @@ def _events_of(cases: Sequence[CaseResult], log: Path | None) -> EventsOfCase:
 
 
 def _may_have(secrets: Secrets, path: Path) -> bool:
-    """Whether there may be secrets in a file, which may be larger than what should be in memory."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        # Line by line takes ten times as long; no secret goes over the end of a line.
-        return any(secrets.may_be_in("".join(lines)) for lines in iter(lambda: file.readlines(_PIECE), []))
+    """Whether there may be secrets in a file, which may be larger than what should be in memory, and may have
+    been moved or deleted during the run."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            # Line by line takes ten times as long; no secret goes over the end of a line.
+            pieces = iter(lambda: file.readlines(_PIECE), [])
+            return any(secrets.may_be_in("".join(lines)) for lines in pieces)
+    except OSError:
+        return True

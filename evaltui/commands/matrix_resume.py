@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evaltui.commands.baselines import alpha_of, baseline_of, settled_baseline
-from evaltui.commands.exit_codes import SOME_FAILED, exit_code
+from evaltui.commands.exit_codes import comparison_exit_code, exit_code
 from evaltui.commands.job import FinishedVariant, job_of, resumed
 from evaltui.commands.matrix import not_begun, run_variants, targets_of_matrix
 from evaltui.commands.output import UsageError
@@ -133,7 +133,7 @@ class _Rest:
         base = baseline_of(self._options, self.store, variant)
         comparison = compare(base, run, alpha_of(self._options)) if base else None
         if comparison is not None and self._options.fail_on_regression:
-            code = SOME_FAILED if comparison.regressions else 0
+            code = comparison_exit_code(comparison)
         else:
             code = exit_code(case.verdict for case in run.cases.values())
         finished = FinishedVariant(run, run.circumstances.agent, str(path), (), comparison)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from evaltui.commands.addressing import agent_and_runs
 from evaltui.commands.baselines import alpha_of, baseline_of
-from evaltui.commands.exit_codes import HAD_ERRORS, exit_code
+from evaltui.commands.exit_codes import HAD_ERRORS, comparison_exit_code, exit_code
 from evaltui.commands.output import (
     UsageError,
     complain,
@@ -25,23 +25,22 @@ from evaltui.commands.output import (
 )
 from evaltui.core.compare.comparison_lines import comparison_lines
 from evaltui.core.compare.run_comparison import compare
+from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import SelectionError
 from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import secrets_of
 from evaltui.reports.console import counts
 from evaltui.reports.stored import stored_report
-from evaltui.runs.history import find_run, open_run
+from evaltui.runs.history import find_run, missing_in_words, open_run
 from evaltui.runs.log import RunLog
+from evaltui.runs.log_reader import read_header
 from evaltui.runs.merging import MergedRun, MergeError, merge
 from evaltui.runs.pruning import prune
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import counted, plural, show_duration, some_of
+from evaltui.text.figures import counted, show_duration, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
-
-# Shards that a note names.
-_MOST_NAMES = 20
 
 
 def merge_runs(options: argparse.Namespace) -> int:
@@ -63,28 +62,27 @@ def merge_runs(options: argparse.Namespace) -> int:
             prune(store, settings.keep_runs, [*paths, merged.log])
     except (UsageError, SelectionError, MergeError, OSError, ValueError) as error:
         return complain("merge", error)
-    problems, log = list(_problems(merged)), options.output or merged.log
-    comparison = None
-    if baseline is not None:
-        comparison = compare(baseline, open_run(log).summary, alpha_of(options))
-    notes = (*problems, *_remarks(merged))
+    log = options.output or merged.log
+    run = open_run(log).summary
+    comparison = compare(baseline, run, alpha_of(options)) if baseline is not None else None
+    secrets = secrets_of(options.agent_dir)
     if options.report:
-        secrets = secrets_of(options.agent_dir)
         made = replace(stored_report(log, secrets), comparison=secrets.masked(comparison))
-        all_written = write_reports(replace(made, notes=(*made.notes, *notes)), targets, "merge")
+        all_written = write_reports(replace(made, notes=(*made.notes, *_remarks(merged))), targets, "merge")
     else:
         all_written = True
+        notes = (*missing_in_words(run, read_header(log)), *_remarks(merged))
         lines: list[Line] = [[("note  ", "warning"), (visible(one), "")] for one in notes]
         if comparison:
-            lines = [*comparison_lines(secrets_of(options.agent_dir).masked(comparison), width()), *lines]
-        write_lines([*lines, _sum(merged, log, len(paths))])
+            lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]
+        write_lines([*lines, _sum(run, merged, log, len(paths))])
     if options.store_durations is not None:
-        all_written &= stored_durations(options.store_durations, merged.cases, "merge")
+        all_written &= stored_durations(options.store_durations, run.results.values(), "merge")
     if comparison and options.fail_on_regression:
-        code = 1 if comparison.regressions else 0
+        code = comparison_exit_code(comparison)
     else:
-        code = exit_code(one.verdict for one in merged.cases)
-    return code or HAD_ERRORS if problems or not all_written else code
+        code = exit_code(one.verdict for one in run.cases.values())
+    return code if all_written else code or HAD_ERRORS
 
 
 def _check(named: Path | None, output: Path | None, store: RunStore) -> None:
@@ -126,24 +124,11 @@ def _begin(store: RunStore, header: Json) -> RunLog:
     return RunLog.create(store, {**header, "agent_dir": str(store.agent_dir)})
 
 
-def _sum(merged: MergedRun, log: Path, logs: int) -> Line:
-    head = counts([one.status for one in merged.cases]) or [("no case run", "warning")]
+def _sum(run: RunSummary, merged: MergedRun, log: Path, logs: int) -> Line:
+    head = counts([one.status for one in run.cases.values()]) or [("no case run", "warning")]
     took = f" in {show_duration(merged.seconds)}" if merged.seconds is not None else ""
     tail: Line = [(f"{took} · {counted(logs, 'run')}", ""), (f" · log {visible(str(log))}", "muted")]
     return [*head, *tail]
-
-
-def _problems(merged: MergedRun) -> Iterator[str]:
-    """What the merged run lacks."""
-    if merged.missing_shards:
-        names = [f"{number}/{merged.shards}" for number in merged.missing_shards]
-        yield f"{plural(len(names), 'shard')} missing: {some_of(names, _MOST_NAMES)}"
-    if merged.unfinished:
-        names = [case.eval_id for case in merged.unfinished]
-        yield f"{counted(len(names), 'case')} not finished: {some_of(names)}"
-    if merged.lost:
-        lost = counted(merged.lost, "selected case")
-        yield f"{lost} in no shard: different versions of evaltui divided them"
 
 
 def _remarks(merged: MergedRun) -> Iterator[str]:

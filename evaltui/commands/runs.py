@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from evaltui.commands.baselines import alpha_of
+from evaltui.commands.exit_codes import comparison_exit_code
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
@@ -158,7 +159,7 @@ def compare_runs(options: argparse.Namespace) -> int:
     )
     for target in targets:
         write_text(_render(comparison, base, candidate, target), target)
-    return 1 if options.fail_on_regression and comparison.regressions else 0
+    return comparison_exit_code(comparison) if options.fail_on_regression else 0
 
 
 def _open(options: argparse.Namespace, store: RunStore, ref: str) -> KeptRun:

@@ -50,7 +50,7 @@ def _report(report: RunReport, width: int) -> Iterator[Line]:
         listed = _listed(cases, summaries)
         yield from case_lines(listed, width)
         if len(listed) < len(cases):
-            yield [(f"  {counted(len(cases) - len(listed), 'passed case')} not listed", "muted")]
+            yield [(f"  {_not_listed(summaries)} not listed", "muted")]
         yield []
         yield from _all_details(listed, width)
     if report.comparison is not None:
@@ -85,12 +85,20 @@ def _settings_line(settings: RunSettings, width: int) -> Iterator[Line]:
 
 
 def _listed(cases: Sequence[CaseResult], summaries: Sequence[CaseSummary]) -> Sequence[CaseResult]:
-    """All of them, of many those that did not pass: in a hundred thousand lines nobody finds them."""
+    """All of them, of many those that ran and did not pass: in 100,000 lines nobody finds them."""
     if len(cases) <= _MOST_LISTED:
         # Gone through several times.
         return tuple(cases)
-    numbers = [number for number, one in enumerate(summaries) if one.status is not Status.PASSED]
+    numbers = [number for number, one in enumerate(summaries) if one.runs and one.status is not Status.PASSED]
     return those_at(cases, numbers)
+
+
+def _not_listed(summaries: Sequence[CaseSummary]) -> str:
+    passed = sum(one.status is Status.PASSED for one in summaries)
+    not_run = sum(not one.runs for one in summaries)
+    parts = [counted(passed, "passed case")] if passed else []
+    parts += [f"{counted(not_run, 'case')} that did not run"] if not_run else []
+    return " and ".join(parts)
 
 
 def _set_header(info: SetInfo, summaries: Sequence[CaseSummary], report: RunReport) -> Line:
@@ -198,7 +206,7 @@ def _all_details(cases: Sequence[CaseResult], width: int) -> Iterator[Line]:
     """
     by_text: dict[bytes, _Details] = {}
     for number, case in enumerate(cases):
-        if case.status is not Status.PASSED:
+        if case.status is not Status.PASSED and not case.reason:
             lines = _details(case, width)
             text = "\n".join(draw(line, color=False) for line in lines)
             key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -70,8 +70,9 @@ def csv_report(report: RunReport) -> Iterator[str]:
     """The text, one case at a time: a row per turn and metric of every repeat, repeats and turns counted from
     1.
 
-    A metric that says nothing of single turns has one row without a turn, and a repeat without any metric,
-    such as one that raised, one row without a metric, so that no case is missing. `score` and `eval_status`
+    A metric that says nothing of single turns has one row without a turn, a repeat without any metric, such
+    as one that raised, one row without a metric, and a case that did not run one row without a repeat, so
+    that no case is missing. `score` and `eval_status`
     are those of the row's turn, those of the metric over all turns are at the end. `judged` has a line for
     everything that a judge found in the turn. What a repeat cost is in its first row, so that a column adds
     up. `decision` is that of `--confidence`, empty where the number of runs was fixed. Text that a
@@ -107,6 +108,15 @@ def cell_text(value: str | float | None) -> str | float | None:
 
 
 def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Row]:
+    if case.reason:
+        yield {
+            "eval_set_id": case.eval_set_id,
+            "eval_id": case.eval_id,
+            "eval_status": case.status.value,
+            "reason": case.reason,
+            "case_status": case.status.value,
+            "path": case.path,
+        }
     rate = Rate(case.passed_repeats, len(case.repeats))
     for number, repeat in enumerate(case.repeats, start=1):
         head: _Row = {

@@ -89,7 +89,8 @@ def case_result_json(case: CaseResult, tags: Sequence[str] | None = None) -> Jso
             "status": case.status.value,
             "policy": {"pass_if": case.policy, "met": case.policy_met},
             **({} if case.decision is None else {"decision": case.decision.to_json()}),
-            "rate": _rate(Rate(case.passed_repeats, len(case.repeats))) if case.repeats else None,
+            **({"reason": case.reason} if case.reason else {}),
+            "rate": _rate(Rate(case.passed_repeats, len(case.repeats)) if case.repeats else None),
             **_over_repeats(case),
             "error": _error(case.error),
             "metrics": [_metric(metric) for metric in case.metrics],
@@ -314,7 +315,9 @@ def _rates(found: Rates | None) -> Json | None:
     }
 
 
-def _rate(rate: Rate) -> Json:
+def _rate(rate: Rate | None) -> Json | None:
+    if rate is None:
+        return None
     low, high = rate.interval
     return {"passed": rate.passed, "of": rate.of, "rate": rate.share, "low": low, "high": high}
 

@@ -18,7 +18,7 @@ from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.reports.model import RunReport
 from evaltui.reports.tag_totals import MOST_TAGS, TagTotal, tag_totals
 from evaltui.runs.logged_results import summaries_of
-from evaltui.text.figures import counted, show_duration, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, draw
 from evaltui.text.outcomes import glyph
 from evaltui.text.values import cut, visible
@@ -37,6 +37,7 @@ def markdown_report(report: RunReport) -> str:
     """The verdict, a table of the cases that did not pass, what changed since the baseline, and the details
     of these cases, folded. At most 64,000 bytes; the end says what is left out."""
     count = sum(not case.passes for case in report.summaries)
+    not_run = sum(not case.runs for case in report.summaries)
     page = _Page()
     page.add(_head(report, count))
     shown = page.add_rows(_row(name, case) for name, case in _not_passed(report))
@@ -48,10 +49,11 @@ def markdown_report(report: RunReport) -> str:
         page.add_block("Comparison", list(comparison_lines(report.comparison, MAX_WIDTH)), is_open=True)
     detailed = 0
     for name, case in _not_passed(report):
-        if page.is_full:
+        # Nothing is known of the others: they come last, and did not run.
+        if page.is_full or case.reason:
             break
         detailed += page.add_block(f"{_mark(case)} {code(name)}", case_details(case, MAX_WIDTH))
-    return page.text + _left_out(count, shown, detailed)
+    return page.text + _left_out(count, shown, count - not_run - detailed)
 
 
 class _Page:
@@ -99,10 +101,12 @@ class _Page:
 
 
 def _not_passed(report: RunReport) -> Iterator[tuple[str, CaseResult]]:
-    for info, cases in report.by_set():
-        for number, one in enumerate(summaries_of(cases)):
-            if not one.passes:
-                yield f"{report.name_of(info)}:{one.eval_id}", cases[number]
+    """Those that ran come first."""
+    for has_run in (True, False):
+        for info, cases in report.by_set():
+            for number, one in enumerate(summaries_of(cases)):
+                if not one.passes and bool(one.runs) is has_run:
+                    yield f"{report.name_of(info)}:{one.eval_id}", cases[number]
 
 
 def _head(report: RunReport, not_passed: int) -> str:
@@ -133,7 +137,9 @@ def _row(name: str, case: CaseResult) -> str:
 
 
 def _tags(totals: Sequence[TagTotal]) -> str:
-    rows = (f"| {code(f'#{one.tag}')} | {one.in_words} | {one.rate} |\n" for one in totals[:MOST_TAGS])
+    rows = (
+        f"| {code(f'#{one.tag}')} | {one.in_words} | {one.rate or UNKNOWN} |\n" for one in totals[:MOST_TAGS]
+    )
     more = f"\nand {counted(len(totals) - MOST_TAGS, 'more tag')}\n" if len(totals) > MOST_TAGS else ""
     return f"| tag | passed | rate |\n|---|---:|---:|\n{''.join(rows)}{more}\n"
 
@@ -150,10 +156,10 @@ def code(text: str) -> str:
     return f"<code>{safe}</code>" if safe else ""
 
 
-def _left_out(cases: int, rows: int, detailed: int) -> str:
+def _left_out(cases: int, rows: int, without_details: int) -> str:
     parts = []
     if rows < cases:
         parts.append(f"{counted(cases - rows, 'more case')} did not pass")
-    if detailed < cases:
-        parts.append(f"details of {counted(cases - detailed, 'case')} left out")
+    if without_details:
+        parts.append(f"details of {counted(without_details, 'case')} left out")
     return f"… {', '.join(parts)}: the page is full. The HTML and JSON reports have all.\n" if parts else ""

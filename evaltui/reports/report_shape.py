@@ -248,6 +248,8 @@ class Case(BaseModel):
     policy: Policy
     decision: Decision | None = None
     """Absent where the number of runs was fixed."""
+    reason: str = ""
+    """Why it has no result, `did not run`; absent where it has one."""
     rate: Rate | None = None
     """Of its repeats."""
     pass_rates: list[PassRate]

@@ -10,7 +10,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
 from evaltui.core.model.modes import DEFAULT_MODE
-from evaltui.core.model.outcome import CaseResult, RunResult, Status, worst_status
+from evaltui.core.model.outcome import CaseResult, RunResult, worst_status
 from evaltui.core.model.spending import RunningTotal, total
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
@@ -19,22 +19,18 @@ from evaltui.files.folders import file_of
 from evaltui.reports.model import RunReport
 from evaltui.reports.set_totals import RunningTotals, SetTotal
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.history import KeptRun, open_run, stored_repeat
+from evaltui.runs.history import KeptRun, missing_in_words, open_run, stored_repeat
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.log_reader import event_of, lines_of_cases, read_agent, read_header
 from evaltui.runs.logged_results import LoggedResults, results_of, summaries_of
 from evaltui.runs.sets import SetInfo
-from evaltui.text.figures import counted, show_number
 
 
 def stored_report(path: Path, secrets: Secrets) -> RunReport:
     """Raises OSError, and ValueError for what is no run log, nor a result file, or is damaged."""
     run = open_run(path)
     cases = results_of(run, secrets)
-    # A case that nobody ran has not passed.
-    missing = [Status.NOT_EVALUATED] if run.summary.unfinished else []
-    statuses = (case.status for case in run.summary.cases.values())
-    result = RunResult(cases, run.status or worst_status([*statuses, *missing]))
+    result = RunResult(cases, worst_status(case.status for case in run.summary.cases.values()))
 
     def events(case: CaseId) -> Mapping[int, Sequence[Event]]:
         return secrets.masked(run.events(case))
@@ -61,7 +57,7 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
         record=header.data.get("record", DEFAULT_MODE),
         calls=calls,
         known_spending=total(one.spent.value for one in found.values()) if is_large else None,
-        known_totals=_totals(found, run.summary.cases) if is_large else None,
+        known_totals=_totals(found, run.summary.results) if is_large else None,
         python=", ".join(str(agent[name]) for name in ("python", "version") if agent.get(name)),
         model=str(agent.get("model") or ""),
         address=address.as_arguments if header.data.get("agent_dir") else "",
@@ -90,9 +86,7 @@ def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[Set
 def _notes(run: KeptRun, header: RunHeader) -> Iterator[str]:
     if header.in_process:
         yield "the agent is an object, run in the process that evaluated it"
-    if run.summary.unfinished:
-        done, left = len(run.summary.cases), len(run.summary.unfinished)
-        yield f"interrupted: {show_number(done)} of {counted(done + left, 'case')} finished"
+    yield from missing_in_words(run.summary, header)
 
 
 @dataclass(slots=True)

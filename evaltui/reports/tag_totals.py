@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaltui.core.compare.rates import Rate
+from evaltui.core.compare.rates import Rate, rates
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.reports.model import RunReport
-from evaltui.text.figures import counted, show_number
+from evaltui.text.figures import UNKNOWN, counted, show_number
 from evaltui.text.lines import Line, cells, cut
 from evaltui.text.outcomes import ROLES
 from evaltui.text.plots import bar
@@ -38,8 +38,10 @@ class TagTotal:
         return f"{show_number(self.passed)} of {show_number(len(self.cases))}"
 
     @property
-    def rate(self) -> Rate:
-        return Rate(self.passed, len(self.cases))
+    def rate(self) -> Rate | None:
+        """Of the cases that ran; None where none did."""
+        found = rates(self.cases)
+        return found.cases if found else None
 
 
 def tag_totals(report: RunReport) -> list[TagTotal]:
@@ -58,9 +60,9 @@ def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
     names = [visible(f"#{one.tag}") for one in totals[:MOST_TAGS]]
     widest = min(max((cells([(name, "")]) for name in names), default=0), width // 3)
     figures = [f"{one.in_words} passed" for one in totals[:MOST_TAGS]]
-    rates = [str(one.rate) for one in totals[:MOST_TAGS]]
-    column, of_rates = (max(map(len, texts), default=0) for texts in (figures, rates))
-    for one, name, figure, rate in zip(totals, names, figures, rates, strict=False):
+    shown = [str(one.rate or UNKNOWN) for one in totals[:MOST_TAGS]]
+    column, of_rates = (max(map(len, texts), default=0) for texts in (figures, shown))
+    for one, name, figure, rate in zip(totals, names, figures, shown, strict=False):
         role = ROLES[Status.PASSED if one.passed == len(one.cases) else Status.FAILED]
         short = cut([(name, "")], widest)
         yield [
@@ -68,7 +70,7 @@ def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
             *short,
             (" " * (widest - cells(short)), ""),
             (f"  {figure:>{column}}  {rate:<{of_rates}}  ", ""),
-            *bar(one.rate.share, _BAR, role),
+            *(bar(one.rate.share, _BAR, role) if one.rate else ()),
         ]
     if len(totals) > MOST_TAGS:
         yield [(f"     and {counted(len(totals) - MOST_TAGS, 'more tag')}", "muted")]

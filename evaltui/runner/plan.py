@@ -176,6 +176,10 @@ class RunPlan:
         path = self.path_of(one)
         return (CaseId(path, eval_id) for eval_id, _ in ids_and_turns(one.cases))
 
+    def selected(self) -> Iterator[tuple[CaseId, str]]:
+        """All cases in order, each with the id of its set."""
+        return ((case, one.eval_set_id) for one in self.sets for case in self.case_ids(one))
+
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:

@@ -152,7 +152,7 @@ def _last_taken(store: RunStore, cases: Mapping[CaseId, int], variant: str) -> d
             run = open_run(path)
             if (run.summary.variant.name if run.summary.variant else "") != variant:
                 continue
-            for case in cases.keys() & run.summary.cases.keys() - found.keys():
+            for case in cases.keys() & run.summary.results.keys() - found.keys():
                 found[case] = _taken(run, case)
         except ValueError:
             continue

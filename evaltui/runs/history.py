@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.compare.run_comparison import what_changed
-from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
+from evaltui.core.compare.run_summary import (
+    CaseSummary,
+    Circumstances,
+    RunSummary,
+    selected_cases,
+    summarize,
+)
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
 from evaltui.core.model.problems import SelectionError
@@ -20,13 +26,16 @@ from evaltui.runs.adk_results import adk_results, read_adk_result
 from evaltui.runs.index_rows import LoggedCase
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.store import SUFFIX, RunStore
-from evaltui.text.figures import counted
+from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.values import did_you_mean
 
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event
 
 Json = dict[str, Any]
+
+# Missing shards that a note names.
+_MOST_SHARDS = 20
 
 # Finding
 
@@ -99,7 +108,7 @@ class KeptRun:
     seconds: float | None
     summary: RunSummary
     case: Callable[[CaseId], CaseResult]
-    """The whole result of a case, with what the agent did. Raises KeyError for a case without one."""
+    """The whole result of a selected case, with what the agent did. Raises KeyError for another case."""
     events: Callable[[CaseId], dict[int, list[Event]]]
     """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
     logged: Mapping[CaseId, LoggedCase] | None = None
@@ -141,29 +150,31 @@ def _open_adk_result(path: Path) -> KeptRun:
 
 def _open_log(path: Path) -> KeptRun:
     run = logs.read_run(path)
-    cases = {one.id: one for one in run.results}
+    cases, summary = {one.id: one for one in run.results}, summary_of(run)
+
+    def case_result(case: CaseId) -> CaseResult:
+        if case in cases:
+            return case_of(path, cases[case])
+        return CaseResult.not_run(case, summary.cases[case].eval_set_id)
+
     return KeptRun(
         path=path,
         started=run.header.started,
         status=run.footer.status if run.footer else None,
         seconds=run.footer.seconds if run.footer else None,
-        summary=summary_of(run),
-        case=lambda case: case_of(path, cases[case]),
-        events=lambda case: events_of(path, cases[case]),
+        summary=summary,
+        case=case_result,
+        events=lambda case: events_of(path, cases[case]) if case in cases else {},
         logged=cases,
     )
 
 
 def summary_of(run: logs.StoredRun) -> RunSummary:
     """A log as it is compared. Raises OSError, and ValueError for a log that is damaged."""
-    header, results = run.header, {one.id: one for one in run.results}
-    selected = [case for case, _ in header.selected()]
-    # In the order of the selection: cases are finished in any order.
-    done = [case for case in dict.fromkeys([*selected, *results]) if case in results]
+    header = run.header
     return RunSummary(
         run.id,
-        {case: results[case].summary for case in done},
-        frozenset(case for case in selected if case not in results),
+        selected_cases(header.selected(), {one.id: one.summary for one in run.results}),
         frozenset(one.path for one in header.sets if one.whole),
         circumstances_of(header, logs.read_agent(run.path)),
         by_label=header.by_label,
@@ -171,6 +182,21 @@ def summary_of(run: logs.StoredRun) -> RunSummary:
         matrix=header.matrix,
         variant=header.variant,
     )
+
+
+def missing_in_words(run: RunSummary, header: RunHeader) -> Iterator[str]:
+    """Notes on the selected cases without a result; nothing for a complete run."""
+    is_merged = "merged" in header.data
+    if is_merged and header.shards and (missing := header.shards.missing):
+        names = [f"{number}/{header.shards.count}" for number in missing]
+        yield f"{plural(len(names), 'shard')} missing: {some_of(names, _MOST_SHARDS)}"
+    if unfinished := run.unfinished:
+        if is_merged:
+            names = [case.eval_id for case in unfinished]
+            yield f"{counted(len(unfinished), 'case')} without a result: {some_of(names)}"
+        else:
+            done, count = show_number(len(run.results)), counted(len(run.cases), "case")
+            yield f"interrupted: {done} of {count} finished"
 
 
 def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstances:

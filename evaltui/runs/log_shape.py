@@ -39,7 +39,7 @@ class Shards(BaseModel):
     divided_by: str
     """`hash`, or the fingerprint of the durations that were known."""
     sets: dict[str, dict[str, Any]]
-    """By path: `cases`, `fingerprint`, `whole`."""
+    """By path: `eval_set_id`, `eval_ids` of all shards, `fingerprint`, `whole`."""
 
 
 class VariantOfRun(BaseModel):

@@ -97,25 +97,27 @@ class ResultsOfRun:
             self._in_log.update(self._kept)
             self._kept.clear()
 
-    def in_order(self, cases: Iterable[CaseId], secrets: Secrets) -> Sequence[CaseResult]:
-        """The results in the order of the cases; those without one are left out.
+    def of(self, selected: Iterable[tuple[CaseId, str]], secrets: Secrets) -> Sequence[CaseResult]:
+        """Every selected case in order, with its result or without; `selected` has the ids of the sets.
 
         Raises OSError, and ValueError for a log that is damaged.
         """
         if self._log is None or not self._in_log:
-            return tuple(self._kept[case] for case in cases if case in self._kept)
+            return tuple(self._kept.get(case) or CaseResult.not_run(case, label) for case, label in selected)
         known: dict[CaseId, LoggedCase | CaseResult] = {one.id: one for one in read_run(self._log).results}
         known |= self._kept
-        return LoggedResults(self._log, [known[case] for case in cases if case in known], secrets)
+        rows = [known.get(case) or CaseResult.not_run(case, label) for case, label in selected]
+        return LoggedResults(self._log, rows, secrets)
 
 
 def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
-    """The results of a stored run without their secrets, which logs of earlier versions may hold.
+    """The selected cases of a stored run without their secrets, which logs of earlier versions may hold.
 
     Raises OSError, and ValueError for a log that is damaged; where there are many, when one is asked for.
     """
     if run.logged is not None and len(run.logged) > MOST_KEPT:
-        return LoggedResults(run.path, [run.logged[case] for case in run.summary.cases], secrets)
+        rows = [run.logged.get(case) or run.case(case) for case in run.summary.cases]
+        return LoggedResults(run.path, rows, secrets)
     return tuple(secrets.masked(run.case(case)) for case in run.summary.cases)
 
 

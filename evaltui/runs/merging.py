@@ -68,25 +68,13 @@ def copy_repeats(earlier: Path, repeats: Collection[Repeat], into: RunLog) -> It
 
 @dataclass(frozen=True)
 class MergedRun:
-    """A run that was made of several, and what it lacks."""
+    """A run that was made of several."""
 
     log: Path
-    cases: tuple[CaseSummary, ...]
-    """Those with a result, in the order of the selection."""
-    status: Status | None
-    """The worst of the cases; None where some selected case has no result."""
     seconds: float | None
     """Wall time of the longest run, None where nobody knows."""
     duplicates: int = 0
     """Runs of cases that several logs had: the one that was started last counts."""
-    missing_shards: tuple[int, ...] = ()
-    """Numbers from 1."""
-    shards: int = 0
-    """How many the selection was divided into; 0 where it was not."""
-    unfinished: tuple[CaseId, ...] = ()
-    """Cases that a run was begun with and did not finish."""
-    lost: int = 0
-    """Cases of the selection that no shard was begun with, though no shard is missing."""
     changed_data: tuple[str, ...] = ()
     """Files of the agent that are no code and were not the same at the start of every run."""
 
@@ -159,6 +147,11 @@ class _Merge:
         expects: dict[CaseId, tuple[str, StoredRun]] = {}
         for run in self._runs:
             for line in results_of_repeats(run.path, run.header):
+                if line.case not in self._cases:
+                    raise MergeError(
+                        f"{run.path.name}: {line.case.eval_id} of {line.case.path} has a result and was not "
+                        "selected"
+                    )
                 mine = line.data["result"].get("expects", "")
                 known, where = expects.setdefault(line.case, (mine, run))
                 if mine != known:
@@ -190,7 +183,7 @@ class _Merge:
             into.event({"kind": "agent", **agent})
         winners, duplicates = self._winners()
         cases = self._cases
-        finished: dict[CaseId, CaseSummary] = {}
+        finished: dict[CaseId, Status] = {}
         awaited = Counter(case for case, _ in winners)
         for number, run in enumerate(self._runs):
             wanted = {repeat for repeat, winner in winners.items() if winner == number}
@@ -199,44 +192,19 @@ class _Merge:
                 case.repeats[line.repeat] = stored_repeat(run.path, line.data["result"])
                 awaited[line.case] -= 1
                 if not awaited[line.case] and case.rule.is_over(case.repeats):
-                    finished[line.case] = _summary(line.case, case, self._confidence)
-                    into.result(finished[line.case])
+                    summary = _summary(line.case, case, self._confidence)
+                    finished[line.case] = summary.status
+                    into.result(summary)
                     case.repeats.clear()
         for run in self._runs:
             if (spent := spent_without_result(run.path)) != Amount():
                 into.spent(spent)
-        return self._ended(into, finished, tuple(case for case in cases if case not in finished), duplicates)
-
-    def _ended(
-        self,
-        into: RunLog,
-        finished: dict[CaseId, CaseSummary],
-        unfinished: tuple[CaseId, ...],
-        duplicates: int,
-    ) -> MergedRun:
-        shards = self._shards
-        missing = shards.missing if shards else ()
-        planned = sum(one.cases for one in shards.sets.values()) if shards else 0
-        lost = 0 if missing else max(0, planned - len(finished) - len(unfinished))
-        complete = not (missing or unfinished or lost)
-        status = worst_status(one.status for one in finished.values()) if complete else None
         footers = [run.footer.seconds if run.footer else None for run in self._runs]
         known = [one for one in footers if one is not None]
         seconds = max(known) if len(known) == len(footers) else None
-        into.close({"status": status, "seconds": seconds} if status else None)
-        order = {case: number for number, case in enumerate(self._cases)}
-        return MergedRun(
-            into.path,
-            tuple(finished[case] for case in sorted(finished, key=order.__getitem__)),
-            status,
-            seconds,
-            duplicates,
-            missing,
-            shards.count if shards else 0,
-            unfinished,
-            lost,
-            self._changed_data(),
-        )
+        is_complete = len(finished) == len(cases)
+        into.close({"status": worst_status(finished.values()), "seconds": seconds} if is_complete else None)
+        return MergedRun(into.path, seconds, duplicates, self._changed_data())
 
     def _changed_data(self) -> tuple[str, ...]:
         files = [run.header.files for run in self._runs]
@@ -267,9 +235,7 @@ class _Merge:
             mine = {
                 (case, repeat)
                 for case, repeat in mine
-                if case in cases
-                and repeat < cases[case].rule.most
-                and _same_conversations(cases[case].set, run, case)
+                if repeat < cases[case].rule.most and _same_conversations(cases[case].set, run, case)
             }
             of_logs.append(mine)
             winners |= dict.fromkeys(mine, number)
@@ -318,34 +284,47 @@ def _summary(case: CaseId, known: _Case, confidence: Confidence | None) -> CaseS
 
 
 def _merged_sets(runs: Sequence[StoredRun]) -> Iterator[LoggedSet]:
-    """Every set of the logs with all of its cases that were selected, in the order of the set if known."""
+    """Every set of the logs with all cases that any of them selected, in the order of the set if known."""
     by_path: dict[str, list[LoggedSet]] = {}
-    for run in runs:
-        for one in run.header.sets:
-            by_path.setdefault(one.path, []).append(one)
     shards = _merged_shards(runs)
-    # A set without a case in a shard is in the selection none the less.
-    order = [*(shards.sets if shards else ()), *by_path]
-    for path in dict.fromkeys(path for path in order if path in by_path):
-        parts = by_path[path]
-        whole = next((one for one in parts if one.whole), None)
-        if whole is not None:
-            yield replace(whole, conversations=_merged_conversations(parts))
-            continue
-        places: dict[str, int | None] = {}
-        for one in parts:
-            places |= dict(zip(one.eval_ids, one.places or [None] * len(one.eval_ids), strict=True))
-        known = {eval_id: place for eval_id, place in places.items() if place is not None}
-        eval_ids = sorted(places, key=known.__getitem__) if len(known) == len(places) else list(places)
-        divided = shards.sets.get(path) if shards else None
-        yield replace(
-            parts[0],
-            eval_ids=tuple(eval_ids),
-            whole=divided is not None and divided.whole and divided.cases == len(eval_ids),
-            places=tuple(known[one] for one in eval_ids) if len(known) == len(places) else None,
-            tags={eval_id: tags for one in parts for eval_id, tags in one.tags.items()},
-            conversations=_merged_conversations(parts),
-        )
+    for path, one in shards.sets.items() if shards else ():
+        by_path[path] = [LoggedSet(path, one.eval_set_id, one.eval_ids, whole=one.whole)]
+    for run in runs:
+        for logged in run.header.sets:
+            by_path.setdefault(logged.path, []).append(logged)
+    return (_merged_set(parts) for parts in by_path.values())
+
+
+def _merged_set(parts: Sequence[LoggedSet]) -> LoggedSet:
+    eval_ids = tuple(dict.fromkeys(eval_id for one in parts for eval_id in one.eval_ids))
+    places = {
+        eval_id: place
+        for one in parts
+        for eval_id, place in zip(one.eval_ids, one.places or (), strict=False)
+    }
+    has_places = len(set(places.values())) == len(eval_ids)
+    # The newest selection of all of them has their order.
+    complete = next((one for one in reversed(parts) if len(one.eval_ids) == len(eval_ids)), None)
+    if complete is not None:
+        eval_ids = complete.eval_ids
+    elif has_places:
+        eval_ids = tuple(sorted(eval_ids, key=places.__getitem__))
+    more: dict[str, int] = {}
+    for one in parts:
+        more |= {eval_id: max(runs, more.get(eval_id, runs)) for eval_id, runs in one.more.items()}
+    fingerprints = {one.fingerprint for one in parts if one.eval_ids}
+    return LoggedSet(
+        parts[0].path,
+        parts[0].eval_set_id,
+        eval_ids,
+        next((one.config for one in parts if one.config is not None), None),
+        complete is not None and complete.whole,
+        tuple(places[eval_id] for eval_id in eval_ids) if has_places else None,
+        {eval_id: tags for one in parts for eval_id, tags in one.tags.items()},
+        _merged_conversations(parts),
+        more,
+        fingerprints.pop() if len(fingerprints) == 1 else None,
+    )
 
 
 def _merged_conversations(parts: Sequence[LoggedSet]) -> Mapping[str, tuple[str, ...]] | None:

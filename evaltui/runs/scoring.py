@@ -81,7 +81,7 @@ def paired(
     names = {path: one.eval_set_id for path, one in sets}
     to_pair = [CaseToPair(case, names[case.path], messages_of(model)) for case, model in cases.items()]
     found = pair(to_pair, traces.conversations, traces.case_from)
-    count = len(selected) if shards is None else sum(one.cases for one in shards.sets.values())
+    count = len(selected) if shards is None else shards.case_count
     remark = _pair_the_only_ones(found, traces, selected) if count == 1 else ()
     messages = {case.id: case.messages for case in to_pair}
     held = {

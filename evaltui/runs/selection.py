@@ -184,8 +184,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     if request.shard is not None:
         plans, infos, shards = _part(request, request.shard, plans, infos)
         if not any(one.cases for one in plans):
-            count = sum(one.cases for one in shards.sets.values())
-            notes.append(f"shard {request.shard} has none of the {counted(count, 'case')}")
+            notes.append(f"shard {request.shard} has none of the {counted(shards.case_count, 'case')}")
     plans = [replace(one, places=_places(sets, one)) for one in plans]
     if request.agent.url and request.settings.record != "off":
         # Of the project: nobody has asked for it here.

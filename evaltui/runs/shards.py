@@ -36,16 +36,17 @@ class Shard:
 class DividedSet:
     """What was selected of an eval set before it was divided."""
 
-    cases: int
-    """How many, in all shards."""
+    eval_set_id: str
+    eval_ids: tuple[str, ...]
+    """The cases of all shards, in order."""
     fingerprint: str
     """Of these cases, with all that they say."""
     whole: bool = False
     """Whether these are all cases of the set."""
 
     def to_json(self) -> Json:
-        data: Json = {"cases": self.cases, "fingerprint": self.fingerprint}
-        return data | ({"whole": True} if self.whole else {})
+        ids = {"eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
+        return {**ids, "fingerprint": self.fingerprint} | ({"whole": True} if self.whole else {})
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ class ShardsOfRun:
     """`hash`, or the fingerprint of the durations that were known."""
     sets: Mapping[str, DividedSet]
     """The selection by path of `CaseId`, in its order."""
+
+    @property
+    def case_count(self) -> int:
+        """How many cases all shards have together."""
+        return sum(len(one.eval_ids) for one in self.sets.values())
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -86,8 +92,14 @@ class ShardsOfRun:
 
 
 def _divided_set(data: Json) -> DividedSet:
+    ids = member(data, "eval_ids", list)
+    if not all(isinstance(one, str) for one in ids):
+        raise ValueError("eval_ids is not a list of strings")
     return DividedSet(
-        member(data, "cases", int), member(data, "fingerprint", str), member(data, "whole", bool, False)
+        member(data, "eval_set_id", str),
+        tuple(ids),
+        member(data, "fingerprint", str),
+        member(data, "whole", bool, False),
     )
 
 
@@ -144,4 +156,5 @@ def _divided(plan: SetPlan) -> DividedSet:
     cases = plan.cases
     # Making models of thousands of cases would take longer than running some of them.
     texts = (one.text for one in cases.stored) if isinstance(cases, StoredCases) else map(case_text, cases)
-    return DividedSet(len(cases), fingerprint("\0".join(texts)), plan.whole)
+    ids = tuple(eval_id for eval_id, _ in ids_and_turns(cases))
+    return DividedSet(plan.eval_set_id, ids, fingerprint("\0".join(texts)), plan.whole)

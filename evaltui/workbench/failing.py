@@ -43,5 +43,5 @@ def _failed_in_variants(store: RunStore) -> tuple[int, list[tuple[CaseId, str]]]
     if not any(read_header(path).matrix for path in paths):
         return 0, []
     runs = [open_run(path).summary for path in paths]
-    cases = [one for run in runs for one in run.cases.values() if one.status is not Status.PASSED]
+    cases = [one for run in runs for one in run.results.values() if one.status is not Status.PASSED]
     return len(runs), [(one.id, one.eval_set_id) for one in cases]

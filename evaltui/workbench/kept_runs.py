@@ -174,7 +174,7 @@ class KeptRuns:
 def _read_failed(path: Path) -> tuple[FailedCase, ...]:
     """In a thread. Raises OSError, ValueError."""
     run = open_run(path)
-    failed = [case for case, one in run.summary.cases.items() if one.verdict is not Status.PASSED]
+    failed = [case for case, one in run.summary.results.items() if one.verdict is not Status.PASSED]
     return tuple(
         FailedCase(case.eval_id, run.summary.cases[case].status, summary(run.case(case)))
         for case in failed[:_MOST_FAILURES]

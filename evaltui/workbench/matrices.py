@@ -90,7 +90,7 @@ class CellResult:
 def cell_result(opened: OpenMatrix, column: int, case: CaseId) -> CellResult:
     """In a thread."""
     run = opened.runs[column]
-    if case not in run.summary.cases:
+    if case not in run.summary.results:
         return CellResult(None)
     try:
         return CellResult(run.case(case))

@@ -12,6 +12,7 @@ from gemini_server import GeminiServer, Hold, calls, fails, says
 
 from evaltui import CasesFailedError, evaluate, generate_responses
 from evaltui.core.model.budget import Amount, Budget, parse_budget
+from evaltui.core.model.outcome import Status
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.plan import SpentWithoutResult, Update
 from evaltui.runs.evaluation import plan_for
@@ -215,10 +216,12 @@ def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
 
 async def test_a_budget_in_python(agent, gemini, tmp_path):
     result = await evaluate(agent, budget="30tok", parallel=1, results_dir=tmp_path / "runs")
-    assert len(gemini.requests) == len(result.cases) == 3
+    assert len(gemini.requests) == 3
     assert result.stopped == "2 cases not run: budget of 30 tokens reached, 39 tokens spent"
     # Cases without a result have not passed.
-    assert all(case.passed for case in result.cases)
+    assert [case.passed for case in result.cases] == [True, True, True, False, False]
+    assert {case.reason for case in result.cases[3:]} == {"did not run"}
+    assert result.status is Status.NOT_EVALUATED
     assert not result.passed
     assert result.stopped in repr(result)
     with pytest.raises(CasesFailedError, match="2 cases not run"):
@@ -235,7 +238,7 @@ async def test_a_budget_in_python(agent, gemini, tmp_path):
 async def test_a_budget_in_python_that_cannot_count_the_calls(gemini, agent):
     refused = await evaluate(agent, budget="5USD", parallel=1)
     assert "the price of gemini-test is unknown" in refused.stopped
-    assert not refused.cases
+    assert {case.reason for case in refused.cases} == {"did not run"}
     assert not refused.passed
     assert not gemini.requests
     result = await evaluate(agent, budget="5USD", allow_unmetered=True)

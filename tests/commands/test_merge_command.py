@@ -213,7 +213,7 @@ def test_an_interrupted_part_is_named_and_can_be_finished(agent, tmp_path, capsy
     capsys.readouterr()
     assert call("merge", agent, first, second) == 1
     out = capsys.readouterr().out
-    assert "note  3 cases not finished: case_8, case_7, case_6" in out
+    assert "note  3 cases without a result: case_8, case_7, case_6" in out
     merged = RunStore(agent).latest()
     assert open_run(merged).status is None
     assert {case.eval_id for case in open_run(merged).summary.unfinished} == {"case_6", "case_7", "case_8"}

@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 
 from evaltui.core.compare.repeats import case_over_repeats
 from evaltui.core.compare.run_comparison import KINDS, compare, config_of, what_changed
-from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, summarize
+from evaltui.core.compare.run_summary import (
+    CaseSummary,
+    Circumstances,
+    RunSummary,
+    selected_cases,
+    summarize,
+)
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.judgement import JudgedBy
 from evaltui.core.model.outcome import CaseResult, InvocationScore, MetricResult, RepeatResult, Status
@@ -71,8 +77,11 @@ def test_what_was_not_asked_for_is_neither_new_nor_gone():
     assert kinds(whole, part) == {"a": "unchanged", "b": "not run"}
     assert [change.case.eval_id for change in compare(part, whole).regressions] == ["b"]
     assert compare(whole, part).regressions == ()
-    interrupted = run(summary("a", P), unfinished=frozenset({CaseId("s", "b")}))
+    not_run = summarize(CaseResult.not_run(CaseId("s", "b"), "s"))
+    interrupted = run(summary("a", P), not_run)
     assert kinds(interrupted, whole)["b"] == kinds(whole, interrupted)["b"] == "not run"
+    assert kinds(interrupted, interrupted) == {"a": "unchanged", "b": "not run"}
+    assert compare(whole, interrupted).regressions == ()
     elsewhere = run(summary("b", P, "other set"), whole=("other set",))
     assert set(kinds(whole, elsewhere).values()) == {"not run"}
 
@@ -104,10 +113,9 @@ def summaries(draw):
 keys = st.frozensets(st.builds(CaseId, st.sampled_from(["s", "t"]), st.sampled_from("abcdef")), max_size=3)
 configs = st.fixed_dictionaries({}, optional={"s": st.sampled_from([{}, {"criteria": {"m": 0.5}}])})
 runs = st.builds(
-    lambda cases, unfinished, whole, configs, quirks: RunSummary(
+    lambda cases, selected, whole, configs, quirks: RunSummary(
         "r",
-        {case.id: case for case in cases},
-        unfinished,
+        selected_cases([(case, case.path) for case in sorted(selected)], {case.id: case for case in cases}),
         whole,
         Circumstances(configs=configs, adk_verdicts=quirks),
     ),
@@ -148,7 +156,8 @@ def test_every_case_is_there_once(one, other):
 @given(runs)
 def test_a_run_against_itself_has_no_difference(one):
     comparison = compare(one, one)
-    assert {change.kind for change in comparison.cases} <= {"unchanged", "flaky"}
+    assert {change.kind for change in comparison.cases} <= {"unchanged", "flaky", "not run"}
+    assert [change.case for change in comparison.of("not run")] == one.unfinished
     assert comparison.regressions == ()
     assert what_changed(one, one) == ()
 

@@ -1,5 +1,5 @@
 from evaltui.core.compare.matrix import Matrix, Paired, matrix_of
-from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary, selected_cases, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.variants import Variant
@@ -27,9 +27,9 @@ def summary(eval_id: str, repeats: str, path: str = "lights.json", **fields) -> 
 
 
 def column(name: str, *cases: CaseSummary, waits: tuple[str, ...] = ()) -> RunSummary:
-    unfinished = frozenset(CaseId("lights.json", one) for one in waits)
-    known = {one.id: one for one in cases}
-    return RunSummary(f"run of {name}", known, unfinished, matrix="m", variant=Variant(name))
+    selected = [*(case.id for case in cases), *(CaseId("lights.json", one) for one in waits)]
+    rows = selected_cases([(case, case.path) for case in selected], {one.id: one for one in cases})
+    return RunSummary(f"run of {name}", rows, matrix="m", variant=Variant(name))
 
 
 def directions(matrix: Matrix, place: int) -> list[str]:

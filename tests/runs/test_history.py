@@ -104,9 +104,9 @@ def test_a_run_is_opened_with_its_summaries(tmp_path):
     path = keep(tmp_path, {"b": F, "a": P, "c": None}, number=5, header=header)
     run = open_run(path)
     assert (run.id, run.status, run.seconds) == (path.stem, P, 2.5)
-    assert list(run.summary.cases) == [lights("b"), lights("a")]
+    assert list(run.summary.cases) == [lights("b"), lights("a"), lights("c")]
     assert run.summary.cases[lights("a")].scores == {"response_match_score": 0.5}
-    assert run.summary.unfinished == {lights("c")}
+    assert run.summary.unfinished == [lights("c")]
     assert run.summary.whole == {PATH}
     circumstances = run.summary.circumstances
     assert (circumstances.files, circumstances.agent, circumstances.model) == (
@@ -119,8 +119,14 @@ def test_a_run_is_opened_with_its_summaries(tmp_path):
     case = run.case(lights("b"))
     assert (case.status, case.repeats[0].seconds, case.repeats[0].expects) == (F, 1.5, "x")
     assert [event.kind for event in run.events(lights("b"))[0]] == ["text"]
+    without = run.case(lights("c"))
+    assert (without.status, without.reason, run.events(lights("c"))) == (
+        Status.NOT_EVALUATED,
+        "did not run",
+        {},
+    )
     with pytest.raises(KeyError):
-        run.case(lights("c"))
+        run.case(lights("d"))
 
 
 def test_an_interrupted_run_is_opened_as_far_as_it_came(tmp_path):
@@ -129,7 +135,7 @@ def test_an_interrupted_run_is_opened_as_far_as_it_came(tmp_path):
     for whole, cases in ((text, 2), (text[:-10], 1)):
         path.write_bytes(whole)
         run = open_run(path)
-        assert (run.status, len(run.summary.cases), len(run.summary.unfinished)) == (None, cases, 3 - cases)
+        assert (run.status, len(run.summary.results), len(run.summary.unfinished)) == (None, cases, 3 - cases)
         assert run.case(lights("a")).status is P
 
 

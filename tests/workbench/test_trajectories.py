@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.compare.run_comparison import compare
-from evaltui.core.compare.run_summary import RunSummary, summarize
+from evaltui.core.compare.run_summary import RunSummary, selected_cases, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Status
@@ -49,10 +49,10 @@ def case(eval_id, status, *turns, **fields):
 
 def kept(name, *cases, by_label=False, unfinished=()):
     by_id = {CaseId("home" if by_label else one.path, one.eval_id): one for one in cases}
+    selected = [(CaseId(PATH, one), "home") for one in unfinished]
     summary = RunSummary(
         name,
-        {key: summarize(one) for key, one in by_id.items()},
-        unfinished=frozenset(CaseId(PATH, one) for one in unfinished),
+        selected_cases(selected, {key: summarize(one) for key, one in by_id.items()}),
         whole=frozenset({PATH}),
         by_label=by_label,
     )

@@ -67,6 +67,10 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
         if len(shown) > _MOST_CASES:
             yield [(f"  {'':{_KIND_WIDTH}}  and {show_number(len(shown) - _MOST_CASES)} more", "muted")]
     yield from _indented("  ", ", ".join(_sums(comparison)), width)
+    for run, name in ((base, "base"), (candidate, "candidate")):
+        if missing := run.unfinished:
+            text = f"{name}: {counted(len(missing), 'case')} without a result: "
+            yield from _indented("  ", text + visible(some_of([case.eval_id for case in missing])), width)
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
     if chance := comparison.without_evidence:

@@ -170,6 +170,9 @@ def _first(items: list[_Item]) -> tuple[list[_Item], int]:
 
 
 def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
+    if isinstance(result, CaseResult) and result.reason:
+        yield _same(result.reason)
+        return
     failed = [metric for metric in result.metrics if metric.status is Status.FAILED]
     about_calls = [metric for metric in failed if metric.name in _MINDS]
     about_answers = [metric for metric in failed if metric.name == _ANSWER_METRIC]

@@ -154,8 +154,7 @@ def matrix_of(columns: Sequence[RunSummary], base: int = 0) -> Matrix:
 
 def _cases(runs: Sequence[RunSummary]) -> list[CaseId]:
     """Every case of any variant, those of a set together."""
-    done = [case for run in runs for case in run.cases]
-    found = dict.fromkeys([*done, *sorted(case for run in runs for case in run.unfinished)])
+    found = dict.fromkeys(case for run in runs for case in run.cases)
     places = {path: place for place, path in enumerate(dict.fromkeys(case.path for case in found))}
     return sorted(found, key=lambda case: places[case.path])
 
@@ -167,13 +166,14 @@ def _row(
         _cell(case, column, None if of is None else of.get(case))
         for column, of in zip(columns, changes, strict=True)
     )
-    label = next((cell.case.eval_set_id for cell in cells if cell.case), case.path)
+    label = next(run.cases[case].eval_set_id for run in columns if case in run.cases)
     return Row(case, label, cells)
 
 
 def _cell(case: CaseId, run: RunSummary, change: CaseChange | None) -> Cell:
     direction, reasons = _direction(change) if change else ("", ())
-    return Cell(run.cases.get(case), case in run.unfinished, direction, reasons)
+    result = run.results.get(case)
+    return Cell(result, case in run.cases and result is None, direction, reasons)
 
 
 def _direction(change: CaseChange) -> tuple[Direction, tuple[str, ...]]:
@@ -189,7 +189,7 @@ def _is_judged(case: CaseSummary | None) -> TypeGuard[CaseSummary]:
 
 
 def _totals(run: RunSummary) -> Totals:
-    cases = list(run.cases.values())
+    cases = list(run.results.values())
     times = list(_times(cases))
     tokens = [case.tokens * case.runs for case in cases if case.tokens is not None]
     return Totals(

@@ -65,8 +65,8 @@ class Rates:
 
 
 def rates(cases: Iterable[CaseSummary]) -> Rates | None:
-    """None where there is no case."""
-    known = list(cases)
+    """Those of the cases that ran; None where none did."""
+    known = [case for case in cases if case.runs]
     if not known:
         return None
     names = dict.fromkeys(name for case in known for name in case.scores)

@@ -108,7 +108,7 @@ def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = 
             found += [f"{name}: {text}" for text in config_changes(*configs)]
         if then.adk_verdicts != now.adk_verdicts:
             found.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
-    elif (before := base.cases.get(case)) and (after := candidate.cases.get(case)):
+    elif (before := base.results.get(case)) and (after := candidate.results.get(case)):
         found += other_expectation(before, after, then, now)
     return tuple(found)
 
@@ -158,14 +158,11 @@ class CaseChange:
 
     kind: Kind
     case: CaseId
+    eval_set_id: str
     base: CaseSummary | None
+    """Its result there; None where it has none, as is `candidate`."""
     candidate: CaseSummary | None
     reasons: tuple[str, ...] = ()
-
-    @property
-    def eval_set_id(self) -> str:
-        known = self.candidate or self.base
-        return known.eval_set_id if known else self.case.path
 
     @property
     def scores(self) -> tuple[ScoreChange, ...]:
@@ -322,21 +319,25 @@ def _changes(case: CaseId, base: RunSummary, candidate: RunSummary) -> Iterator[
         yield _change(case, base, candidate)
         return
     reasons = tuple(f"several files have it, and {run.id} does not say which one it ran" for run in unclear)
-    before, after = base.cases.get(case), candidate.cases.get(case)
+    before, after = base.results.get(case), candidate.results.get(case)
     if after is not None:
-        yield CaseChange("not run", case, None, after, reasons)
+        yield CaseChange("not run", case, after.eval_set_id, None, after, reasons)
     if before is not None:
-        yield CaseChange("not run", case, before, None, reasons)
+        yield CaseChange("not run", case, before.eval_set_id, before, None, reasons)
 
 
 def _change(case: CaseId, base: RunSummary, candidate: RunSummary) -> CaseChange:
-    before, after = base.cases.get(case), candidate.cases.get(case)
-    if before is None:
-        return CaseChange("new" if base.lacks(case) else "not run", case, before, after)
-    if after is None:
-        return CaseChange("gone" if candidate.lacks(case) else "not run", case, before, after)
+    before, after = base.results.get(case), candidate.results.get(case)
+    label = next(run.cases[case].eval_set_id for run in (candidate, base) if case in run.cases)
+    if before is None or after is None:
+        kind: Kind = "not run"
+        if after is not None and base.lacks(case):
+            kind = "new"
+        elif before is not None and candidate.lacks(case):
+            kind = "gone"
+        return CaseChange(kind, case, label, before, after)
     reasons = tuple(other_expectation(before, after, base.circumstances, candidate.circumstances))
-    return CaseChange(_kind(before, after, reasons), case, before, after, reasons)
+    return CaseChange(_kind(before, after, reasons), case, label, before, after, reasons)
 
 
 def _kind(before: CaseSummary, after: CaseSummary, reasons: Sequence[str]) -> Kind:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from sys import intern
 from types import MappingProxyType
 from typing import Any, get_args
@@ -33,7 +33,7 @@ class CaseSummary:
     `CaseId`. `statuses` are those of its runs where they differ, and `times` their seconds where there were
     several: each empty where nobody knows. `throttled` are the seconds in which model calls waited, of all
     its runs. `costs` are those of all its runs together, by who paid; empty where nobody knows, else that of
-    the agent is there.
+    the agent is there. `runs` is 0 for a selected case without a result.
     """
 
     eval_set_id: str
@@ -284,15 +284,14 @@ class Circumstances:
 class RunSummary:
     """A run as it is compared with another one.
 
-    `unfinished` are cases that were selected and have no result; `whole` are the paths of the sets of which
-    every case was selected, so that a case that is not there did not exist. Where it is `by_label`, the run
-    tells cases by set id only, as results of google-adk and logs of earlier versions do. `ambiguous` are its
-    cases of which nobody knows the file: they are never taken for a case of another run.
+    `cases` are all that were selected, in order, those without a result with no runs; `whole` are the paths
+    of the sets of which every case was selected, so that a case that is not there did not exist. Where it is
+    `by_label`, the run tells cases by set id only, as results of google-adk and logs of earlier versions do.
+    `ambiguous` are its cases of which nobody knows the file: they are never taken for a case of another run.
     """
 
     id: str
     cases: Mapping[CaseId, CaseSummary]
-    unfinished: frozenset[CaseId] = frozenset()
     whole: frozenset[str] = frozenset()
     circumstances: Circumstances = Circumstances()
     by_label: bool = False
@@ -302,6 +301,27 @@ class RunSummary:
     variant: Variant | None = None
     """The variant of the agent that was run; None where none was asked for."""
 
+    @cached_property
+    def results(self) -> Mapping[CaseId, CaseSummary]:
+        """The cases that have a result."""
+        return {case: one for case, one in self.cases.items() if one.runs}
+
+    @property
+    def unfinished(self) -> list[CaseId]:
+        """The selected cases without a result."""
+        return [case for case, one in self.cases.items() if not one.runs]
+
     def lacks(self, case: CaseId) -> bool:
         """Whether there was no such case when the run began, as far as the run can tell."""
-        return case not in self.cases and case not in self.unfinished and case.path in self.whole
+        return case not in self.cases and case.path in self.whole
+
+
+def selected_cases(
+    selected: Iterable[tuple[CaseId, str]], results: Mapping[CaseId, CaseSummary]
+) -> dict[CaseId, CaseSummary]:
+    """Every selected case in order, with its result or without; then the results that no selection has.
+
+    `selected` are cases with the ids of their sets.
+    """
+    rows = {case: results.get(case) or summarize(CaseResult.not_run(case, label)) for case, label in selected}
+    return rows | {case: one for case, one in results.items() if case not in rows}

@@ -243,6 +243,20 @@ class CaseResult:
     """Its file as in `CaseId`; "" where nobody knows."""
     decision: Decision | None = None
     """What a sequential test says of its runs; None where their number was fixed."""
+    reason: str = ""
+    """Why a selected case has no result; "" where it has one."""
+
+    @classmethod
+    def not_run(cls, case: CaseId, eval_set_id: str) -> CaseResult:
+        """A selected case without a result: it did not run, or not to its end."""
+        return cls(
+            case.eval_id,
+            Status.NOT_EVALUATED,
+            eval_set_id=eval_set_id,
+            policy_met=False,
+            path="" if case.path == eval_set_id else case.path,
+            reason="did not run",
+        )
 
     @property
     def error_kinds(self) -> tuple[ErrorKind | None, ...]:
@@ -295,7 +309,8 @@ class CaseResult:
         return f"<{type(self).__name__} {self._in_words()}>"
 
     def _in_words(self) -> str:
-        return "; ".join((f"{self.eval_id} {self.status}", *against(self.error, self.metrics)))
+        reasons = (self.reason,) if self.reason else against(self.error, self.metrics)
+        return "; ".join((f"{self.eval_id} {self.status}", *reasons))
 
 
 @dataclass(frozen=True, repr=False)
@@ -311,7 +326,7 @@ class RunResult:
     log: Path | None = None
     """The file that the run is stored in; None where it is not."""
     stopped: str = ""
-    """Why cases have no result, as with a budget that is spent, a sentence; "" where all have one."""
+    """Why cases did not run, as with a budget that is spent, a sentence; "" where all did."""
 
     @property
     def spent(self) -> Spending | None:
@@ -320,9 +335,8 @@ class RunResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every case passed, flaky ones by their policy; False where there is none, or one has no
-        result."""
-        return bool(self.cases) and not self.stopped and all(case.passed for case in self.cases)
+        """Whether every selected case passed, flaky ones by their policy; False where there is none."""
+        return bool(self.cases) and all(case.passed for case in self.cases)
 
     def case(self, eval_id: str, eval_set_id: str | None = None) -> CaseResult:
         """The result of a case; `eval_set_id` tells cases of one id in several sets apart.

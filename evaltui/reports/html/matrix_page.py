@@ -174,7 +174,7 @@ def _opened(log: str | None) -> KeptRun | None:
 
 
 def _result(run: KeptRun | None, case: CaseId) -> CaseResult | None:
-    if run is None or case not in run.summary.cases:
+    if run is None or case not in run.summary.results:
         return None
     try:
         return run.case(case)

@@ -132,9 +132,12 @@ class CaseResults:
         self._on_update(CaseDone(result))
 
     def result(self) -> RunResult:
-        """The result of the run, of the cases that are over, in the order of the plan."""
-        cases = tuple(self._results[number] for number in sorted(self._results))
-        return RunResult(cases, self.status(), self._plan.agent.in_process)
+        """The result of the run: every case of the plan, in its order."""
+        cases = tuple(
+            self._results.get(number) or CaseResult.not_run(case, label)
+            for number, (case, label) in enumerate(self._plan.selected())
+        )
+        return RunResult(cases, worst_status(one.status for one in cases), self._plan.agent.in_process)
 
     def status(self) -> Status:
         """The worst status of the cases that are over."""

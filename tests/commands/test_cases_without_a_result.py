@@ -1,0 +1,181 @@
+"""Selected cases without a result are rows of every report, comparison and exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+from command_line import call
+from fake_runs import run_without_processes
+from numbered_cases import act, logs_of, write_set
+
+from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.runs.store import RunStore
+
+FORMATS = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html": "html", "console": "txt"}
+
+
+@pytest.fixture
+def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
+    run_without_processes(monkeypatch, act)
+    folder: Path = write_agent("root_agent = lambda message: message")
+    (folder / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
+    write_set(folder, "first", [0, 1, 2])
+    return folder
+
+
+def ends_in(number: int):
+    """What the agent does in a run that is interrupted in this case."""
+
+    def act_until(case: EvalCase, repeat: int) -> list[Invocation]:
+        if case.eval_id == f"case_{number}":
+            raise asyncio.CancelledError
+        return act(case, repeat)
+
+    return act_until
+
+
+def reports(folder: Path, *words: object) -> tuple[int, dict[str, str]]:
+    targets = [
+        word for name, ext in FORMATS.items() for word in ("--report", f"{name}={folder / f'out.{ext}'}")
+    ]
+    code = call(*words, *targets)
+    return code, {name: (folder / f"out.{ext}").read_text() for name, ext in FORMATS.items()}
+
+
+def assert_none_is_green(texts: dict[str, str], without: list[str], cases: int = 3) -> None:
+    """Every report has the cases of `without` as not evaluated, and the others as passed."""
+    data = json.loads(texts["json"])
+    passed = cases - len(without)
+    totals = data["totals"]
+    assert data["status"] == "NOT_EVALUATED"
+    assert (totals["cases"], totals["passed"], totals["not_evaluated"]) == (cases, passed, len(without))
+    rows = {one["eval_id"]: one.get("reason") for one in data["cases"] if one["status"] == "NOT_EVALUATED"}
+    assert rows == dict.fromkeys(without, "did not run")
+    assert f'tests="{cases}" failures="0" errors="{len(without)}"' in texts["junit"]
+    assert texts["junit"].count('<error message="did not run" type="NOT_EVALUATED"') == len(without)
+    table = [row for row in csv.DictReader(texts["csv"].splitlines()) if row["reason"] == "did not run"]
+    assert [row["eval_id"] for row in table] == without
+    assert {(row["eval_status"], row["case_status"]) for row in table} == {("NOT_EVALUATED", "NOT_EVALUATED")}
+    assert f"{len(without)} of {cases} cases did not pass" in texts["markdown"]
+    assert f"<title>{passed}/{cases} cases passed" in texts["html"]
+    assert f"({cases} cases, 1 run each" in texts["console"]
+    assert f"{len(without)} not evaluated" in texts["console"]
+    assert texts["markdown"].count("<code>did not run</code>") == len(without)
+    assert re.findall(r"(case_\d) .* did not run", texts["console"]) == without
+
+
+def test_an_interrupted_run_is_green_nowhere(agent, monkeypatch, tmp_path, capsys):
+    (complete,) = logs_of(agent, [])
+    run_without_processes(monkeypatch, ends_in(1))
+    code, texts = reports(tmp_path, "run", agent)
+    assert code == 130
+    assert_none_is_green(texts, ["case_1", "case_2"])
+    code, texts = reports(tmp_path, "report", agent, "last")
+    assert_none_is_green(texts, ["case_1", "case_2"])
+    capsys.readouterr()
+    assert call("compare", agent, complete, "last") == 0
+    assert "candidate: 2 cases without a result: case_1 and case_2" in capsys.readouterr().out
+    assert call("compare", agent, complete, "last", "--fail-on-regression") == 3
+    assert call("compare", agent, "last", complete, "--fail-on-regression") == 0
+    capsys.readouterr()
+    assert call("runs", agent) == 0
+    assert "1 passed, 2 not finished" in capsys.readouterr().out
+    run_without_processes(monkeypatch, act)
+    code, texts = reports(tmp_path, "run", agent, "--resume", "last")
+    assert (code, json.loads(texts["json"])["totals"]["passed"]) == (0, 3)
+
+
+def test_a_failed_case_decides_an_interrupted_comparison(agent, monkeypatch, tmp_path, capsys):
+    write_set(agent, "first", [0, 3, 2])
+    run_without_processes(monkeypatch)
+    (complete,) = logs_of(agent, [])
+    run_without_processes(monkeypatch, ends_in(2))
+    call("run", agent)
+    assert call("compare", agent, complete, "last", "--fail-on-regression") == 1
+
+
+def test_a_missing_shard_is_in_every_report_of_the_merged_log(agent, tmp_path, capsys):
+    write_set(agent, "first", [*range(3), 4, 6, 8])
+    shards = {number: log for number in (1, 2, 3) for log in logs_of(agent, ["--shard", f"{number}/3"])}
+    ids = {
+        number: [case for one in header(log)["sets"] for case in one["eval_ids"]]
+        for number, log in shards.items()
+    }
+    missing = max(ids, key=lambda number: len(ids[number]))
+    assert ids[missing]
+    merged = tmp_path / "merged.jsonl"
+    others = [log for number, log in shards.items() if number != missing]
+    code, texts = reports(tmp_path, "merge", *others, "-o", merged)
+    assert code == 3
+    assert_none_is_green(texts, ids[missing], 6)
+    again = tmp_path / "again.jsonl"
+    assert call("merge", merged, "-o", again) == 3
+    for log in (merged, again):
+        _, texts = reports(tmp_path, "report", log)
+        assert_none_is_green(texts, ids[missing], 6)
+        assert f"shard missing: {missing}/3" in json.loads(texts["json"])["notes"]
+        assert f"note  shard missing: {missing}/3" in texts["console"]
+    assert call("compare", agent, merged, again, "--fail-on-regression") == 3
+    assert call("merge", again, shards[missing], "-o", merged) == 0
+
+
+def header(log: Path) -> dict:
+    return json.loads(log.read_text().splitlines()[0])
+
+
+@pytest.mark.parametrize("words", [["first:case_3"], []], ids=["the new case", "the whole set"])
+def test_a_case_that_came_later_is_merged(agent, words, tmp_path, capsys):
+    (before,) = logs_of(agent, [])
+    write_set(agent, "first", [3, 0, 1, 2])
+    (after,) = logs_of(agent, words)
+    merged = tmp_path / "merged.jsonl"
+    assert call("merge", before, after, "-o", merged) == 1
+    (one,) = header(merged)["sets"]
+    assert sorted(one["eval_ids"]) == [f"case_{number}" for number in range(4)]
+    assert one.get("whole", False) is (words == [])
+
+
+def test_a_result_that_no_run_selected_is_refused(agent, tmp_path, capsys):
+    (log,) = logs_of(agent, [])
+    lines = log.read_text().splitlines(keepends=True)
+    lines[0] = lines[0].replace('["case_0","case_1","case_2"]', '["case_0","case_1"]')
+    log.write_text("".join(lines))
+    assert call("merge", log, "-o", tmp_path / "merged.jsonl") == 2
+    assert "case_2 of first.evalset.json has a result and was not selected" in capsys.readouterr().err
+
+
+CHANGES = {
+    "deleted": Path.unlink,
+    "renamed": lambda file: file.rename(file.with_name("second.evalset.json")),
+    "replaced": lambda file: write_set(file.parent, "first", [9]),
+    "broken": lambda file: file.write_bytes(b"\xff{"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_set_that_changed_during_the_run_is_reported(agent, change, monkeypatch, tmp_path, capsys):
+    write_set(agent, "first", [0, 3])
+    file = agent / "first.evalset.json"
+
+    def act_and_change(case: EvalCase, repeat: int) -> list[Invocation]:
+        if case.eval_id == "case_3":
+            CHANGES[change](file)
+        return act(case, repeat)
+
+    run_without_processes(monkeypatch, act_and_change)
+    code, at_once = reports(tmp_path, "run", agent)
+    assert code == 1
+    assert 'tests="2" failures="1" errors="0"' in at_once["junit"]
+    (log,) = RunStore(agent).logs()
+    code, later = reports(tmp_path, "report", agent, "last")
+    assert code == 0
+    assert json.loads(later["json"])["totals"] == json.loads(at_once["json"])["totals"]
+    assert call("compare", agent, log, "last") == 0
+    capsys.readouterr()
+    assert call("run", agent, "--resume", "last") == 2
+    assert "Traceback" not in capsys.readouterr().err
