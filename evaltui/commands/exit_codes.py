@@ -21,8 +21,8 @@ CODES = {
     WRONG_USE: "usage error: unknown case, set or option, broken set, config or settings, no case selected "
     "(also --failed, --resume and --retry-errors with nothing left to run), unmet --require, "
     "calls that the budget cannot count; no case ran",
-    HAD_ERRORS: "errors, metrics not evaluated or the budget reached, and no failure; or a report could not "
-    "be written, or evaltui itself failed, with its traceback",
+    HAD_ERRORS: "errors, metrics not evaluated, cases without a result or the budget reached, and no "
+    "failure; or a report could not be written, or evaltui itself failed, with its traceback",
     INTERRUPTED: "interrupted; finished results are kept and reported",
 }
 

@@ -79,7 +79,7 @@ def test_an_interrupted_run_is_green_nowhere(agent, monkeypatch, tmp_path, capsy
     assert_none_is_green(texts, ["case_1", "case_2"])
     capsys.readouterr()
     assert call("compare", agent, complete, "last") == 0
-    assert "candidate: 2 cases without a result: case_1 and case_2" in capsys.readouterr().out
+    assert "candidate: 2 cases without a result: case_1, case_2" in capsys.readouterr().out
     assert call("compare", agent, complete, "last", "--fail-on-regression") == 3
     assert call("compare", agent, "last", complete, "--fail-on-regression") == 0
     capsys.readouterr()
