@@ -173,7 +173,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def evaltui_case(request: pytest.FixtureRequest) -> CaseResult:
     """The result of one case of the eval sets that the test's marker `evaltui` names."""
-    return runs_of(request.config).result(request.param, request.session).result
+    runs = runs_of(request.config)
+    result = runs.result(request.param, request.session).result
+    if not result.passed:
+        from evaltui.testing.failures import details
+
+        # Shown where the test fails.
+        request.node.add_report_section(
+            "setup", "evaltui result", details(runs.masked(request.param, result))
+        )
+    return result
 
 
 @pytest.fixture

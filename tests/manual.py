@@ -99,7 +99,8 @@ def _commands(_: str) -> Iterator[str]:
 def _options(command: str) -> Iterator[str]:
     """Arguments first, then required options, then the others."""
     parser = workbench_parser({}) if command == "evaltui" else _COMMANDS[command][0]()
-    known = [option for option in parser._actions if option.dest != "help"]
+    hidden = ("help", argparse.SUPPRESS)
+    known = [option for option in parser._actions if option.dest not in hidden and option.help not in hidden]
     known.sort(key=lambda option: bool(option.option_strings) * (2 - option.required))
     needed = [_form(option) for option in known if option.required or not option.option_strings]
     yield f"| `{_in_cell(' '.join((parser.prog, *needed)))}` | |"

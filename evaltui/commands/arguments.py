@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import RawDescriptionHelpFormatter
+from argparse import SUPPRESS, RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -108,7 +108,16 @@ def run_parser() -> Parser:
     add_limits(parser)
     _add_network(parser)
     _add_reporting(parser)
+    _add_names_of_adk(parser)
     return parser
+
+
+def _add_names_of_adk(parser: Parser) -> None:
+    """Options of `adk eval`, hidden, so that its command lines work. Details are always printed."""
+    add = parser.add_argument
+    add("--config_file_path", dest="config", type=Path, default=SUPPRESS, help=SUPPRESS)
+    add("--num_runs", dest="runs", type=count, default=SUPPRESS, help=SUPPRESS)
+    add("--print_detailed_results", action="store_true", default=SUPPRESS, help=SUPPRESS)
 
 
 def _add_reporting(parser: Parser) -> None:

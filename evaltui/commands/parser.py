@@ -13,6 +13,7 @@ from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.files.hosts import canonical
 from evaltui.files.remote_address import is_url
 from evaltui.files.run_settings import BUDGET, COUNT, FOLDER, SCHEDULER, SECONDS
+from evaltui.files.schedulers import refusal_of
 from evaltui.text.values import MAX_VALUE, cut
 
 if TYPE_CHECKING:
@@ -194,7 +195,8 @@ def add_cluster(parser: Parser) -> None:
 
 def scheduler(text: str) -> str:
     if not SCHEDULER.accepts(text):
-        raise argparse.ArgumentTypeError(f"{cut(text, MAX_VALUE)!r} is not {SCHEDULER.wanted}")
+        why = refusal_of(text) or f"{cut(text, MAX_VALUE)!r} is not {SCHEDULER.wanted}"
+        raise argparse.ArgumentTypeError(why)
     return text
 
 

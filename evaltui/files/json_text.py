@@ -60,6 +60,10 @@ def _syntax_problem(error: json.JSONDecodeError) -> Problem:
 _WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
 
 
+_LINT_FIX = "`evaltui lint --fix FILE`"
+_COMMA = f"a comma before the closing bracket; {_LINT_FIX} removes it"
+
+
 def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     """A sentence, and where the mistake is: not always where the parser stumbled over it."""
     if not text.strip():
@@ -76,13 +80,13 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     if not rest:
         return "the file ends too early; a closing bracket or a value is missing", len(before)
     if rest.startswith(("//", "/*", "#")):
-        return "comments are not allowed", position
+        return f"a comment; {_LINT_FIX} removes comments", position
     if rest.startswith("'"):
         return "single quotes; texts and keys need double quotes", position
     if rest[0] == "," and rest[1:].lstrip().startswith(("}", "]")):
-        return "a comma before the closing bracket", position
+        return _COMMA, position
     if rest[0] in "}]" and before.endswith(","):
-        return "a comma before the closing bracket", len(before) - 1
+        return _COMMA, len(before) - 1
     if message.startswith("Extra data"):
         return "text after the end of the document", position
     if message.startswith("Expecting ',' delimiter"):
@@ -97,6 +101,33 @@ def _what_is_wrong(text: str, position: int, message: str) -> tuple[str, int]:
     if word and word[0] in _WORDS:
         return f"{word[0]} is not JSON; write {_WORDS[word[0]]}", position
     return "a value is missing or invalid", position
+
+
+# Strings first, so that what looks like a comment in one stays.
+# Stands where a comment was; no JSON text has this character.
+_REMOVED = "\0"
+_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|(?P<comment>(?://|#)[^\n]*|/\*.*?\*/)', re.DOTALL)
+_LAST_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|(?P<comma>,)(?=\s*[}\]])', re.DOTALL)
+
+
+def without_comments(text: str) -> tuple[str, tuple[Problem, ...]]:
+    """The text without comments and without commas before a closing bracket, and a warning for each removal.
+
+    A line that holds only comments is removed whole.
+    """
+    removals = list[Problem]()
+
+    def removed(match: re.Match[str]) -> str:
+        if match.lastgroup is None:
+            return match[0]
+        line = match.string.count("\n", 0, match.start()) + 1
+        removals.append(Problem.warning((), f"{match.lastgroup} removed", line=line))
+        return _REMOVED if match.lastgroup == "comment" else ""
+
+    text = _COMMENT.sub(removed, text)
+    text = re.sub(rf"^[^\S\n]*(?:{_REMOVED}[^\S\n]*)+\r?\n", "", text, flags=re.MULTILINE)
+    text = re.sub(rf"[^\S\r\n]*{_REMOVED}", "", text)
+    return _LAST_COMMA.sub(removed, text), tuple(removals)
 
 
 def duplicate_keys(

@@ -86,14 +86,14 @@ def _files_in(folder: Path) -> list[Path]:
     return [*(eval_set.path for eval_set in sets), *configs]
 
 
-def is_config_by_content(file: Path) -> bool:
-    """By name, else by what is in it: `--config` takes a file of any name."""
+def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
+    """By name, else by its text, read where it is None: `--config` takes a file of any name."""
     if file.name in _CONFIG_NAMES:
         return True
     if file.name.endswith(SET_SUFFIXES):
         return False
     try:
-        text = read_text(file)
+        text = read_text(file) if text is None else text
     except OSError:
         return False
     data = parse(text) if isinstance(text, str) else None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.problems import EvalSetError, Problem
-from evaltui.files.json_text import duplicate_keys, locate, parse
+from evaltui.files.json_text import duplicate_keys, locate, parse, without_comments
 from evaltui.files.lint import files_to_lint, is_config_by_content
 from evaltui.files.saving import Source, read_source
 
@@ -41,15 +41,21 @@ def mended_file(path: Path) -> MendedFile | None:
         source = read_source(path)
     except (OSError, EvalSetError):
         return None
-    data = parse(source.text)
-    # Edits would not leave both of two members with one key.
-    if isinstance(data, Problem) or duplicate_keys(source.text):
+    text, removals = source.text, tuple[Problem, ...]()
+    if isinstance(parse(text), Problem):
+        text, removals = without_comments(text)
+    data = parse(text)
+    if isinstance(data, Problem):
         return None
-    mends_of = mends_of_config if is_config_by_content(path) else mends_of_set
-    document, mends = JsonDocument(source.text), list[Mend]()
+    removed = tuple(replace(removal, file=str(path)) for removal in removals)
+    # Edits would not leave both of two members with one key.
+    if duplicate_keys(text):
+        return MendedFile(source, text, removed) if removed else None
+    mends_of = mends_of_config if is_config_by_content(path, text) else mends_of_set
+    document, mends = JsonDocument(text), list[Mend]()
     while more := list(mends_of(document.value)):
         document.apply([edit for mend in more for edit in mend.edits])
         mends += more
-    found = [Problem.warning(mend.path, mend.message) for mend in mends]
-    located = tuple(locate(found, source.text, str(path)))
-    return MendedFile(source, document.text, located) if mends else None
+    problems = [Problem.warning(mend.path, mend.message) for mend in mends]
+    located = (*removed, *locate(problems, text, str(path)))
+    return MendedFile(source, document.text, located) if located else None

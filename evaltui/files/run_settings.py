@@ -133,7 +133,11 @@ COUNT = Kind("a whole number above 0", "N", _is_count)
 SECONDS = Kind("a number of seconds above 0", "S", _is_seconds)
 FOLDER = Kind("a folder", "DIR", _is_path)
 BUDGET = Kind(WANTED_BUDGET, "5USD|2Mtok", _is_budget)
-SCHEDULER = Kind("local:N, tcp://HOST:PORT, tls://HOST:PORT or off", "local:N|URL", is_scheduler)
+SCHEDULER = Kind(
+    "local:N, tls://HOST:PORT, tcp://127.0.0.1:PORT, insecure-tcp://HOST:PORT or off",
+    "local:N|URL",
+    is_scheduler,
+)
 _PYTHON = Kind("a path or a command", "PYTHON", _is_path)
 
 SETTINGS: Mapping[str, Setting] = {

@@ -1,4 +1,4 @@
-"""How a Dask scheduler is named: `tcp://…`, `tls://…`, or `local:N` for one of our own with N workers."""
+"""Names of Dask schedulers: `tls://…`, `tcp://…` on this machine, `insecure-tcp://…`, or `local:N`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import re
 OFF = "off"
 
 _LOCAL = re.compile(r"local:([1-9]\d{0,2})")
-_REMOTE = re.compile(r"(tcp|tls)://(\[[^\]\s]+\]|[^:/\s]+):\d{1,5}")
+_INSECURE = "insecure-"
+_REMOTE = re.compile(r"((?:insecure-)?tcp|tls)://(\[[^\]\s]+\]|[^:/\s]+):\d{1,5}")
+
+
+_WITHOUT_TLS = "without TLS, everyone on that network can read the run and run code on its workers"
 
 
 def is_scheduler(value: object) -> bool:
-    """Whether it names a scheduler, or that there is to be none."""
-    return isinstance(value, str) and (
-        value == OFF or bool(_LOCAL.fullmatch(value) or _REMOTE.fullmatch(value))
-    )
+    """Whether a value names a scheduler that may be used, or `off`."""
+    if not isinstance(value, str):
+        return False
+    is_name = value == OFF or bool(_LOCAL.fullmatch(value) or _REMOTE.fullmatch(value))
+    return is_name and not refusal_of(value)
 
 
 def local_workers(scheduler: str) -> int | None:
@@ -29,15 +34,22 @@ def is_elsewhere(scheduler: str) -> bool:
     return scheduler != "" and local_workers(scheduler) is None
 
 
-def warning_of(scheduler: str) -> str:
-    """A sentence on an address at which anybody could listen and run code; "" for any other."""
-    found = _REMOTE.fullmatch(scheduler)
-    if found is None or found[1] == "tls" or _is_loopback(found[2]):
+def dask_address(scheduler: str) -> str:
+    """The address of a scheduler as Dask takes it."""
+    return scheduler.removeprefix(_INSECURE)
+
+
+def refusal_of(scheduler: str) -> str:
+    """A sentence on plain TCP to another machine; "" for any other name."""
+    match = _REMOTE.fullmatch(scheduler)
+    if match is None or match[1] != "tcp" or _is_loopback(match[2]):
         return ""
-    return (
-        f"{scheduler}: without TLS, everyone on that network can read the run and run code on its "
-        "workers. Use tls://"
-    )
+    return f"{scheduler}: {_WITHOUT_TLS}. Use tls://, or {_INSECURE}{scheduler} on a network that you trust"
+
+
+def warning_of(scheduler: str) -> str:
+    """A sentence on plain TCP to another machine that was asked for; "" for any other name."""
+    return f"{scheduler}: {_WITHOUT_TLS}" if scheduler.startswith(_INSECURE) else ""
 
 
 def _is_loopback(host: str) -> bool:

@@ -61,11 +61,7 @@ class FailureLines:
     @classmethod
     def of(cls, result: CaseResult, path: Path, line: int) -> FailureLines:
         """Of a case that begins on a line of a file, from 1."""
-        # It builds on the models, which what controls pytest-xdist has no use for.
-        from evaltui.reports.details import MAX_WIDTH, case_details
-
-        width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
-        return cls(tuple(case_details(result, width)), Place(str(path), line, sentence(result)))
+        return cls(_case_lines(result), Place(str(path), line, sentence(result)))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> FailureLines:
@@ -86,3 +82,15 @@ class FailureLines:
 
     def __str__(self) -> str:
         return "\n".join(draw(line, color=False) for line in self.lines)
+
+
+def details(result: CaseResult) -> str:
+    """The lines that `evaltui run` prints of a case, as text."""
+    return "\n".join(draw(line, color=False) for line in _case_lines(result))
+
+
+def _case_lines(result: CaseResult) -> tuple[Line, ...]:
+    # It builds on the models, which what controls pytest-xdist has no use for.
+    from evaltui.reports.details import MAX_WIDTH, case_details
+
+    return tuple(case_details(result, min(shutil.get_terminal_size().columns, MAX_WIDTH)))

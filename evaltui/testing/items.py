@@ -91,6 +91,10 @@ class EvalCaseItem(pytest.Item):
                 item.add_marker(marker)
         return item
 
+    def listchain(self) -> list[Any]:
+        """The nodes above it without packages, whose `__init__` pytest would import, and with it an agent."""
+        return [node for node in super().listchain() if not isinstance(node, pytest.Package)]
+
     def setup(self) -> None:
         """Wait for the result. Raises CaseUndecidedError for what pytest calls an error."""
         self.finished = finished = self.runs.result(self.case, self.session)

@@ -38,6 +38,58 @@ def test_fix_says_what_it_mends_and_finds_nothing_the_second_time(tmp_path, caps
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
+COMMENTED = """\
+// A set
+{
+  "eval_set_id": "a", // its "id"
+  /* over
+     two lines */
+  "eval_cases": [
+    { # First case
+      "eval_id": "http://x", "conversation": [{"user_content": {"parts": [{"text": "hi, }"}]},},]
+    },
+  ]
+}
+"""
+
+
+def test_comments_and_last_commas_are_named_and_removed(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "a.evalset.json"
+    path.write_text(COMMENTED)
+    assert call("lint", ".") == 1
+    said = capsys.readouterr()
+    assert (
+        "a.evalset.json:1: error: not valid JSON: a comment; `evaltui lint --fix FILE` removes comments"
+        in said.out
+    )
+    assert said.err == "1 error, 0 warnings; --fix mends 7\n"
+    assert call("lint", "--fix", ".") == 0
+    assert (
+        path.read_text()
+        == """\
+{
+  "eval_set_id": "a",
+  "eval_cases": [
+    {
+      "eval_id": "http://x", "conversation": [{"user_content": {"parts": [{"text": "hi, }"}]}}]
+    }
+  ]
+}
+"""
+    )
+    said = capsys.readouterr()
+    assert "a.evalset.json:3: fixed: comment removed" in said.err
+
+
+def test_comments_stay_in_a_file_that_is_broken_otherwise(tmp_path, capsys):
+    path = tmp_path / "a.evalset.json"
+    path.write_text(COMMENTED[:-3])
+    before = path.read_bytes()
+    assert call("lint", "--fix", tmp_path) == 1
+    assert path.read_bytes() == before
+
+
 def test_diff_shows_the_changes_and_makes_none(tmp_path, capsys):
     path, config = write(tmp_path)
     before = path.read_bytes(), config.read_bytes()

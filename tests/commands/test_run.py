@@ -116,6 +116,19 @@ def test_wrong_use_is_two_with_one_line_that_says_what(agent, kind, capsys):
     assert "passed" not in err or kind == "no earlier run"
 
 
+def test_command_lines_of_adk_eval_run(agent, tmp_path, capsys):
+    file = write_set(agent, PASSING, FAILING)
+    config = tmp_path / "config.json"
+    config.write_text('{"criteria": {"response_match_score": 0.0}}')
+    words = (f"--config_file_path={config}", "--print_detailed_results", "--num_runs", "2")
+    assert run(agent, file, *words) == 0
+    assert "(2 cases, 2 runs each" in capsys.readouterr().out
+    assert run(agent, f"{file}:{FAILING['eval_id']}", "--config_file_path", config) == 0
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "_file_path" not in capsys.readouterr().out
+
+
 def test_an_explicit_config_that_does_not_parse_is_an_error_with_a_line(agent, tmp_path, capsys):
     write_set(agent, PASSING)
     config = tmp_path / "config.json"

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from evaltui.core.model.eval_set import full_text, tool_calls
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.eval_sets import load_eval_set, read_eval_set
-from evaltui.files.json_text import parse
+from evaltui.files.json_text import parse, without_comments
 
 SHARED = Path(__file__).parents[3] / "shared"
 
@@ -180,7 +180,10 @@ def test_half_a_character_in_an_old_file_is_an_error(tmp_path):
     ("content", "sentence"),
     [
         (b"", "line 1: not valid JSON: the file is empty (column 1)"),
-        (b'{"eval_set_id": "x",}', "line 1: not valid JSON: a comma before the closing bracket (column 20)"),
+        (
+            b'{"eval_set_id": "x",}',
+            "line 1: not valid JSON: a comma before .*; .* removes it (column 20)",
+        ),
         (b'{"a": "\xe9"}', "line 1: not UTF-8: byte 0xE9 at offset 7; save the file as UTF-8"),
         (b"[]", "line 1: not an eval set: expected .*; found an empty list"),
         (b"5", "line 1: not an eval set: expected .*; found the number 5"),
@@ -269,18 +272,12 @@ def test_every_real_eval_set_loads():
 def _objects(text: str) -> Iterator[str]:
     """Every `{...}` of a document in which an eval set is shown, comments and trailing commas removed."""
     for start in re.finditer(r"""\{\s*["'](eval_set_id|evalSetId)["']""", text):
-        cleaned = _without_comments(text[start.start() :])
+        cleaned, _ = without_comments(text[start.start() :])
         try:
             _, end = json.JSONDecoder().raw_decode(cleaned)
         except json.JSONDecodeError as error:
             raise AssertionError(f"{error}: {cleaned[:200]}") from None
         yield cleaned[:end]
-
-
-def _without_comments(text: str) -> str:
-    strings_or_comments = re.compile(r'"(?:\\.|[^"\\])*"|(?://|#)[^\n]*')
-    kept = strings_or_comments.sub(lambda match: match[0] if match[0].startswith('"') else "", text)
-    return re.sub(r",(\s*[}\]])", r"\1", kept)
 
 
 def _documents() -> list[Path]:

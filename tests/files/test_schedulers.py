@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evaltui.files.schedulers import is_scheduler, local_workers, warning_of
+from evaltui.cli import main
+from evaltui.files.schedulers import dask_address, is_scheduler, local_workers, warning_of
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_schedulers(text, workers):
     "text",
     [
         *("", "local", "local:0", "local:-1", "local:2 ", "tcp://", "tcp://host", "http://host:80"),
-        *("host:80", 3, None, "tcp://a b:1", "tcp://host:8786/", "inproc://x:1"),
+        *("host:80", 3, None, "tcp://a b:1", "tls://host:8786/", "inproc://x:1", "insecure-tls://host:1"),
     ],
 )
 def test_no_schedulers(text):
@@ -34,10 +35,18 @@ def test_no_schedulers(text):
 
 
 @pytest.mark.parametrize("host", ["10.0.0.7", "head", "[fe80::1]", "0.0.0.0"])
-def test_beyond_loopback_plain_tcp_is_warned_of_in_a_line(host):
-    warning = warning_of(f"tcp://{host}:8786")
-    assert warning.startswith(f"tcp://{host}:8786: without TLS")
-    assert "\n" not in warning
+def test_beyond_loopback_plain_tcp_is_refused_unless_it_is_asked_for(host, capsys):
+    assert not is_scheduler(f"tcp://{host}:8786")
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "nowhere", "--scheduler", f"tcp://{host}:8786"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"tcp://{host}:8786: without TLS" in line
+    assert f"insecure-tcp://{host}:8786" in line
+    insecure = f"insecure-tcp://{host}:8786"
+    assert is_scheduler(insecure)
+    assert dask_address(insecure) == f"tcp://{host}:8786"
+    assert warning_of(insecure).startswith(f"{insecure}: without TLS")
+    assert is_scheduler(f"tls://{host}:8786")
     assert warning_of(f"tls://{host}:8786") == ""
 
 
@@ -45,4 +54,5 @@ def test_beyond_loopback_plain_tcp_is_warned_of_in_a_line(host):
     "text", ["local:3", "off", "tcp://127.0.0.1:1", "tcp://localhost:1", "tcp://[::1]:1"]
 )
 def test_loopback_needs_no_tls(text):
+    assert is_scheduler(text)
     assert warning_of(text) == ""

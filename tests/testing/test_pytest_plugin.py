@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +22,7 @@ from evaltui.runs.history import open_run
 from evaltui.runs.store import RunStore
 from evaltui.testing import background, case_runs, run_process, session
 
+ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
 # Loaded once for all the sessions of pytest inside of this one, which forget what they have loaded.
 for name in (
@@ -389,6 +393,30 @@ def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
         "test_run": "PASSED",
         "test_object": "PASSED",
     }
+    result.stdout.fnmatch_lines(["*evaltui result*", "*find: page is 1, expected 2*", "*page*2*→*1*"])
+
+
+def test_the_tests_that_the_guide_prints_pass(pytester, project):
+    shutil.copytree(ROOT / "sample_agents" / "calculator", pytester.path / "calculator")
+    text = (ROOT / "evaltui" / "guide" / "pytest.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (pytester.mkdir("own") / "test_own.py").write_text(block)
+    pytester.runpytest_inprocess("own").assert_outcomes(passed=6)
+
+
+def test_the_package_of_an_agent_is_not_imported_into_pytest(pytester, project, monkeypatch):
+    """Its framework may be installed where the agent runs and nowhere else."""
+    monkeypatch.setenv("PID_OF_PYTEST", str(os.getpid()))
+    (project / "__init__.py").write_text(
+        """
+import os
+if os.getpid() == int(os.environ["PID_OF_PYTEST"]):
+    raise ImportError("No module named 'framework'")
+from . import agent
+"""
+    )
+    result = pytester.runpytest_inprocess("-rA", "shop/basics.evalset.json")
+    assert statuses(result) == {"good one": "PASSED", "late": "FAILED"}
 
 
 def test_workers_of_xdist_share_one_run_that_is_stored(pytester, project, monkeypatch):

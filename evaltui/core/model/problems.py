@@ -37,8 +37,10 @@ class Problem:
         return cls(Severity.ERROR, path, message, line, file)
 
     @classmethod
-    def warning(cls, path: JsonPath, message: str, *, file: str | None = None) -> Problem:
-        return cls(Severity.WARNING, path, message, file=file)
+    def warning(
+        cls, path: JsonPath, message: str, *, line: int | None = None, file: str | None = None
+    ) -> Problem:
+        return cls(Severity.WARNING, path, message, line, file)
 
     def __str__(self) -> str:
         """`line 41: eval_cases[2].eval_id: missing`"""

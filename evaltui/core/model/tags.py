@@ -9,7 +9,7 @@ from typing import Any
 
 from .json_values import dicts, list_at
 
-TAG_PATTERN = r"^[^\s,\"#*?-][^\s,\"#*?]*$"
+TAG_PATTERN = r'^[^\s,"#*?-][^\s,"#*?]*$'
 """So that a tag can be typed in filters and on command lines as it is."""
 
 Tags = Mapping[str, tuple[str, ...]]

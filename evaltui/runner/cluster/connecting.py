@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from evaltui.files.schedulers import dask_address
 from evaltui.runner.cluster.own_cluster import OwnCluster, silence
 from evaltui.runner.parent.executor import ExecutorError
 
@@ -22,7 +23,7 @@ async def connected(scheduler: str, own: OwnCluster | None, name: str) -> AsyncI
 
     Raises ExecutorError where none answers.
     """
-    address = scheduler if own is None else (await own.opened()).cluster
+    address = dask_address(scheduler) if own is None else (await own.opened()).cluster
     try:
         # One of our own waits for its workers, too, whose start takes as long as it takes.
         client = await _client_of(address, name, _CONNECT_TIMEOUT if own is None else None)

@@ -110,7 +110,7 @@ async def _local_cluster(threads: int) -> AsyncIterator[Any]:
             worker_class=_own_nanny(),
             host="127.0.0.1",
             env=dict(os.environ),
-            protocol="tcp://",
+            protocol="tls://",
             dashboard_address=None,
             worker_dashboard_address=None,
             scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
@@ -118,7 +118,8 @@ async def _local_cluster(threads: int) -> AsyncIterator[Any]:
             preload=[_PRELOADED],
             silence_logs=logging.CRITICAL,
             asynchronous=True,
-            security=Security(require_encryption=False),
+            # Without it every user of this machine could connect and run code here.
+            security=Security.temporary(),
         )
         try:
             await cluster

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
-from distributed import Status
+from distributed import Security, Status
+from distributed.comm import connect
 
 from evaltui.runner.cluster import own_cluster
-from evaltui.runner.cluster.own_cluster import OwnWorkers
+from evaltui.runner.cluster.own_cluster import OwnCluster, OwnWorkers
 from evaltui.runner.orphans import MARK
 from evaltui.runner.parent.executor import ExecutorError
 from tests.numbered_cases import one_case
@@ -53,6 +54,22 @@ async def test_each_that_was_given_up_or_cannot_start_is_replaced():
     cluster.workers[2].status = Status.failed
     looking.look(have_some=True)
     assert cluster.started == [0, 1, 2, 1, 2]
+
+
+async def test_only_the_run_itself_can_connect():
+    """Anybody who can connect to a scheduler can run code in its process."""
+    own = OwnCluster(1, 1)
+    try:
+        cluster = (await own.opened()).cluster
+        address = cluster.scheduler_address
+        stranger = Security.temporary().get_connection_args("client")
+        for other, arguments in ((address, stranger), (address.replace("tls:", "tcp:"), {})):
+            with pytest.raises((OSError, RuntimeError)):
+                await connect(other, timeout=0.5, **arguments)
+        comm = await connect(address, timeout=10, **cluster.security.get_connection_args("client"))
+        await comm.close()
+    finally:
+        await own.close()
 
 
 def test_a_run_to_which_no_worker_comes_back_ends(monkeypatch):
