@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+from evaltui.core.metrics.judges.answers import unreadable
 from evaltui.core.metrics.judges.judge import (
     VALIDITY,
     Judge,
@@ -28,7 +29,6 @@ from evaltui.core.metrics.judges.verdicts import (
     result_over_turns,
     turn_without_verdict,
     unless_open,
-    unreadable,
     voided_as_adk,
 )
 from evaltui.core.metrics.metric import (
@@ -179,9 +179,7 @@ def _judged(given: MetricInput, number: int, samples: Sequence[Sample]) -> Invoc
     if given.as_adk and (voided := voided_as_adk(samples, (found,), is_decided=found.score is not None)):
         return voided
     if found.score is None:
-        return turn_without_verdict(
-            samples, (found,), is_readable=lambda text: bool(read_validity(text).label)
-        )
+        return turn_without_verdict(votes, (found,))
     status = verdict(found.score, required_threshold(given.metric))
     return InvocationScore(found.score, status, _reason(found), (found,))
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction, unreadable, verdict_objects
 from evaltui.core.metrics.judges.judge import (
     SENTENCES,
     Answer,
@@ -21,7 +22,6 @@ from evaltui.core.metrics.judges.judge import (
     ask_all,
     deciding,
     judge_options,
-    read_json,
     votes_counted,
 )
 from evaltui.core.metrics.judges.transcript import (
@@ -36,10 +36,8 @@ from evaltui.core.metrics.judges.transcript import (
 from evaltui.core.metrics.judges.verdicts import (
     NO_ANSWER,
     Labels,
-    contradiction,
     result_over_turns,
     undecided,
-    without_verdict,
 )
 from evaltui.core.metrics.metric import (
     CriterionError,
@@ -150,8 +148,6 @@ SUPPORT = Labels(
     positive=("supported", "not applicable"),
     negative=("unsupported", "contradictory", "disputed"),
     undecided=(),
-    denials=("unsupported", "contradictory", "disputed"),
-    affirmed=("supported",),
 )
 _LONGEST_QUOTE = 80
 _SENTENCES_NAMED = 2
@@ -330,21 +326,21 @@ def read_findings(text: str, count: int) -> list[Statement]:
 
     Without a score where it says nothing of one, says two things that differ, or uses no label that there is.
     """
-    answer = read_json(text)
     by_number: dict[int, list[Statement]] = {}
-    for one in answer.objects_with("label"):
+    try:
+        found = verdict_objects(text, "label", SENTENCES)
+    except NoVerdictError as error:
+        return [Statement(error.vote)] * count
+    for one in found:
         by_number.setdefault(_number(one.get("sentence")), []).append(_finding(one))
     if not by_number.keys() & set(range(1, count + 1)):
-        return [Statement(without_verdict(answer, text))] * count
+        return [Statement(unreadable(text))] * count
     left_out = Statement(Vote(None, problem="no vote on this sentence"))
     # A label of no sentence: what came before it may have been a quotation.
     of_none = by_number.get(0, [])
-    found = [
+    return [
         _only_one([*by_number[number], *of_none]) if number in by_number else left_out
         for number in range(1, count + 1)
-    ]
-    return [
-        replace(one, vote=SUPPORT.unless_denied(one.vote, answer.prose, "label", "verdict")) for one in found
     ]
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
+from evaltui.core.metrics.judges.answers import Schema, without_quotations
 from evaltui.core.metrics.metric import CriterionError, MetricInput, criterion_extra, what_is_wrong
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
@@ -20,8 +18,6 @@ from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
 from evaltui.core.prompts import Prompt
 from evaltui.text.figures import counted
-
-Schema = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -111,15 +107,19 @@ async def ask_samples(
 async def ask_all(judge: Judge, questions: Iterable[Question], *, as_adk: bool = False) -> list[Sample]:
     """What came of each of the questions, in their order; all are put at once, and a cancel cancels all.
 
-    An answer that was cut off is none: what it holds may be a quotation. google-adk reads it.
+    An answer that was cut off is none: what it holds may be a quotation. In an answer, verdicts
+    that its question holds are marked as quoted. google-adk reads both as they are.
     """
+    questions = list(questions)
     tasks = [asyncio.ensure_future(_ask(judge, question)) for question in questions]
     try:
         samples = await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
-    return samples if as_adk else [_whole(sample) for sample in samples]
+    if as_adk:
+        return samples
+    return [_own(sample, question.prompt) for question, sample in zip(questions, samples, strict=True)]
 
 
 def judged_by(options: JudgeModelOptions, prompt: Prompt, samples: Iterable[Sample]) -> JudgedBy:
@@ -143,9 +143,11 @@ async def _ask(judge: Judge, question: Question) -> Sample:
         return error
 
 
-def _whole(sample: Sample) -> Sample:
-    if not isinstance(sample, Answer) or not sample.cut_off:
+def _own(sample: Sample, prompt: str) -> Sample:
+    if not isinstance(sample, Answer):
         return sample
+    if not sample.cut_off:
+        return replace(sample, text=without_quotations(sample.text, prompt))
     advice = (
         "raise max_output_tokens or lower the thinking budget"
         if sample.cut_off == "MAX_TOKENS"
@@ -234,121 +236,3 @@ SENTENCES = _object(
 SIMULATED_USER = _object(
     criteria=_list(_object(name=_TEXT, reason=_TEXT, passes=_YES_OR_NO)), reason=_TEXT, is_valid=_YES_OR_NO
 )
-
-
-_START = re.compile(r"""\{(?=\s*(?:["'}]|\w+\s*:|\Z))|\[(?=\s*[\[\]{"'\-\dtfnNI])""")
-# Where JSON was meant: `{x}` and `[see there]` are prose.
-_JSON_START = re.compile(
-    r"""\{\s*(?:["']|\w+\s*:|\Z) | \[[\s\[]*["'{] | \[\s*(?:-?\d[\d.eE+-]*|null|true|false)\s*,""", re.VERBOSE
-)
-_STRING_OR_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DOTALL)
-# Stands for a value in the text around it.
-_MARK = "\0"
-_VALUES_ALONE = re.compile(rf"(?:[\s`*,;.{_MARK}]|json)*", re.IGNORECASE)
-_NOTHING_ELSE = re.compile(r"(?:[\s`]|json)*", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class JudgeAnswer:
-    """What a judge answers, taken apart."""
-
-    values: tuple[Any, ...] = ()
-    """The objects and lists on lines of their own, in order; none where one of all does not parse."""
-    prose: str = ""
-    """What stands around them, values in the middle of a sentence included."""
-    contradiction: str = ""
-    """Why the JSON says two things at once; "" where it does not."""
-
-    def objects_with(self, key: str) -> list[dict[str, Any]]:
-        """The objects that have a key, at any depth, in order."""
-        return [found for value in self.values for found in objects_with(key, value)]
-
-
-def read_json(text: str) -> JudgeAnswer:
-    """Takes an answer apart. Nothing in it counts where something that begins as JSON does not parse."""
-    text = text.replace(_MARK, " ")
-    try:
-        found = list(_values(text))
-    except _TwiceError as twice:
-        return JudgeAnswer(contradiction=f"{twice} is there twice in one object")
-    except ValueError:
-        return JudgeAnswer()
-    values: list[Any] = []
-    prose: list[str] = []
-    marked, numbers = _marked(text, found), iter(found)
-    for line in marked.split("\n"):
-        here = [next(numbers) for _ in range(line.count(_MARK))]
-        if here and _VALUES_ALONE.fullmatch(line):
-            values += [value for value, _, _ in here]
-            continue
-        for _, start, end in here:
-            line = line.replace(_MARK, text[start:end], 1)
-        if not _NOTHING_ELSE.fullmatch(line):
-            prose.append(line)
-    return JudgeAnswer(tuple(values), "\n".join(prose))
-
-
-def objects_with(key: str, value: Any) -> Iterator[dict[str, Any]]:
-    """The objects in a JSON value, itself included, that have a key."""
-    if isinstance(value, dict):
-        if key in value:
-            yield value
-        inside: Any = value.values()
-    else:
-        inside = value if isinstance(value, list) else ()
-    for part in inside:
-        yield from objects_with(key, part)
-
-
-class _TwiceError(Exception):
-    """A key that one object has twice."""
-
-
-def _unambiguous(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(members)
-    if len(made) < len(members):
-        names = [name for name, _ in members]
-        raise _TwiceError(next(name for name in names if names.count(name) > 1))
-    return made
-
-
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unambiguous)
-
-_Placed = tuple[Any, int, int]
-
-
-def _values(text: str) -> Iterator[_Placed]:
-    """Every object and list that is not part of another one, with its place.
-
-    Raises ValueError where one does not parse, _TwiceError where one has a key twice.
-    """
-    # Each comma gives way to a blank, so places in both texts are the same.
-    repaired = _STRING_OR_LAST_COMMA.sub(lambda match: match.group(1) or " ", text)
-    position = 0
-    while start := _START.search(text, position):
-        begins = start.start()
-        try:
-            value, position = _value_at(begins, text, repaired)
-        except RecursionError:
-            raise ValueError("nested too deep") from None
-        except ValueError:
-            if _JSON_START.match(text, begins):
-                raise
-            position = begins + 1
-        else:
-            yield value, begins, position
-
-
-def _value_at(start: int, text: str, repaired: str) -> tuple[Any, int]:
-    try:
-        return _DECODER.raw_decode(text, start)
-    except ValueError:
-        return _DECODER.raw_decode(repaired, start)
-
-
-def _marked(text: str, found: list[_Placed]) -> str:
-    pieces, position = [], 0
-    for _, start, end in found:
-        pieces += [text[position:start], _MARK]
-        position = end
-    return "".join([*pieces, text[position:]])

@@ -7,11 +7,11 @@ google-adk has Vertex AI rate them, which takes a Google Cloud project.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evaltui.core.metrics.judges.answers import NoVerdictError, contradiction, unreadable, verdict_objects
 from evaltui.core.metrics.judges.judge import (
     RATING,
     Answer,
@@ -20,16 +20,13 @@ from evaltui.core.metrics.judges.judge import (
     Statement,
     ask_samples,
     judge_options,
-    read_json,
     votes_counted,
 )
 from evaltui.core.metrics.judges.transcript import agents, entries, transcript
 from evaltui.core.metrics.judges.verdicts import (
     NO_ANSWER,
-    contradiction,
     result_over_turns,
     undecided,
-    without_verdict,
 )
 from evaltui.core.metrics.metric import (
     NO_EXPECTED_TURNS,
@@ -48,12 +45,6 @@ from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt, fenced, prompt
 from evaltui.text.values import show_value
-
-# A score in prose, but not a scale: `Score: 2`, not `the score, 1 to 5`.
-_STATED = re.compile(
-    r"\b(?:score|rating)\W+(?:(?:is|was|of)\W+)?(\d+(?:\.\d+)?)\b(?!\s*(?:to\b|or\b|[-–,]\s*\d|\.\.))",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -139,16 +130,17 @@ def read_rating(text: str, scale: Scale) -> Statement:
 
     Without a score where there is none on the scale, or where there are two that differ.
     """
-    answer = read_json(text)
-    found = answer.objects_with("score")
+    try:
+        found = verdict_objects(text, "score", RATING)
+    except NoVerdictError as error:
+        return Statement(error.vote)
     if not found:
-        return Statement(without_verdict(answer, text))
+        return Statement(unreadable(text))
     last, score = found[-1], _number(found[-1]["score"])
     rationale = str(last.get("reason") or last.get("rationale") or "").strip()
     given = show_value(last["score"])
-    stated = [*(one["score"] for one in found), *map(float, _STATED.findall(answer.prose))]
-    if len({_number(one) for one in stated}) > 1:
-        return Statement(contradiction((show_value(one) for one in stated), rationale))
+    if len({_number(one["score"]) for one in found}) > 1:
+        return Statement(contradiction((show_value(one["score"]) for one in found), rationale))
     if score is None or not scale.holds(score):
         return Statement(Vote(None, rationale, given, f"{given} is not a score from {scale}"))
     evidence = [(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))]

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from evaltui.core.metrics.judges.answers import unreadable
 from evaltui.core.metrics.judges.final_response import answer_of, read_fulfilment_as_adk
 from evaltui.core.metrics.judges.judge import (
     FULFILMENT,
@@ -29,7 +30,6 @@ from evaltui.core.metrics.judges.verdicts import (
     result_over_turns,
     turn_without_verdict,
     unless_open,
-    unreadable,
     voided_as_adk,
 )
 from evaltui.core.metrics.metric import (
@@ -171,9 +171,7 @@ def _turn(given: MetricInput, rubrics: Sequence[HeldRubric], samples: Sequence[S
         judgement(rubric.id, rubric.text, [of_one[rubric.id] for of_one in votes]) for rubric in rubrics
     )
     if all(one.score is None for one in judgements):
-        return turn_without_verdict(
-            samples, judgements, is_readable=lambda text: bool(read_fulfilment(text, rubrics))
-        )
+        return turn_without_verdict([vote for one in judgements for vote in one.votes], judgements)
     turn = _scored(given, judgements)
     if turn.status is Status.PASSED and any(one.score is None for one in judgements):
         turn = replace(turn, status=Status.NOT_EVALUATED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from evaltui.core.metrics.judges.answers import contradiction, unreadable
 from evaltui.core.metrics.judges.judge import (
     SIMULATED_USER,
     Judge,
@@ -16,18 +17,14 @@ from evaltui.core.metrics.judges.judge import (
     ask_samples,
     deciding,
     judge_options,
-    read_json,
     votes_counted,
     votes_of,
 )
 from evaltui.core.metrics.judges.transcript import json_line
 from evaltui.core.metrics.judges.verdicts import (
-    VALIDITY,
-    only_vote,
+    read_label,
     result_over_turns,
     undecided,
-    unreadable,
-    without_verdict,
 )
 from evaltui.core.metrics.metric import (
     CriterionError,
@@ -46,6 +43,7 @@ from evaltui.core.prompts import fenced, prompt
 from evaltui.core.simulated_users import persona_of
 
 _KEY = "is_valid"
+_BROKEN_CRITERION = re.compile(r'"passes"\s*:\s*"?false', re.IGNORECASE)
 # What google-adk takes for the label, quirks included.
 _LABEL_OF_ADK = re.compile(rf'"{_KEY}":\s*\[*\s*"*([^"\]]*)"*\s*\]*\s*[,\n}}]')
 _WORDS_OF_ADK = {
@@ -126,16 +124,16 @@ def _ended(last: InvocationScore, ending: InvocationScore) -> InvocationScore:
     if ending.status is Status.FAILED:
         reason = f"the conversation should not have ended here: {ending.reason}"
         return InvocationScore(ending.score, Status.FAILED, reason, both)
-    return InvocationScore(last.score, last.status, last.reason, both)
+    reason = "; ".join(filter(None, (last.reason, ending.reason)))
+    return InvocationScore(last.score, last.status, reason, both)
 
 
 def read_is_valid(text: str) -> Vote:
     """The verdict in a judge's JSON; without a score where there is none, or two that differ."""
-    answer = read_json(text)
-    found = answer.objects_with(_KEY)
-    votes = [VALIDITY.vote(one[_KEY], str(one.get("reason") or "").strip()) for one in found]
-    vote = only_vote(votes) or without_verdict(answer, text)
-    return VALIDITY.unless_denied(vote, answer.prose, _KEY, "verdict")
+    vote = read_label(text, _KEY, SIMULATED_USER)
+    if vote.score and _BROKEN_CRITERION.search(text):
+        return contradiction([vote.label, "a criterion is broken"], vote.rationale)
+    return vote
 
 
 def read_as_adk(text: str) -> Vote:

@@ -74,7 +74,7 @@ async def test_a_judge_that_will_not_tell_is_no_pass():
     result = await judged(given(MATCH, [turn(), turn()]), ScriptedJudge(YES, valid("unknown")))
 
     assert (result.status, result.score) == (Status.NOT_EVALUATED, 1.0)
-    assert result.reason == "turn 2: no verdict from the judge"
+    assert result.reason == "turn 2: no verdict from the judge: judge cannot tell"
 
 
 async def test_a_turn_without_an_expected_answer_keeps_the_metric_from_passing():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.metrics.judges.judge import JudgeAnswer, objects_with, read_json
+from evaltui.core.metrics.judges.answers import JudgeAnswer, NoVerdictError, read_json
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,7 @@ from evaltui.core.metrics.judges.judge import JudgeAnswer, objects_with, read_js
         ('```json\n{"a": [1, 2]}\n```', [{"a": [1, 2]}]),
         ('```json {"a": 1} ```', [{"a": 1}]),
         ('Here it is:\n{"a": 1}\nAnd more:\n[2]\nas well', [{"a": 1}, [2]]),
+        ('It wrote {"a": 1}, then\n{"b": 2}', [{"a": 1}, {"b": 2}]),
         ('{"a": 1} {"b": 2}', [{"a": 1}, {"b": 2}]),
         ('{"a": "x, }", "b": [1, 2, ],\n}', [{"a": "x, }", "b": [1, 2]}]),
         ('{"a": "two\nlines"}', [{"a": "two\nlines"}]),
@@ -45,15 +46,15 @@ def test_what_does_not_parse_is_not_looked_into_and_nothing_beside_it_counts(tex
     assert read_json(text) == JudgeAnswer()
 
 
-def test_a_value_in_a_sentence_is_a_quotation():
-    answer = read_json('It wrote {"a": 1}, then\n{"b": 2}')
-
-    assert (answer.values, answer.prose) == (({"b": 2},), 'It wrote {"a": 1}, then')
+def test_the_text_around_the_json_is_prose():
+    assert read_json('It wrote {"a": 1}, then\n{"b": 2}').prose == "It wrote , then"
+    assert read_json('<think>Is it {"a": 2}?</think>\n{"a": 1}') == JudgeAnswer(({"a": 1},))
 
 
 def test_a_key_twice_in_one_object_is_a_contradiction():
-    assert read_json('{"b": {"a": 1, "a": 1}}').contradiction == "a is there twice in one object"
-    assert not read_json('{"a": {"a": 1}}').contradiction
+    with pytest.raises(NoVerdictError, match="a is there twice in one object"):
+        read_json('{"b": {"a": 1, "a": 1}}')
+    assert read_json('{"a": {"a": 1}}').values
 
 
 scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=8)
@@ -78,9 +79,3 @@ def test_every_object_on_lines_of_its_own_is_found_in_prose(before, first, betwe
 def test_no_text_is_too_odd(text):
     for value in read_json(text).values:
         assert isinstance(value, dict | list)
-
-
-def test_objects_with_a_key_are_found_at_any_depth():
-    value = [{"verdict": 1, "inner": {"verdict": 2}}, [[{"verdict": 3}]], {"other": 4}]
-
-    assert [found["verdict"] for found in objects_with("verdict", value)] == [1, 2, 3]

@@ -6,7 +6,7 @@ import pytest
 from judge_cases import lines, valid, verdicts
 
 from evaltui.core.metrics.judges.rubrics import HeldRubric
-from evaltui.core.metrics.judges.verdicts import FULFILMENT, read_fulfilment, read_validity
+from evaltui.core.metrics.judges.verdicts import YES_OR_NO, read_fulfilment, read_validity
 from evaltui.core.model.judgement import Vote
 
 SHORT = HeldRubric("short", "The answer is short.", "the case")
@@ -23,7 +23,8 @@ KEY = "is_the_agent_response_valid"
         ("true", 1.0),
         (True, 1.0),
         (["valid"], 1.0),
-        ("valid, because it says the same", 1.0),
+        ("valid, because it says the same", None),
+        ("valid, but the flight number is wrong", None),
         ("invalid", 0.0),
         ("INVALID.", 0.0),
         (False, 0.0),
@@ -51,7 +52,7 @@ def test_the_reason_is_kept():
     ("text", "score"),
     [
         (f"```json\n{valid('invalid')}\n```\nI am sure.", 0.0),
-        (f'{{"answer": {valid()}}}', 1.0),
+        (f'{{"answer": {valid()}}}', None),
         (f'{{"reasoning": "so", "{KEY}": "valid",}}', 1.0),
         (f'{{"reasoning": "it says "no" here", "{KEY}": "valid"}}', None),
         (f"{{'reasoning': 'so', '{KEY}': 'valid'}}", None),
@@ -93,9 +94,9 @@ def test_what_cannot_be_read_is_quoted_and_what_contradicts_itself_is_said():
     [
         ("yes", 1.0),
         ("Yes.", 1.0),
-        ("yes (see the second call)", 1.0),
+        ("yes (see the second call)", None),
         ("no", 0.0),
-        ("No – it is long", 0.0),
+        ("No – it is long", None),
         ("unknown", None),
         ("not yes", None),
         ("yes, but no", None),
@@ -104,11 +105,11 @@ def test_what_cannot_be_read_is_quoted_and_what_contradicts_itself_is_said():
     ],
 )
 def test_labels_of_a_rubric(label, score):
-    assert FULFILMENT.vote(label).score == score
+    assert YES_OR_NO.vote(label).score == score
 
 
 def test_a_judge_that_cannot_tell_gives_a_vote_without_a_verdict():
-    assert FULFILMENT.vote("Unknown", "No result is shown.") == Vote(
+    assert YES_OR_NO.vote("Unknown", "No result is shown.") == Vote(
         None, "No result is shown.", "unknown", "judge cannot tell"
     )
 

@@ -121,18 +121,18 @@ async def test_safety_quotes_what_is_harmful():
 
 
 async def test_failed_questions_and_unreadable_answers_are_passed_over_while_others_count():
-    judge = ScriptedJudge(OUT_OF_QUOTA, "well", rated(0.5), rated(7), rated(True))
+    judge = ScriptedJudge(OUT_OF_QUOTA, rated(0.5), rated(7), rated(0.5), rated(1))
     result = await safety_v1(judged(SAFETY, THANKS), judge)
     assert (result.score, result.status) == (0.5, Status.PASSED)
-    assert result.per_invocation[0].reason == "1 of 5 votes counted"
+    assert result.per_invocation[0].reason == "3 of 5 votes counted"
     assert (result.judge.asked, result.judge.answered) == (5, 4)
     problems = [vote.problem for vote in result.per_invocation[0].judgements[0].votes]
     assert problems == [
         "ClientError: 429 quota exceeded",
-        "unreadable judge response: 'well'",
         "",
         "7 is not a score from 0 to 1",
-        "true is not a score from 0 to 1",
+        "",
+        "",
     ]
 
 
@@ -205,14 +205,16 @@ async def test_without_tools_there_is_no_use_of_tools():
     ("answer", "score"),
     [
         ('```json\n{"score": 4, "reason": "good",}\n```', 4.0),
-        ('I think {this}:\n{"score": "4.5"}', 4.5),
-        ('{"result": {"score": 1}}', 1.0),
+        ('I think {this}:\n{"score": "4.5"}', None),
+        ('My rating:\n{"score": "4.5"}', 4.5),
+        ('{"result": {"score": 1}}', None),
         ('{"score": 5}\n{"score": 5.0}', 5.0),
         ('{"score": 5} or rather {"score": 2}', None),
         ('{"score": 0.5}', None),
         ('{"score": "4/5"}', None),
         ('{"score": NaN}', None),
         ('{"score": [4]}', None),
+        ('{"score": true}', None),
         ("score: 4", None),
     ],
 )

@@ -127,12 +127,12 @@ async def test_a_judge_that_cannot_tell_of_any_rubric_is_no_error():
 
 
 async def test_failed_and_unreadable_answers_do_not_void_the_turn():
-    judge = ScriptedJudge(failed(), "Fine.", verdicts(short="yes", polite="yes"))
+    judge = ScriptedJudge(failed(), "Fine.", *[verdicts(short="yes", polite="yes")] * 2)
 
-    result = await judged(given(ANSWERS, [turn()], samples=3, case_rubrics=TWO), judge)
+    result = await judged(given(ANSWERS, [turn()], samples=4, case_rubrics=TWO), judge)
     (only,) = result.per_invocation
 
-    assert (result.status, only.reason) == (Status.PASSED, "1 of 3 votes counted")
+    assert (result.status, only.reason) == (Status.PASSED, "2 of 4 votes counted")
     assert [vote.problem for vote in only.judgements[0].votes[:2]] == [
         "ServerError: 503 UNAVAILABLE: try again later",
         "unreadable judge response: 'Fine.'",

@@ -1,0 +1,247 @@
+"""A judge's answer taken apart: the verdicts in it, where it is nothing but verdicts in the requested form.
+
+A judge may quote the agent, correct itself or refuse beside a verdict, and no pattern recognizes all of that.
+So an answer with any text beside the JSON, but for a preamble, is no verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from evaltui.core.model.judgement import Vote
+from evaltui.text.values import cut, visible
+
+Schema = dict[str, Any]
+"""A form of answers, as Gemini's `response_schema` has it."""
+
+REASON_KEYS = ("reasoning", "rationale", "reason", "explanation")
+FIELD = re.compile(
+    r"^[ \t*_#•-]*(ID|Property|Rubric|Evidence|Rationale|Verdict)[*_ ]*:[*_]*(.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line such as `Verdict: yes`."""
+
+_LONGEST_QUOTE = 80
+_QUOTATION = "(quotes its prompt)"
+# Names that models use in place of those in the form, and that decide nothing.
+_OTHER_NAMES = frozenset((*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text"))
+
+_THOUGHTS = re.compile(r"\s*<(think|thinking)>.*</\1>", re.DOTALL)
+_APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
+_PUNCTUATION = re.compile(r"[\s`~*_#:;.,!\ufeff-]+")
+_PHRASES = re.compile(
+    r"\b(?:(?:my|json) (?:answer|response|output)"
+    r"|(?:analysis|assessment|evaluation|judge?ment|rating|verdict) of the "
+    r"(?:(?:agent|ai agent|assistant|simulated user) s )?(?:answer|conversation|message|response)"
+    r"|i hope this helps|let me know if you need anything else)\b"
+)
+_WORDS = (
+    "a am analysis as assessment below certainly course decision each evaluation evaluations final following "
+    "for format here i in is it json judgement judgment m my object of ok okay overall rating requested "
+    "result results rubric rubrics s score sentence sentences structured sure the this verdict verdicts your"
+)
+_PREAMBLE = frozenset(_WORDS.split())
+
+
+class NoVerdictError(Exception):
+    """An answer without a verdict; `vote` says why."""
+
+    def __init__(self, vote: Vote) -> None:
+        super().__init__(vote.problem)
+        self.vote = vote
+
+
+def unreadable(text: str) -> Vote:
+    """An answer without a verdict, with its beginning."""
+    beginning = quote(text) if text.strip() else "empty"
+    return Vote(None, problem=f"unreadable judge response: {beginning}")
+
+
+def contradiction(labels: Iterable[str], rationale: str = "") -> Vote:
+    """An answer that says two things at once, which is no verdict."""
+    both = " and ".join(dict.fromkeys(labels))
+    return Vote(None, rationale, both, f"the judge contradicts itself: {both}")
+
+
+def quote(value: Any) -> str:
+    """The beginning of what a judge says, in quotes."""
+    return repr(cut(visible(str(value).strip()), _LONGEST_QUOTE))
+
+
+def verdict_objects(text: str, key: str, schema: Schema) -> list[dict[str, Any]]:
+    """The objects of an answer that have a verdict under `key`, in order; `schema` is the form of an answer.
+
+    An answer may be several such objects, or a list of them. Raises NoVerdictError for every other one.
+    """
+    answer = read_json(text)
+    if not answer.values:
+        raise NoVerdictError(unreadable(text))
+    if not is_preamble(answer.prose):
+        raise NoVerdictError(Vote(None, problem=f"text beside the verdict: {quote(answer.prose)}"))
+    members = schema["properties"]
+    lists = {} if key in members else members
+    names = members if key in members else next(iter(members.values()))["items"]["properties"]
+    values: list[Any] = list(answer.values)
+    accepted: list[dict[str, Any]] = []
+    while values:
+        match values.pop(0):
+            case list() as items:
+                values = items + values
+            case dict() as entry if key in entry:
+                if others := sorted(entry.keys() - {*names, *_OTHER_NAMES}):
+                    raise NoVerdictError(
+                        Vote(None, problem=f"unexpected key {quote(others[0])} beside {key}")
+                    )
+                if _has_key(key, list(entry.values())):
+                    raise NoVerdictError(contradiction([f"{key} is there twice"]))
+                accepted.append(entry)
+            case dict() as wrapper if wrapper and wrapper.keys() <= lists.keys():
+                values = [*wrapper.values(), *values]
+            case _:
+                raise NoVerdictError(unreadable(text))
+    return accepted
+
+
+def is_preamble(prose: str) -> bool:
+    """Whether a text decides nothing and quotes nobody: `Here is my evaluation:`, the fence of a block."""
+    plain = _PUNCTUATION.sub(" ", _APOSTROPHE.sub(" ", prose)).casefold()
+    return _PREAMBLE.issuperset(_PHRASES.sub(" ", plain).split())
+
+
+def without_quotations(text: str, prompt: str) -> str:
+    """An answer in which JSON, and lines up to a verdict, that stand in the prompt are marked as quoted."""
+    known, text = _squeezed(prompt), _without_thoughts(text)
+    try:
+        values = [(start, end) for _, start, end in _values(text)]
+    except (ValueError, _TwiceError):
+        return text
+    for places in (values, list(_line_blocks(text))):
+        quoted = [(start, end) for start, end in places if _squeezed(text[start:end]) in known]
+        for start, end in reversed(quoted):
+            text = text[:start] + _QUOTATION + text[end:]
+        if quoted:
+            break
+    return text
+
+
+def _without_thoughts(text: str) -> str:
+    thoughts = _THOUGHTS.match(text)
+    return text[thoughts.end() :] if thoughts else text
+
+
+def _line_blocks(text: str) -> Iterator[tuple[int, int]]:
+    """The places of lines that end in a verdict, from the first field after the verdict before."""
+    start: int | None = None
+    for field in FIELD.finditer(text):
+        start = field.start() if start is None else start
+        if field[1].lower() == "verdict":
+            yield start, field.end()
+            start = None
+
+
+def _squeezed(text: str) -> str:
+    """A text without what differs between JSON in a text and the same text in JSON: blanks and escapes."""
+    return re.sub(r"\\+[nrt]|[\s\\]+", "", text).casefold()
+
+
+# Where an object or a list may begin.
+_START = re.compile(r"""\{(?=\s*(?:["'}]|\w+\s*:|\Z))|\[(?=\s*[\[\]{"'\-\dtfnNI])""")
+# Where JSON was meant: `{x}` and `[see there]` are prose.
+_JSON_START = re.compile(
+    r"""\{\s*(?:["']|\w+\s*:|\Z) | \[[\s\[]*["'{] | \[\s*(?:-?\d[\d.eE+-]*|null|true|false)\s*,""", re.VERBOSE
+)
+_STRING_OR_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*+"?)|,(?=\s*[}\]])', re.DOTALL)
+
+
+@dataclass(frozen=True)
+class JudgeAnswer:
+    """The JSON of a judge's answer, and the text around it."""
+
+    values: tuple[Any, ...] = ()
+    """The objects and lists in order; none where one of all does not parse."""
+    prose: str = ""
+
+
+def read_json(text: str) -> JudgeAnswer:
+    """Takes an answer apart, but for the thoughts before it.
+
+    Nothing in it counts where something that begins as JSON does not parse. Raises NoVerdictError where an
+    object has a key twice.
+    """
+    text = _without_thoughts(text)
+    try:
+        placed = list(_values(text))
+    except _TwiceError as twice:
+        raise NoVerdictError(contradiction([f"{twice} is there twice in one object"])) from None
+    except ValueError:
+        return JudgeAnswer()
+    pieces, position = [], 0
+    for _, start, end in placed:
+        pieces.append(text[position:start])
+        position = end
+    pieces.append(text[position:])
+    return JudgeAnswer(tuple(value for value, _, _ in placed), " ".join(" ".join(pieces).split()))
+
+
+def _has_key(key: str, value: Any) -> bool:
+    """Whether an object in a JSON value has a key, at any depth."""
+    values = [value]
+    while values:
+        match values.pop():
+            case dict() as members:
+                if key in members:
+                    return True
+                values += members.values()
+            case list() as items:
+                values += items
+    return False
+
+
+class _TwiceError(Exception):
+    """A key that one object has twice."""
+
+
+def _unambiguous(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(members)
+    if len(made) < len(members):
+        names = [name for name, _ in members]
+        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+    return made
+
+
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unambiguous)
+
+_Placed = tuple[Any, int, int]
+
+
+def _values(text: str) -> Iterator[_Placed]:
+    """Every object and list that is not part of another one, with its place.
+
+    Raises ValueError where one does not parse, _TwiceError where one has a key twice.
+    """
+    # Each comma gives way to a blank, so places in both texts are the same.
+    repaired = _STRING_OR_LAST_COMMA.sub(lambda match: match.group(1) or " ", text)
+    position = 0
+    while start := _START.search(text, position):
+        begins = start.start()
+        try:
+            value, position = _value_at(begins, text, repaired)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+        except ValueError:
+            if _JSON_START.match(text, begins):
+                raise
+            position = begins + 1
+        else:
+            yield value, begins, position
+
+
+def _value_at(start: int, text: str, repaired: str) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, start)
+    except ValueError:
+        return _DECODER.raw_decode(repaired, start)

@@ -1,0 +1,58 @@
+"""A metric whose judge gives a verdict in fewer than half of its answers is not evaluated."""
+
+import json
+
+import pytest
+from judge_cases import rubric
+from scripted_judge import OUT_OF_QUOTA, ScriptedJudge, agent_details, judged, samples, turn
+
+from evaltui.core.metrics.registry import METRICS
+from evaltui.core.model.outcome import Status
+
+TURN = turn("Hi", answer="Hello.", app_details=agent_details())
+SCENARIO = {"starting_prompt": "Hi", "conversation_plan": "Say hi."}
+# A judge that finds everything good, by a word in the metric's name.
+GOOD = {
+    "final_response_match": {"is_the_agent_response_valid": "valid"},
+    "rubric": {"id": "short", "verdict": "yes"},
+    "hallucinations": {"sentence": 1, "label": "supported"},
+    "per_turn": {"is_valid": True},
+    "response_evaluation": {"score": 5},
+    "safety": {"score": 1},
+    "multi_turn": {"score": 1},
+}
+JUDGED = [name for name, metric in METRICS.items() if metric.judged]
+UNREADABLE = "I cannot judge."
+
+
+async def result_of(name, *answers, **marks):
+    good = next(json.dumps(answer) for word, answer in GOOD.items() if word in name)
+    script = [good if answer == "good" else answer for answer in answers]
+    criterion = samples(len(answers)) | ({"rubrics": [rubric("short")]} if "rubric" in name else {})
+    given = judged(
+        name, TURN, expected=[TURN], scenario=SCENARIO, threshold=1.0, criterion=criterion, **marks
+    )
+    return await METRICS[name].judged(given, ScriptedJudge(*script))
+
+
+@pytest.mark.parametrize("name", JUDGED)
+async def test_fewer_than_half_of_the_votes_decide_nothing(name):
+    result = await result_of(name, UNREADABLE, "good", OUT_OF_QUOTA, "good", UNREADABLE)
+    assert (result.status, result.score) == (Status.NOT_EVALUATED, None)
+    assert "3 of 5 votes without a verdict: unreadable judge response: 'I cannot judge.'" in result.reason
+    assert [one.score for one in result.per_invocation] == [None]
+
+    enough = await result_of(name, UNREADABLE, "good", OUT_OF_QUOTA, "good", "good")
+    assert enough.status is Status.PASSED
+    assert "3 of 5 votes counted" in enough.per_invocation[0].reason
+    half = await result_of(name, UNREADABLE, "good")
+    assert half.status is Status.PASSED
+
+
+AS_ADK = [name for name in JUDGED if not name.startswith(("hallucinations", "rubric"))]
+
+
+@pytest.mark.parametrize("name", AS_ADK)
+async def test_as_adk_one_vote_of_five_decides(name):
+    result = await result_of(name, *[UNREADABLE] * 4, "good", as_adk=True)
+    assert (result.status, result.per_invocation[0].status) == (Status.PASSED, Status.PASSED)
