@@ -100,6 +100,20 @@ async def test_what_does_not_pass_is_told_with_what_to_do(gemini, tmp_path):
         await ask("judge-1", "?", None, tmp_path)
 
 
+async def test_advice_names_where_the_model_is_set(gemini, tmp_path):
+    gemini.models = ["judge-1"]
+    with pytest.raises(ModelError) as judge:
+        await ask("openai/gpt-4o", "?", None, tmp_path)
+    said = str(judge.value)
+    assert "openai/gpt-4o is not a Gemini model. Check `judge_model` of the criterion" in said
+    assert "whether GOOGLE_GEMINI_BASE_URL=" in said
+    with pytest.raises(ModelError, match="Check `model` of user_simulator_config for a misspelt"):
+        await ask("gemini-gone", "?", None, tmp_path, setting="`model` of user_simulator_config")
+    gemini.script(fails(400, "too long"))
+    with pytest.raises(ModelError, match=r"refused the request: check `judge_model` of the criterion and"):
+        await ask("judge-1", "?", None, tmp_path)
+
+
 async def test_an_answer_that_is_no_text_says_why(gemini, tmp_path):
     gemini.script(Answer([chunk({"text": "hm", "thought": True}, finishReason="MAX_TOKENS")]))
     with pytest.raises(ModelError, match=r"responded without text \(MAX_TOKENS\)"):

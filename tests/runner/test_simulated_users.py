@@ -210,6 +210,12 @@ async def test_no_answer_is_an_error_of_the_user(echo, gemini):
         assert said(ran, number) == [("hi", "1: hi")]
 
 
+async def test_advice_on_a_user_names_its_own_setting(echo, gemini):
+    gemini.models = ["gemini-test"]
+    ran = await simulate(echo, scenario("one", "plan"), by=config("gemini-gone"))
+    assert "Check `model` of user_simulator_config for a misspelt" in ran.cases[0].error.message
+
+
 async def test_a_slow_user_is_ended_in_time(native, gemini):
     gemini.respond = lambda request: Answer([chunk({"text": "Well"}), Hold()])
     ran = await simulate(native, scenario("x"), by=config("gemini-test"), timeout=1.5)

@@ -17,13 +17,20 @@ _threads = ThreadPoolExecutor(max_workers=256, thread_name_prefix="ask")
 
 
 async def ask(
-    name: str, prompt: str, config: Json | None, agent_folder: Path | None, waits: Waits | None = None
+    name: str,
+    prompt: str,
+    config: Json | None,
+    agent_folder: Path | None,
+    waits: Waits | None = None,
+    *,
+    setting: str = "`judge_model` of the criterion",
 ) -> Reply:
     """What answers a prompt.
 
     `name` is a model that google-genai reaches, which is asked with `config` (a GenerateContentConfig), or
     `module:callable`: a function, sync or async, that gets the prompt and returns the text; see
-    `find_function` for where it is looked for. How long the call waited at the gate is added to `waits`.
+    `find_function` for where it is looked for. How long the call waited at the gate is added to `waits`;
+    `setting` says where `name` is set, for errors.
     Raises ValueError without a key, ModelError where the model gives no text, TypeError where the function
     returns something else, and whatever it raises.
     """
@@ -38,7 +45,7 @@ async def ask(
     # A function may do without google-genai, which takes its time to be imported.
     from .native.asking import ask_gemini
 
-    return await ask_gemini(name, prompt, config, agent_folder, at_gate)
+    return await ask_gemini(name, prompt, config, agent_folder, at_gate, setting)
 
 
 async def _ask_function(module: str, name: str, prompt: str, agent_folder: Path | None) -> Reply:

@@ -88,8 +88,10 @@ class Simulation:
         request_id = self.reporter.event("model_request", agent=SIMULATED_USER, data=data)
         began, waits = time.monotonic(), Waits()
         try:
+            setting = "`model` of user_simulator_config"
             reply = await _answer(
-                exchange, lambda: ask(user.model, prompt, options or None, self.agent_folder, waits)
+                exchange,
+                lambda: ask(user.model, prompt, options or None, self.agent_folder, waits, setting=setting),
             )
         except NotRecordedError:
             raise

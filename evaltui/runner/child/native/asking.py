@@ -22,14 +22,14 @@ _TO_ITS_END = ("STOP", "FINISH_REASON_UNSPECIFIED")
 
 
 async def ask_gemini(
-    name: str, prompt: str, config: Json | None, agent_folder: Path | None, waits: Waits
+    name: str, prompt: str, config: Json | None, agent_folder: Path | None, waits: Waits, setting: str
 ) -> Reply:
     """See `model_client.ask`. Raises ValueError or ModelError."""
     # Not JSON any more: bytes are base64 there.
     options = None if config is None else types.GenerateContentConfig.model_validate_json(json.dumps(config))
     content = Content(role="user", parts=[Part(text=prompt)])
     # Another event loop may ask next in a process that is somebody else's.
-    model = GeminiModel(name) if agent_folder is None else _model(name, agent_folder)
+    model = GeminiModel(name, setting) if agent_folder is None else _model(name, agent_folder, setting)
     request = ModelRequest("", [content], (), options)
     failed: list[FailedAttempt] = []
     try:
@@ -44,10 +44,10 @@ async def ask_gemini(
 
 
 @cache
-def _model(name: str, agent_folder: Path) -> GeminiModel:
+def _model(name: str, agent_folder: Path, setting: str) -> GeminiModel:
     """One model by name: its connections are used again."""
     load_env_file(agent_folder)
-    return GeminiModel(name)
+    return GeminiModel(name, setting)
 
 
 def _spent(failed: Sequence[FailedAttempt]) -> tuple[Json, ...]:

@@ -71,8 +71,10 @@ class GeminiModel:
     know neither streams that break off nor what the service asks for, and nobody sees them.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, setting: str = "the agent's `model`") -> None:
+        """`setting` says where the name is set, for what went wrong with it."""
         self.name = name
+        self._setting = setting
 
     @cached_property
     def _client(self) -> genai.Client:
@@ -139,7 +141,8 @@ class GeminiModel:
         except KNOWN_ERRORS as error:
             tried = f" (tried {counted(attempt.number, 'time')})" if attempt.number > 1 else ""
             what = f"model {self.name!r} gave no response{tried}: {describe(error)}"
-            what_to_do = advice(error, vertexai="_client" in vars(self) and self._client.vertexai)
+            vertexai = "_client" in vars(self) and bool(self._client.vertexai)
+            what_to_do = advice(error, self.name, self._setting, vertexai=vertexai)
             failed = ModelError(f"{what}. {what_to_do}")
             failed.usages = usages_of([_usage(attempt.chunks)])
             raise failed from error

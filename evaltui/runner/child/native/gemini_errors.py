@@ -9,6 +9,7 @@ import sys
 
 from google.genai.errors import APIError, UnknownApiResponseError
 
+from ....core.metrics.gemini_access import is_gemini_name
 from ....core.model.errors import ErrorKind
 from ....core.model.events import Json
 from ....text.figures import show_duration
@@ -96,8 +97,8 @@ def describe(error: Exception) -> str:
     return f"{type(error).__name__}: {_one_line(said)}".rstrip(".: ")
 
 
-def advice(error: Exception, *, vertexai: bool) -> str:
-    """What the user can do, as a sentence."""
+def advice(error: Exception, model: str, setting: str, *, vertexai: bool) -> str:
+    """Tells how to mend it, in a sentence; `setting` says where the name of the model is set."""
     if isinstance(error, _CREDENTIAL_ERRORS) and not isinstance(error, _CONNECTION_ERRORS):
         return f"{_CREDENTIALS} To use an API key instead, leave GOOGLE_GENAI_USE_VERTEXAI unset."
     if not isinstance(error, APIError):
@@ -107,9 +108,12 @@ def advice(error: Exception, *, vertexai: bool) -> str:
     ):
         return _CREDENTIALS if vertexai else _KEY
     if error.code == 404:
+        if address := _own_address():
+            other = "" if is_gemini_name(model) else f"{model} is not a Gemini model. "
+            return f"{other}Check {setting} for a misspelt or retired name{address}."
         place = "in the place GOOGLE_CLOUD_LOCATION " if vertexai else ""
         return (
-            f"Check the agent's `model` for a misspelt or retired name: the models {place}are listed at "
+            f"Check {setting} for a misspelt or retired name: the models {place}are listed at "
             "https://ai.google.dev/gemini-api/docs/models."
         )
     if error.code == 429:
@@ -120,7 +124,7 @@ def advice(error: Exception, *, vertexai: bool) -> str:
         return "Wait a while, run fewer cases at once (`--parallel 1`), or raise the quota of the project."
     if error.code in _PASSING_CODES:
         return "The service is overloaded or out of order: try again later, or with another model."
-    return "The service refused the request; the trace shows it."
+    return f"The service refused the request: check {setting} and its configuration."
 
 
 _KEY = (
