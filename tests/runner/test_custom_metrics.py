@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
+from evaltui.core.metrics.scoring import Expected, score_repeat
 
 ECHO = "def root_agent(message, session):\n    return message\n"
 
@@ -167,12 +168,12 @@ WRONG = {
     "raises": ("RuntimeError", "judge 500"),
     "leaves": ("SystemExit", "bye"),
     "dies": ("AgentProcessError", "the metric's process ended itself with exit code 3"),
-    "wrong_type": ("TypeError", "my_agent.metrics.wrong_type returned a float; it must return"),
-    "nothing": ("TypeError", "returned None; it must return an EvaluationResult"),
+    "wrong_type": ("CustomMetricError", "my_agent.metrics.wrong_type returned a float; it must return"),
+    "nothing": ("CustomMetricError", "returned None; it must return an EvaluationResult"),
     "no_turns": ("CustomMetricError", "per_invocation_results has 0 entries for 1 turn"),
     "nan": ("CustomMetricError", "overall_score"),
     "text": ("CustomMetricError", "overall_score"),
-    "no_list": ("TypeError", "must return an EvaluationResult"),
+    "no_list": ("CustomMetricError", "must return an EvaluationResult"),
     "three_arguments": ("TypeError", '"function": "my_agent.metrics.three_arguments"'),
     "absent": ("FunctionNotFoundError", "metrics.py has no function absent"),
 }
@@ -190,6 +191,26 @@ async def test_what_a_function_does_wrong_is_an_error_of_that_metric_alone(write
     assert metrics["no_turns"].error.where.endswith(" in no_turns")
     assert metrics["exact"].status is metrics["response_match_score"].status is Status.PASSED
     assert result.status is Status.ERROR
+
+
+async def test_what_ends_a_run_of_adk_is_no_pass_by_its_verdicts(write_agent):
+    agent = write_agent(ECHO, metrics=METRICS)
+    passed_over = {"raises", "three_arguments"}
+    ends = ("nothing", "wrong_type", "no_turns", "leaves", "dies")
+    names = (*ends, *passed_over)
+    result = await evaluate(agent, sets(), config(*names), adk_verdicts=True)
+    assert {one.status for name, one in metrics_of(result).items() if name in names} == {Status.ERROR}
+    assert result.status is Status.ERROR
+    found = {name: metrics_of(result)[name] for name in names}
+    scored = Expected("s", sets().eval_cases[0], config("exact"), adk_verdicts=True)
+    actual = result.cases[0].repeats[0].actual
+    for name in names:
+
+        async def custom(given, name=name):
+            return found[name]
+
+        repeat = await score_repeat(scored, actual, final_state=None, custom=custom)
+        assert repeat.status is (Status.ERROR if name in ends else Status.PASSED), name
 
 
 async def test_a_crash_is_never_green_and_never_hides_a_failure(write_agent):

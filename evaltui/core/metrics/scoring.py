@@ -310,9 +310,16 @@ def _marked(metric: MetricResult, expected: Expected) -> MetricResult:
     return replace(metric, is_optional=True) if known else metric
 
 
+# Errors of custom metrics that end a run of google-adk 2.13 without a verdict: a result that breaks the
+# contract, and the end of the process.
+_ENDS_ADK = ("CustomMetricError", "SystemExit", "AgentProcessError")
+
+
 def _passed_over(metric: MetricResult, expected: Expected) -> bool:
     if expected.adk_verdicts and metric.name != _CONVERSATION:
-        # As google-adk 2.13: what has no verdict, whyever.
+        if metric.error is not None and metric.error.type in _ENDS_ADK:
+            return False
+        # As google-adk 2.13: each other metric without a verdict.
         return metric.status not in (Status.PASSED, Status.FAILED)
     return metric.is_optional and metric.status is Status.NOT_EVALUATED
 

@@ -206,7 +206,7 @@ async def hallucinations_v1(given: MetricInput, judge: Judge) -> MetricResult:
 
 
 def steps_of(given: MetricInput, *, every_text: bool) -> list[Step]:
-    """The texts to be judged: the answers, with `every_text` also what was said before them.
+    """The texts to be judged: the answers, with `every_text` also each part of what was said before them.
 
     What was said and done in earlier turns is known to the agent; google-adk does not show it to its judge.
     """
@@ -216,11 +216,13 @@ def steps_of(given: MetricInput, *, every_text: bool) -> list[Step]:
         ]
     happened = entries(given.actual, thoughts=given.thoughts)
     kinds = ("answer", "text") if every_text else ("answer",)
-    found = []
-    for place, entry in enumerate(happened):
-        if entry.kind in kinds and (pieces := sentences(entry.value)):
-            found.append(Step(entry.turn, tuple(pieces), tuple(happened[:place])))
-    return found
+    return [
+        Step(entry.turn, tuple(pieces), tuple(happened[:place]))
+        for place, entry in enumerate(happened)
+        if entry.kind in kinds
+        for text in entry.parts or (entry.value,)
+        if (pieces := sentences(text))
+    ]
 
 
 def _steps_as_adk(invocation: Invocation, turn: int, every_text: bool) -> Iterator[Step]:

@@ -42,6 +42,8 @@ class Entry:
     value: Any
     agent: str = ""
     name: str = ""
+    parts: tuple[str, ...] = ()
+    """The texts that a `text` is put together from."""
 
     def to_json(self) -> Json:
         """Turns count from 1 here, as people and judges count."""
@@ -85,8 +87,8 @@ def event_entries(event: InvocationEvent, turn: int, thoughts: bool) -> Iterator
     if event.grounding_metadata is not None and (grounding := _json(event.grounding_metadata)):
         yield Entry(turn, "grounding", grounding, event.author)
     parts = (event.content.parts if event.content else None) or []
-    if text := _text(parts, thoughts):
-        yield Entry(turn, "text", text, event.author)
+    if texts := _texts(parts, thoughts):
+        yield Entry(turn, "text", "\n".join(texts), event.author, parts=texts)
     for part in parts:
         if part.executable_code is not None:
             yield Entry(turn, "code", part.executable_code.code or "", event.author)
@@ -102,12 +104,12 @@ def _list_entries(data: IntermediateData, turn: int, thoughts: bool) -> Iterator
     yield from (_call(call, turn) for call in data.tool_uses)
     yield from (_result(response, turn) for response in data.tool_responses)
     for author, parts in data.intermediate_responses:
-        if text := _text(parts, thoughts):
-            yield Entry(turn, "text", text, author)
+        if texts := _texts(parts, thoughts):
+            yield Entry(turn, "text", "\n".join(texts), author, parts=texts)
 
 
-def _text(parts: Iterable[Part], thoughts: bool) -> str:
-    return "\n".join(part.text for part in parts if part.text and (thoughts or not part.thought))
+def _texts(parts: Iterable[Part], thoughts: bool) -> tuple[str, ...]:
+    return tuple(part.text for part in parts if part.text and (thoughts or not part.thought))
 
 
 def _call(call: FunctionCall, turn: int, agent: str = "") -> Entry:

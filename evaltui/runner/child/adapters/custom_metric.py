@@ -28,6 +28,10 @@ class _Types(NamedTuple):
     scenario: Any
 
 
+class CustomMetricError(TypeError):
+    """A function returned something that is not an EvaluationResult."""
+
+
 async def import_function(request: Json) -> Json:
     """Import a function and the types that it is called with; the `files` of the user's that have been
     imported so far. Raises whatever stands in the way."""
@@ -52,7 +56,8 @@ async def _evaluation(request: Json) -> Json:
     """What a function with ADK's signature says, as JSON: the `EvaluationResult` that it returned, with the
     names of statuses and without the invocations; and `where` it is.
 
-    Raises whatever the function raises, and TypeError where it cannot be called so or returns something else.
+    Raises whatever the function raises, TypeError where it cannot be called so, and CustomMetricError where
+    it returns something else.
     """
     path = request["path"]
     function, types = _found(request)
@@ -209,7 +214,7 @@ def _score(said: Any, path: str) -> float | None:
 
 def _evaluation_data(returned: Any, path: str) -> Json:
     if not isinstance(getattr(returned, "per_invocation_results", None), list):
-        raise TypeError(f"{path} returned {_a(returned)}; it must return an EvaluationResult")
+        raise CustomMetricError(f"{path} returned {_a(returned)}; it must return an EvaluationResult")
     try:
         return {
             "overall_score": _plain(returned.overall_score),
@@ -225,7 +230,7 @@ def _evaluation_data(returned: Any, path: str) -> Json:
             ],
         }
     except AttributeError as error:
-        raise TypeError(f"{path} returned an invalid EvaluationResult: {error}") from None
+        raise CustomMetricError(f"{path} returned an invalid EvaluationResult: {error}") from None
 
 
 def _rubric_scores(scores: Iterable[Any] | None) -> list[Json]:

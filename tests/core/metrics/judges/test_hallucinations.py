@@ -101,6 +101,16 @@ async def test_texts_before_the_answer_on_request():
     assert len(result.per_invocation[0].judgements) == 4
 
 
+@pytest.mark.parametrize("as_adk", [False, True])
+async def test_each_part_of_a_text_before_the_answer_counts_as_one_text(as_adk):
+    both = turn("Hi", event(said("I look. I search."), said("It shipped.")), answer="Yes.")
+    judge = ScriptedJudge(labels("unsupported", "unsupported"), labels("supported"), labels("supported"))
+    criterion = {"evaluate_intermediate_nl_responses": True}
+    result = await hallucinations_v1(judged(NAME, both, criterion=criterion, as_adk=as_adk), judge)
+    assert result.score == pytest.approx(2 / 3)
+    assert '"text": "It shipped."' in judge.questions[1].prompt
+
+
 async def test_earlier_turns_are_not_shown_as_adk():
     later = turn("And A2?", answer="No idea.")
     (step,) = [
