@@ -36,7 +36,7 @@ _PUNCTUATION = re.compile(r"[\s`~*_#:;.,!\ufeff-]+")
 _PHRASES = re.compile(
     r"\b(?:(?:my|json) (?:answer|response|output)"
     r"|(?:analysis|assessment|evaluation|judge?ment|rating|verdict) of the "
-    r"(?:(?:agent|ai agent|assistant|simulated user) s )?(?:answer|conversation|message|response)"
+    r"(?:(?:agent|ai agent|assistant|simulated user) s )?(?:final )?(?:answer|conversation|message|response)"
     r"|i hope this helps|let me know if you need anything else)\b"
 )
 _WORDS = (

@@ -157,7 +157,7 @@ READ = {
     "given twice": lambda text: f"{text}\n{text}",
     "a comma too many": lambda text: f"{text[:-1]},}}",
     "behind a preamble": lambda text: f"Here is my evaluation:\n\n```json\n{text}\n```",
-    "behind a polite preamble": lambda text: f"Sure! Here's the evaluation of the agent's response:\n{text}",
+    "behind a longer preamble": lambda text: f"Here's the evaluation of the agent's final answer:\n{text}",
     "on the line of the preamble": lambda text: f"Here is the JSON response: {text}",
     "behind a heading": lambda text: f"## Final verdict\n\n{text}",
     "before a remark": lambda text: f"Here it is:\n{text}\nI am sure.",
