@@ -7,6 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from evaltui.core.compare.run_result import CasesFailedError, RunResult
     from evaltui.core.conversation.invocations import invocations_from_events
     from evaltui.core.metrics.custom import EvalStatus, EvaluationResult, PerInvocationResult
     from evaltui.core.metrics.scoring import score_case
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
         UserBehavior,
         UserPersona,
     )
-    from evaltui.core.model.outcome import CaseResult, CasesFailedError, MetricResult, RunResult, Status
+    from evaltui.core.model.outcome import CaseResult, MetricResult, Status
     from evaltui.core.model.problems import EvalSetError
     from evaltui.files.configs import find_config_for_test_file
     from evaltui.files.eval_sets import load_eval_set
@@ -61,7 +62,7 @@ _HOMES = {
     "BaseCriterion": ".core.model.config",
     "CaseResponses": ".runs.evaluation",
     "CaseResult": ".core.model.outcome",
-    "CasesFailedError": ".core.model.outcome",
+    "CasesFailedError": ".core.compare.run_result",
     "CodeConfig": ".core.model.config",
     "ConversationScenario": ".core.model.eval_set",
     "CustomMetricConfig": ".core.model.config",
@@ -91,7 +92,7 @@ _HOMES = {
     "RubricScore": ".core.model.eval_set",
     "RubricsBasedCriterion": ".core.model.criteria",
     "Rule": ".runner.child.native.scripted",
-    "RunResult": ".core.model.outcome",
+    "RunResult": ".core.compare.run_result",
     "ScriptedModel": ".runner.child.native.scripted",
     "SessionInput": ".core.model.eval_set",
     "Status": ".core.model.outcome",

@@ -67,12 +67,39 @@ async def test_a_result_says_which_case_failed_and_why(write_agent):
     )
     assert repr(result.case("bad").repeats[0]) == "<RepeatResult FAILED; response_match_score 0.00 < 0.90>"
     assert repr(result.case("good").metrics[0]) == "<MetricResult response_match_score 1.00 ≥ 0.90; PASSED>"
-    with pytest.raises(CasesFailedError, match=r"^bad FAILED; response_match_score 0\.00 < 0\.90$"):
+    with pytest.raises(CasesFailedError, match=r"^bad FAILED: response 0\.00 < 0\.90$"):
         result.raise_if_failed()
     with pytest.raises(KeyError, match="worse is no case, only good, bad"):
         result.case("worse")
     with pytest.raises(KeyError, match="it has response_match_score"):
         result.case("bad").metric("safety_v1")
+
+
+async def test_a_failure_names_the_differing_argument_and_no_secret(write_agent, monkeypatch):
+    monkeypatch.setenv("SHOP_API_KEY", "f00d-secret-f00d")
+    agent = write_agent(
+        """
+        import os
+        from evaltui import events
+
+        def root_agent(message, session):
+            yield events.tool_call("find", {"key": os.environ["SHOP_API_KEY"]})
+        """
+    )
+    case = {
+        "eval_id": "find",
+        "conversation": [
+            {
+                "user_content": {"parts": [{"text": "hats"}]},
+                "intermediate_data": {"tool_uses": [{"name": "find", "args": {"key": "none"}}]},
+            }
+        ],
+    }
+    config = {"criteria": {"tool_trajectory_avg_score": 1.0}}
+    result = await evaluate(agent, {"eval_set_id": "shop", "eval_cases": [case]}, config)
+    with pytest.raises(CasesFailedError) as error:
+        result.raise_if_failed()
+    assert str(error.value) == 'find FAILED: find: key is "<SHOP_API_KEY>", expected "none"'
 
 
 async def test_nothing_evaluated_has_not_passed(write_agent):

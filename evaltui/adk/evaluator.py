@@ -12,8 +12,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn, ParamSpec
 
+from evaltui.core.compare.run_result import CasesFailedError, RunResult
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.outcome import CasesFailedError, RunResult
 from evaltui.files.atomic import write_atomically
 from evaltui.files.configs import find_config_for_test_file
 from evaltui.files.eval_sets import load_eval_set, migrated_text

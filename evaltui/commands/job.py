@@ -21,9 +21,10 @@ from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.commands.resumed import refusing, run_to_resume
 from evaltui.commands.variants import changes_in_words
 from evaltui.core.compare.run_comparison import Comparison, compare
+from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, RunResult, worst_status
+from evaltui.core.model.outcome import CaseResult, worst_status
 from evaltui.core.model.spending import RunningTotal
 from evaltui.core.secrets import Secrets
 from evaltui.core.statistics.differences import ALPHA

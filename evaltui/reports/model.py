@@ -10,13 +10,14 @@ from functools import cached_property
 
 from evaltui.core.compare.rates import Rates, rates
 from evaltui.core.compare.run_comparison import Comparison
+from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.metrics.preflight import MetricCheck
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Event
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
-from evaltui.core.model.outcome import CaseResult, RunResult, Status
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.run_settings import RunSettings

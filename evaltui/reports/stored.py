@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
 from evaltui.core.model.modes import DEFAULT_MODE
-from evaltui.core.model.outcome import CaseResult, RunResult, worst_status
+from evaltui.core.model.outcome import CaseResult, worst_status
 from evaltui.core.model.spending import RunningTotal, total
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts

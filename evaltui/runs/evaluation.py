@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.limits import limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
-from evaltui.core.model.outcome import RepeatResult, RunResult, Status
+from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.files.eval_sets import InitialSession
 from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, RunSettings
 from evaltui.runner.parent.execution import run_plan

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, Protocol
 
-from evaltui.core.model.outcome import RunResult
+from evaltui.core.compare.run_result import RunResult
 from evaltui.files.folders import app_name
 from evaltui.files.settings import secrets_of
 from evaltui.runner.plan import RunPlan, SetPlan

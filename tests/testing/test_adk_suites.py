@@ -113,7 +113,7 @@ def test_a_suite_of_the_samples_runs_after_a_change_of_its_import_line(pytester,
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(
         [
-            "E *CasesFailedError: simple FAILED; tool_trajectory_avg_score 0.50 < 1.00",
+            "E *CasesFailedError: simple FAILED: *",
             '*customer_id*"123"*→*"9"*',
             "FAILED eval/test_eval.py::test_not_awaited - *",
             "FAILED eval/test_eval.py::test_with_a_session - *",

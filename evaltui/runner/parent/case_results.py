@@ -8,7 +8,9 @@ from itertools import groupby
 
 from evaltui.core.compare.repeat_rules import RepeatRule
 from evaltui.core.compare.repeats import case_over_repeats
-from evaltui.core.model.outcome import CaseResult, RepeatResult, RunResult, Status, worst_status
+from evaltui.core.compare.run_result import RunResult
+from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
+from evaltui.files.settings import secrets_of
 from evaltui.runner.plan import CaseDone, OnUpdate, RunPlan, WorkItem
 
 
@@ -137,7 +139,12 @@ class CaseResults:
             self._results.get(number) or CaseResult.not_run(case, label)
             for number, (case, label) in enumerate(self._plan.selected())
         )
-        return RunResult(cases, worst_status(one.status for one in cases), self._plan.agent.in_process)
+        return RunResult(
+            cases,
+            worst_status(one.status for one in cases),
+            self._plan.agent.in_process,
+            secrets=secrets_of(self._plan.agent_dir),
+        )
 
     def status(self) -> Status:
         """The worst status of the cases that are over."""

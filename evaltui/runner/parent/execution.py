@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from evaltui.core.compare.run_result import RunResult
 from evaltui.core.cost.prices import load_table
 from evaltui.core.metrics.scoring import Expected
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.outcome import ErrorInfo, RepeatResult, RunResult, Status
+from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.executors import executor_of

@@ -1,0 +1,104 @@
+"""The result of a whole run, as the public functions return it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.compare.explain import sentence
+from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.spending import Spending, total
+from evaltui.core.secrets import Secrets
+from evaltui.text.figures import show_number, some_of
+
+
+@dataclass(frozen=True, repr=False)
+class RunResult:
+    """A whole run."""
+
+    cases: Sequence[CaseResult]
+    """In the order in which they were selected; of a run of many cases, each is read when it is asked for."""
+    status: Status
+    """The worst of theirs."""
+    in_process: bool = False
+    """Whether the agent was an object, run in the process that evaluated it."""
+    log: Path | None = None
+    """The file that the run is stored in; None where it is not."""
+    stopped: str = ""
+    """Why cases did not run, as with a budget that is spent, a sentence; "" where all did."""
+
+    secrets: Secrets = field(default=Secrets(), compare=False)
+    """Masks the texts of the agent in messages."""
+
+    @property
+    def spent(self) -> Spending | None:
+        """What all its cases cost; None where nobody knows."""
+        return total(case.spent for case in self.cases)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every selected case passed, flaky ones by their policy; False where there is none."""
+        return bool(self.cases) and all(case.passed for case in self.cases)
+
+    def case(self, eval_id: str, eval_set_id: str | None = None) -> CaseResult:
+        """The result of a case; `eval_set_id` tells cases of one id in several sets apart.
+
+        Raises KeyError where there is no such case, or several.
+        """
+        found = [one for one in self.cases if one.eval_id == eval_id]
+        if eval_set_id is not None:
+            found = [one for one in found if one.eval_set_id == eval_set_id]
+        if len(found) != 1:
+            ids = [one.eval_set_id for one in found] or [one.eval_id for one in self.cases]
+            problem = "is a case of" if found else "is no case, only"
+            raise KeyError(f"{eval_id} {problem} {some_of(ids)}")
+        return found[0]
+
+    def raise_if_failed(self) -> None:
+        """Raises CasesFailedError unless every case passed."""
+        if not self.passed:
+            raise CasesFailedError(self)
+
+    def to_pandas(self) -> Any:
+        """A data frame, a row per metric of each repeat of a case. Raises ImportError without pandas."""
+        rows = [
+            {
+                "eval_set_id": case.eval_set_id,
+                "eval_id": case.eval_id,
+                "case_status": str(case.status),
+                "repeat": number,
+                "seconds": repeat.seconds,
+                "metric": metric.name,
+                "score": metric.score,
+                "threshold": metric.threshold,
+                "status": str(metric.status),
+                "reason": metric.reason,
+            }
+            for case in self.cases
+            for number, repeat in enumerate(case.repeats)
+            for metric in repeat.metrics
+        ]
+        return import_module("pandas").DataFrame(rows)
+
+    def __repr__(self) -> str:
+        bad = [case for case in self.cases if not case.passed]
+        count = f"{show_number(len(self.cases) - len(bad))} of {show_number(len(self.cases))} passed"
+        shown = [case.in_words for case in bad[:3]]
+        more = [f"{show_number(len(bad) - 3)} more"] * (len(bad) > 3)
+        more += [self.stopped] if self.stopped else []
+        status = f"{self.status}, run in this process" if self.in_process else self.status
+        return f"<{type(self).__name__} {status}: {' | '.join((count, *shown, *more))}>"
+
+
+class CasesFailedError(AssertionError):
+    """Cases of a run did not pass; the message has a line for each."""
+
+    def __init__(self, result: RunResult) -> None:
+        failed = [case for case in result.cases if not case.passed]
+        lines = [f"{case.eval_id} {case.status}: {sentence(case)}".removesuffix(": ") for case in failed]
+        lines = [*lines, *filter(None, [result.stopped])] or ["no case was run"]
+        super().__init__(result.secrets.in_text("\n".join(lines)))
+        self.result = result
