@@ -217,7 +217,8 @@ def add_baseline(parser: Parser) -> None:
         "--fail-on-regression",
         action="store_true",
         help="Exit 1 only for regressions: cases that do not pass, unless the baseline failed the same "
-        "expectation, or repeats are no evidence; else 3 for selected cases without a result, else 0",
+        "expectation, or repeats are no evidence; else 3 for cases without a result, or without a verdict in "
+        "both runs; else 0",
     )
     add_alpha(parser)
 

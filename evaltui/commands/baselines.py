@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evaltui.commands.output import UsageError
-from evaltui.core.compare.run_summary import RunSummary
+from evaltui.core.compare.run_comparison import compare
+from evaltui.core.compare.run_summary import CaseSummary, RunSummary
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Variant
 from evaltui.core.statistics.differences import ALPHA
+from evaltui.runs.baselines import LaterRun, last_baseline
 from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix
 from evaltui.runs.store import RunStore
-from evaltui.text.figures import some_of
+from evaltui.text.figures import show_p, some_of
+
+if TYPE_CHECKING:
+    from evaltui.runs.selection import SelectedRun
 
 
-def baseline_of(
-    options: argparse.Namespace, store: RunStore, variant: Variant | None = None
-) -> RunSummary | None:
+@dataclass(frozen=True)
+class Baseline:
+    """The run to compare with."""
+
+    run: RunSummary
+    note: str
+    """Which newer runs `last` skipped, and why; "" for none."""
+
+
+def baseline_of(options: argparse.Namespace, later: LaterRun) -> Baseline | None:
     """The run to compare with, None where none is named. Raises UsageError, SelectionError."""
     if options.baseline is None:
         for flag in ("fail_on_regression", "alpha"):
@@ -27,18 +42,26 @@ def baseline_of(
                 raise UsageError(f"--{flag.replace('_', '-')} needs --baseline RUN to compare with")
         return None
     try:
-        return open_run(_path(options.baseline, store, variant)).summary
+        if options.baseline == "last":
+            path, note = last_baseline(later, alpha_of(options))
+        else:
+            path, note = _path(options.baseline, later.store, later.variant), ""
+        return Baseline(open_run(path).summary, note)
     except (SelectionError, UsageError):
         raise
     except (OSError, ValueError) as error:
         raise UsageError(f"--baseline: {error}") from error
 
 
-def settled_baseline(ref: str, store: RunStore, variants: Sequence[Variant]) -> str:
-    """What a baseline of several runs stands for before the first of them is the last one. Raises UsageError,
+def settled_baseline(ref: str, store: RunStore, variants: Sequence[Variant], matrix: str) -> str:
+    """What a baseline of several runs stands for before the first of them is run. Raises UsageError,
     SelectionError."""
-    matrix = find_matrix(store, ref)
-    ref = matrix.id if matrix else str(find_run(store, ref))
+    if ref == "last":
+        for variant in variants:
+            last_baseline(LaterRun(store, {}, variant, matrix=matrix))
+        return ref
+    stored = find_matrix(store, ref)
+    ref = stored.id if stored else str(find_run(store, ref))
     for variant in variants:
         _path(ref, store, variant)
     return ref
@@ -67,3 +90,26 @@ def alpha_of(options: argparse.Namespace) -> float:
     """The highest p that is evidence of a regression."""
     alpha: float | None = options.alpha
     return ALPHA if alpha is None else alpha
+
+
+def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> None:
+    """Raises UsageError where no number of failures could be a regression, for want of repeats."""
+    plan = selected.plan
+    cases = {
+        case: CaseSummary(
+            one.eval_set_id,
+            case.eval_id,
+            Status.FAILED,
+            plan.repeat_rule(one, case).most,
+            path=case.path,
+        )
+        for one in plan.sets
+        for case in plan.case_ids(one)
+    }
+    comparison = compare(base, RunSummary("", cases), alpha)
+    chances = [change.p for change in comparison.without_evidence if change.p is not None]
+    if chances and not comparison.regressions:
+        raise UsageError(
+            f"--fail-on-regression has no effect: even if every repeat failed, {show_p(min(chances))}, above "
+            f"--alpha {alpha:g}. Raise --runs or --alpha, or name another --baseline"
+        )

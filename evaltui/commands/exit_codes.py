@@ -43,7 +43,8 @@ def exit_code(verdicts: Iterable[Status]) -> int:
 
 
 def comparison_exit_code(comparison: Comparison) -> int:
-    """That of `--fail-on-regression`: 1 for regressions, 3 where the candidate is not complete."""
+    """That of `--fail-on-regression`: 1 for regressions, 3 where the candidate is not complete, or a case has
+    no verdict in either run."""
     if comparison.regressions:
         return SOME_FAILED
-    return HAD_ERRORS if comparison.candidate.unfinished else 0
+    return HAD_ERRORS if comparison.candidate.unfinished or comparison.lacks_verdicts else 0

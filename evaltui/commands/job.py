@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.commands.baselines import alpha_of, baseline_of
+from evaltui.commands.baselines import alpha_of, baseline_of, require_effect
 from evaltui.commands.chosen_cases import chosen_cases
 from evaltui.commands.exit_codes import HAD_ERRORS, WRONG_USE, comparison_exit_code, exit_code
 from evaltui.commands.metrics import announce
@@ -31,12 +31,14 @@ from evaltui.core.statistics.differences import ALPHA
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.durations import DurationsError, read_durations
+from evaltui.files.folders import case_path
 from evaltui.files.settings import secrets_of
 from evaltui.reports.model import EventsOfCase, RunReport, no_events
 from evaltui.reports.set_totals import RunningTotals
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RepeatDone, RunStopped
+from evaltui.runs.baselines import LaterRun
 from evaltui.runs.candidate import summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
@@ -79,17 +81,25 @@ def job_of(
 ) -> Job:
     """The run of a request. Raises SelectionError or UsageError for what it cannot be compared with."""
     variant = request.agent.variant
-    baseline = baseline_of(options, request.store, variant.variant if variant else None)
+    resumed_log = [request.resumes.path] if request.resumes else []
+    later = LaterRun(
+        request.store,
+        {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()},
+        variant.variant if variant else None,
+        resumed_log,
+        request.matrix,
+    )
+    baseline = baseline_of(options, later)
     ending = Ending(
         targets,
         options.exit_zero,
         options.store_durations,
-        baseline,
+        baseline.run if baseline else None,
         options.fail_on_regression,
         alpha_of(options),
     )
-    request = replace(request, baseline=baseline.id if baseline else "")
-    return Job(request, sets, ending, options.require)
+    request = replace(request, baseline=baseline.run.id if baseline else "")
+    return Job(request, sets, ending, options.require, [baseline.note] if baseline and baseline.note else [])
 
 
 def meant_by(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
@@ -169,7 +179,14 @@ class FinishedVariant:
 class Job:
     """One run on the command line: shows progress, writes the reports."""
 
-    def __init__(self, request: RunRequest, sets: FileSets, ending: Ending, required: Sequence[str]) -> None:
+    def __init__(
+        self,
+        request: RunRequest,
+        sets: FileSets,
+        ending: Ending,
+        required: Sequence[str],
+        notes: Sequence[str] = (),
+    ) -> None:
         self._request = request
         self._sets = sets
         self._ending = ending
@@ -181,7 +198,7 @@ class Job:
         self._spent = RunningTotal()
         self._totals = RunningTotals()
         self._agent: Mapping[str, Any] = {}
-        self._notes: list[str] = []
+        self._notes = [*notes]
         self._calls = CallCounts()
         self._progress: Progress | None = None
         self.finished: FinishedVariant | None = None
@@ -294,7 +311,7 @@ class Job:
             self._progress.on_update(update)
 
     def _on_selected(self, selected: SelectedRun) -> None:
-        """Raises UsageError where a required metric cannot run."""
+        """Raises UsageError where a required metric cannot run, or no failure could be a regression."""
         gc.freeze()
         gc.set_threshold(_GARBAGE)
         gc.enable()
@@ -302,6 +319,8 @@ class Job:
         for problem in (one for info in selected.sets if info.defaulted for one in info.problems):
             print(f"evaltui {self._command}: {visible(problem.located())}", file=sys.stderr)
         announce(selected.plan.checks, self._required)
+        if self._ending.baseline is not None and self._ending.fail_on_regression:
+            require_effect(self._ending.baseline, selected, self._ending.alpha)
         resumes = self._request.resumes
         if resumes is not None and not resumes.of_other_variant:
             done = len(list(resumes.carried()))

@@ -72,11 +72,12 @@ async def run_matrix(
 ) -> int:
     """Run the variants and report them together; the worst of their exit codes. Raises UsageError."""
     targets = targets_of_matrix(options, targets)
-    if options.baseline is not None:
-        options.baseline = settled_baseline(options.baseline, RunStore.of(agent.folder, settings), variants)
-    await _check(options, agent, settings, variants)
     started = datetime.now(UTC)
     matrix = f"{started.strftime('%Y%m%dT%H%M%S')}Z-{uuid.uuid4().hex[:6]}"
+    if options.baseline is not None:
+        store = RunStore.of(agent.folder, settings)
+        options.baseline = settled_baseline(options.baseline, store, variants, matrix)
+    await _check(options, agent, settings, variants)
     shared = SharedByGates()
     asked = RunRequest(
         agent,

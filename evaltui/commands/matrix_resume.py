@@ -24,6 +24,7 @@ from evaltui.files.variants import hidden_in
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
+from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import open_run
 from evaltui.runs.matrices import StoredMatrix
 from evaltui.runs.resuming import spent_in
@@ -54,7 +55,7 @@ async def resume_matrix(
         if name := hidden_in(variant):
             raise UsageError(f"--resume: the value of {name} is secret, so the run log does not have it")
     if options.baseline is not None:
-        options.baseline = settled_baseline(options.baseline, rest.store, variants)
+        options.baseline = settled_baseline(options.baseline, rest.store, variants, stored.id)
     # Nothing is started before it is known that agents and sets are what they were.
     left = [await asyncio.to_thread(rest.is_left, variant) for variant in variants]
     if not any(left):
@@ -130,8 +131,8 @@ class _Rest:
         """A run that was complete before."""
         path = self._logs[variant.name].path
         run = open_run(path).summary
-        base = baseline_of(self._options, self.store, variant)
-        comparison = compare(base, run, alpha_of(self._options)) if base else None
+        base = baseline_of(self._options, stored_run(self.store, path))
+        comparison = compare(base.run, run, alpha_of(self._options)) if base else None
         if comparison is not None and self._options.fail_on_regression:
             code = comparison_exit_code(comparison)
         else:

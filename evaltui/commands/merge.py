@@ -32,6 +32,7 @@ from evaltui.files.folders import may_be_agent
 from evaltui.files.settings import secrets_of
 from evaltui.reports.console import counts
 from evaltui.reports.stored import stored_report
+from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, missing_in_words, open_run
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_reader import read_header
@@ -55,7 +56,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         store = RunStore.of(options.agent_dir, settings)
         _check(named, options.output, store)
         paths = [find_run(store, one) for one in logs]
-        baseline = baseline_of(options, store)
+        baseline = baseline_of(options, stored_run(store, *paths))
         stored = named is not None or options.output is None
         merged = _merge(paths, store if stored else None, options)
         if stored:
@@ -64,14 +65,15 @@ def merge_runs(options: argparse.Namespace) -> int:
         return complain("merge", error)
     log = options.output or merged.log
     run = open_run(log).summary
-    comparison = compare(baseline, run, alpha_of(options)) if baseline is not None else None
+    comparison = compare(baseline.run, run, alpha_of(options)) if baseline is not None else None
+    remarks = [*_remarks(merged), *([baseline.note] if baseline and baseline.note else [])]
     secrets = secrets_of(options.agent_dir)
     if options.report:
         made = replace(stored_report(log, secrets), comparison=secrets.masked(comparison))
-        all_written = write_reports(replace(made, notes=(*made.notes, *_remarks(merged))), targets, "merge")
+        all_written = write_reports(replace(made, notes=(*made.notes, *remarks)), targets, "merge")
     else:
         all_written = True
-        notes = (*missing_in_words(run, read_header(log)), *_remarks(merged))
+        notes = (*missing_in_words(run, read_header(log)), *remarks)
         lines: list[Line] = [[("note  ", "warning"), (visible(one), "")] for one in notes]
         if comparison:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]

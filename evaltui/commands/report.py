@@ -29,6 +29,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.reports.matrix_report import stored_matrix_report
 from evaltui.reports.model import RunReport
 from evaltui.reports.stored import stored_report
+from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.log import RunLog
 from evaltui.runs.matrices import StoredMatrix, find_matrix, matrix_of_logs, open_matrix
@@ -52,15 +53,16 @@ def report(options: argparse.Namespace) -> int:
         paths = list(dict.fromkeys(find_run(store, run) for run in runs or ["last"]))
         if (matrix := matrix_of_logs(paths)) is not None:
             return _report_matrix(matrix, targets, options, secrets)
-        baseline = baseline_of(options, store)
+        baseline = baseline_of(options, stored_run(store, *paths))
         with tempfile.TemporaryDirectory(prefix="evaltui-") as folder:
             log = paths[0] if len(paths) == 1 else _merged(paths, Path(folder), secrets)
             made = stored_report(log, secrets)
             if len(paths) > 1:
                 made = _of_several(made, paths)
             if baseline is not None:
-                comparison = compare(baseline, open_run(log).summary, alpha_of(options))
-                made = replace(made, comparison=secrets.masked(comparison))
+                comparison = compare(baseline.run, open_run(log).summary, alpha_of(options))
+                notes = (*made.notes, *filter(None, [baseline.note]))
+                made = replace(made, comparison=secrets.masked(comparison), notes=notes)
             all_written = write_reports(made, targets, "report")
     except (UsageError, SelectionError, OSError, ValueError) as error:
         return complain("report", error)

@@ -34,10 +34,10 @@ def runs_parser() -> Parser:
 def compare_parser() -> Parser:
     parser = Parser(
         prog="evaltui compare",
-        description="Compare two runs, case by case: broken, fixed, flaky, new, gone, expectation changed; "
-        "with scores, time and tokens.",
-        epilog=f"{RUN} Exit codes: 0 compared, 1 regression (with --fail-on-regression), 2 usage "
-        "error, 3 selected cases of CANDIDATE without a result (with --fail-on-regression).",
+        description="Compare two runs, case by case: broken, unclear, fixed, flaky, new, gone, expectation "
+        "changed; with scores, time and tokens.",
+        epilog=f"{RUN} Exit codes: 0 compared, 2 usage error; with --fail-on-regression 1 regression, 3 "
+        "selected cases of CANDIDATE without a result, or without a verdict in both runs.",
     )
     add = parser.add_argument
     add_agent_dir(parser, "Agent of the runs; not needed for paths (default: the current folder)", Path())
@@ -54,7 +54,8 @@ def compare_parser() -> Parser:
         "--fail-on-regression",
         action="store_true",
         help="Exit 1 if a case does not pass in CANDIDATE, unless BASE failed the same expectation, "
-        "or repeats are no evidence; else 3 if a selected case of CANDIDATE has no result",
+        "or repeats are no evidence; else 3 if a selected case of CANDIDATE has no result, or no verdict in "
+        "both runs",
     )
     add_alpha(parser)
     add_home(parser)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from evaltui.core.editing.references import dangling, idle_rules, slow_rules
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.model_errors import spellings
-from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.configs import choice_problems, config_file, find_config, read_config
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.eval_sets import read_eval_set
@@ -109,6 +112,8 @@ def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
     text = read_text(file) if loaded.eval_set is not None and loaded.format == "eval set" else ""
     if loaded.eval_set is None or not isinstance(text, str) or not text:
         return problems
+    data = parse(text)
+    found = list(_not_finite(data)) if "NaN" in text or "Infinity" in text else []
     # Models load slowly, and reading this module must not wait for them.
     from evaltui.core.metrics.response_match import never_passes
 
@@ -116,10 +121,8 @@ def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
         used = find_config(file)
     except EvalSetError:
         # What is wrong with it is told of the config itself.
-        return problems
-    data = parse(text)
+        return problems + locate(found, text, str(file))
     cases_key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
-    found = []
     for index, case in enumerate(loaded.eval_set.eval_cases):
         set_id = loaded.eval_set.eval_set_id
         # Where there is no config, who expects no answer may mean to give one without that metric.
@@ -132,6 +135,15 @@ def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
         if reason := never_passes(case, used.config, unscored):
             found.append(Problem.warning((cases_key, index), reason))
     return problems + locate(found, text, str(file))
+
+
+def _not_finite(data: Any, path: JsonPath = ()) -> Iterator[Problem]:
+    """The numbers that Python's reader takes, and other readers of JSON refuse."""
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _not_finite(value, (*path, key))
+    elif isinstance(data, float) and not isfinite(data):
+        yield Problem.warning(path, f"{json.dumps(data)} is not JSON, and no value of an agent equals it")
 
 
 def _lint_config(file: Path) -> list[Problem]:

@@ -44,11 +44,22 @@ class Change(BaseModel):
     eval_set_id: str
     path: str
     eval_id: str
-    change: Literal["broken", "fixed", "flaky", "expectation_changed", "new", "gone", "not_run", "unchanged"]
+    change: Literal[
+        "broken",
+        "unclear",
+        "fixed",
+        "flaky",
+        "expectation_changed",
+        "new",
+        "gone",
+        "not_run",
+        "unchanged",
+    ]
     regression: bool
     """Whether it does not pass, the baseline does not excuse that, and it is no chance."""
     p: float | None = None
-    """Of Fisher's exact test, one-sided, of a case that broke and was repeated in both runs."""
+    """Of Fisher's exact test, one-sided, of a case that broke and whose repeats passed or failed in both
+    runs."""
     reasons: list[str]
     base: Summary | None
     candidate: Summary | None
@@ -56,7 +67,7 @@ class Change(BaseModel):
 
 
 class Paired(BaseModel):
-    """The cases that were judged in both runs, paired by their verdicts."""
+    """The cases that passed or failed in both runs, paired by their verdicts."""
 
     better: int
     worse: int

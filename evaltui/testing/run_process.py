@@ -22,20 +22,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.commands.baselines import alpha_of, baseline_of
+from evaltui.commands.baselines import alpha_of, baseline_of, require_effect
 from evaltui.commands.output import UsageError
 from evaltui.core.compare.comparison_lines import comparison_lines
-from evaltui.core.compare.run_comparison import compare, compare_case
+from evaltui.core.compare.run_comparison import CaseChange, Comparison, compare, compare_case
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.core.statistics.differences import ALPHA
+from evaltui.files.folders import case_path
 from evaltui.files.settings import secrets_of
 from evaltui.reports.model import verdict
 from evaltui.runner.parent.starting import HostSettings, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runner.plan import AgentLoaded, CaseDone, Happened, Noted, RunStopped
+from evaltui.runs.baselines import LaterRun
 from evaltui.runs.candidate import summary_of
 from evaltui.runs.execution import RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
@@ -65,6 +67,7 @@ class _Run:
         self._agent: dict[str, Any] = {}
         self._baseline: RunSummary | None = None
         self._blank: RunSummary | None = None
+        self._undecided: list[FinishedCase] = []
         self._excuses = False
         self._alpha = ALPHA
         self.task = asyncio.create_task(self._work())
@@ -100,13 +103,15 @@ class _Run:
             problem = str(error)
         except Exception:
             problem = traceback.format_exc()
+        comparison = self._compared(log)
+        self._tell_undecided(comparison)
         self.finished = FinishedRun(
             self._order,
             len(self._summaries),
             time.monotonic() - began,
             log,
             tuple(self._notes),
-            self._comparison(log),
+            self._lines(comparison),
             problem,
         )
         self._tell(self.finished)
@@ -118,7 +123,12 @@ class _Run:
         options = options_of(order.words)
         self._excuses = options.fail_on_regression
         self._alpha = alpha_of(options)
-        self._baseline = await asyncio.to_thread(baseline_of, options, request.store)
+        cases = {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()}
+        baseline = await asyncio.to_thread(baseline_of, options, LaterRun(request.store, cases))
+        if baseline is not None:
+            self._baseline = baseline.run
+            self._notes += filter(None, [baseline.note])
+            request = replace(request, baseline=baseline.run.id)
         settings = HostSettings(request.agent, request.settings.timeout, IMPORT_TIMEOUT, time.monotonic())
         executed = await run_and_keep(request, sets, self._on_update, lambda: start_host(settings))
         return executed.log
@@ -137,50 +147,75 @@ class _Run:
                 self._agent = dict(info)
             case Selected(selected):
                 self._selected = selected
+                self._require_effect(selected)
                 # What is imported and read by now stays.
                 gc.freeze()
                 gc.enable()
+
+    def _require_effect(self, selected: SelectedRun) -> None:
+        """Raises UsageError where no failure could be a regression."""
+        if self._baseline is not None and self._excuses:
+            try:
+                require_effect(self._baseline, selected, self._alpha)
+            except UsageError as error:
+                raise UsageError(str(error).replace("--", "--evaltui-")) from error
 
     def _on_result(self, result: CaseResult) -> None:
         summary = self._summaries[result.id] = summarize(result)
         counted_as = verdict(result)
         is_flaky = result.status is Status.FLAKY
-        self._tell(
-            FinishedCase(
-                self._order.key,
-                result.id,
-                counted_as,
-                sum(one.seconds or 0.0 for one in result.repeats),
-                tuple((one.name, one.score) for one in result.metrics if one.score is not None),
-                f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed"
-                if is_flaky
-                else "",
-                "" if counted_as is Status.PASSED else self._excuse(result, summary),
-                "\n".join(self._printed.pop(result.id, ())),
-                pickle.dumps(result, pickle.HIGHEST_PROTOCOL),
-            )
+        finished = FinishedCase(
+            self._order.key,
+            result.id,
+            counted_as,
+            sum(one.seconds or 0.0 for one in result.repeats),
+            tuple((one.name, one.score) for one in result.metrics if one.score is not None),
+            f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed" if is_flaky else "",
+            "",
+            "\n".join(self._printed.pop(result.id, ())),
+            pickle.dumps(result, pickle.HIGHEST_PROTOCOL),
         )
+        change = self._change(summary)
+        if change is None or not summary.is_judged or summary.passes:
+            self._tell(finished)
+        elif not change.may_be_regression:
+            assert self._baseline is not None
+            self._tell(replace(finished, excuse=f"no regression from {self._baseline.id}"))
+        elif change.may_be_chance(self._alpha):
+            # All cases together may be the evidence that its own repeats are not.
+            self._undecided.append(finished)
+        else:
+            self._tell(finished)
 
-    def _excuse(self, result: CaseResult, summary: CaseSummary) -> str:
+    def _change(self, summary: CaseSummary) -> CaseChange | None:
+        """How a case differs from the baseline; None where that excuses nothing."""
         if self._baseline is None or not self._excuses or self._selected is None:
-            return ""
+            return None
         # The files of the agent are read once.
         self._blank = self._blank or summary_of(self._selected, {}, self._agent, None)
-        candidate = replace(self._blank, cases={result.id: summary})
-        change = compare_case(result.id, self._baseline, candidate)
-        if not change.may_be_regression:
-            return f"no regression from {self._baseline.id}"
-        if change.p is not None and change.p > self._alpha:
-            return f"no evidence of a regression from {self._baseline.id}: {show_p(change.p)}"
-        return ""
+        candidate = replace(self._blank, cases={summary.id: summary})
+        return compare_case(summary.id, self._baseline, candidate)
 
-    def _comparison(self, log: Path | None) -> tuple[Any, ...]:
+    def _tell_undecided(self, comparison: Comparison | None) -> None:
+        chances = {} if comparison is None else {one.case: one.p for one in comparison.without_evidence}
+        for finished in self._undecided:
+            p = chances.get(finished.id)
+            excuse = ""
+            if comparison is not None and p is not None:
+                excuse = f"no evidence of a regression from {comparison.base.id}: {show_p(p)}"
+            self._tell(replace(finished, excuse=excuse))
+
+    def _compared(self, log: Path | None) -> Comparison | None:
         if self._baseline is None or self._selected is None:
-            return ()
+            return None
         candidate = summary_of(self._selected, self._summaries, self._agent, log)
-        compared = compare(self._baseline, candidate, self._alpha)
+        return compare(self._baseline, candidate, self._alpha)
+
+    def _lines(self, comparison: Comparison | None) -> tuple[Any, ...]:
+        if comparison is None:
+            return ()
         # Logs of earlier versions may hold secrets.
-        masked = secrets_of(self._order.agent_dir).masked(compared)
+        masked = secrets_of(self._order.agent_dir).masked(comparison)
         return tuple(comparison_lines(masked, self._order.width))
 
 

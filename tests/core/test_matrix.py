@@ -45,7 +45,8 @@ def test_cells_are_compared_with_those_of_the_base():
     assert directions(matrix, 0) == ["", "", "", ""]
     assert matrix.paired[1].p == 1.0
     assert directions(matrix, 1) == ["worse", "better", "same", "better"]
-    assert matrix.paired == (None, Paired(better=2, worse=1, cases=4))
+    # An error is no verdict that proves anything.
+    assert matrix.paired == (None, Paired(better=1, worse=1, cases=3))
     assert [row.differs for row in matrix.rows] == [True, True, False, True]
     assert matrix.rows[1].cells[0].case.outcomes == (P, F, P, F, P)
     assert matrix.rows[2].cells[0].case.outcomes == (F,) * 5
@@ -54,7 +55,7 @@ def test_cells_are_compared_with_those_of_the_base():
 def test_another_base_swaps_better_and_worse():
     matrix = matrix_of([BASE, PRO]).with_base(1)
     assert directions(matrix, 0) == ["better", "worse", "same", "worse"]
-    assert matrix.paired == (Paired(better=1, worse=2, cases=4), None)
+    assert matrix.paired == (Paired(better=1, worse=1, cases=3), None)
 
 
 def test_totals_count_executions_and_what_is_unknown_stays_so():

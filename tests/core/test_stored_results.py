@@ -185,6 +185,21 @@ def test_infinite_values_of_an_agent_become_null():
     assert turn["calls"][0]["actual"]["args"] == {"at": None}
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"in": [float("nan")]}])
+@pytest.mark.parametrize("args", [{}, {"at": None}, {"at": "NaN"}, {"at": 1}, None])
+def test_an_expectation_that_json_has_no_word_for_is_still_missed(value, args):
+    calls = align_calls([Call("x", {"at": value})], [Call("x", args)] if args is not None else [])
+    state = (StateDiff("at", value, None), StateDiff("at", value, "NaN"))
+    turn = TurnResult("these calls", calls, ResponseDiff(None, None))
+    written = json.dumps(
+        repeat_to_json(RepeatResult(Status.FAILED, turns=(turn,), state=state)), allow_nan=False
+    )
+    read = repeat_from_json(json.loads(written))
+    assert [call.op for call in read.turns[0].calls] == ["missing" if args is None else "changed"]
+    assert [arg.op for arg in read.turns[0].calls[0].args] == [arg.op for arg in calls[0].args]
+    assert [diff.actual for diff in read.state] == [None, "NaN"]
+
+
 @pytest.mark.parametrize(
     "data", [{}, {"status": "GREEN"}, {"status": "PASSED", "turns": [{}]}, {"status": "PASSED", "metrics": 3}]
 )

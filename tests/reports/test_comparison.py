@@ -109,6 +109,7 @@ def test_as_json():
     document = strictly_read(json_pieces(comparison_json(compare(BASE, CANDIDATE))))
     assert document["totals"] == {
         "broken": 1,
+        "unclear": 0,
         "fixed": 1,
         "flaky": 1,
         "expectation_changed": 1,

@@ -30,7 +30,7 @@ def test_the_page_links_the_details_of_what_failed_and_has_no_script(tmp_path):
     assert "<script" not in page
     assert "script-src" not in page
     assert page.count("<circle") == 2
-    assert "+2 −1, p = 1" in page
+    assert "+2 −0, p = 0.5" in page
     assert "no response within 30 s" in page
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from evaltui import EvalConfig, EvalSet, Status, evaluate
+from evaltui.core.model.errors import ErrorKind
 
 ECHO = "def root_agent(message, session):\n    return message\n"
 
@@ -42,6 +43,11 @@ METRICS = """
 
     def raises(actual, expected, criterion):
         return 1 / (len(text(actual)) - 4)
+
+
+    async def raises_later(actual, expected, criterion):
+        await asyncio.sleep(0)
+        raise RuntimeError("no model")
 
 
     def wrong_type(actual, expected, criterion):
@@ -121,10 +127,11 @@ async def test_the_mean_over_turns_is_held_against_the_threshold(write_agent):
 
 async def test_what_goes_wrong_is_an_error_of_that_metric_and_says_in_which_turn(write_agent):
     agent = write_agent(ECHO, metrics=METRICS)
-    names = ("raises", "wrong_type", "nan", "adks_form", "two", "absent", "same")
+    names = ("raises", "raises_later", "wrong_type", "nan", "adks_form", "two", "absent", "same")
     metrics = await metrics_of(agent, conversation("four", "fives"), config(**{name: {} for name in names}))
     statuses = {name: metrics[name].status for name in names}
     assert statuses == {**dict.fromkeys(names, Status.ERROR), "same": Status.PASSED}
+    assert {metrics[name].error.kind for name in names[:6]} == {ErrorKind.JUDGE}
     raised = metrics["raises"]
     assert re.fullmatch(
         r"turn 1: metrics\.py:\d+ in raises: ZeroDivisionError: division by zero", raised.reason

@@ -456,6 +456,32 @@ def test_a_failure_that_the_baseline_has_too_is_expected(pytester, project):
     assert "no run 'nope'" in unknown.stdout.str()
 
 
+def test_errors_and_what_all_cases_prove_together_are_no_expected_failures(pytester, project):
+    messages = ("hats", "coats", "caps", "gloves", "shoes", "socks")
+    write(project, *(case(message, message) for message in messages))
+    options = ("--evaltui", "--evaltui-workers", "1", "--evaltui-baseline", "last", "--evaltui-runs")
+    pytester.runpytest_inprocess("--evaltui", "--evaltui-runs", "3")
+    # Right once only: of one case that may be chance, of six it is not.
+    once = "SEEN = []\n\ndef root_agent(message, session):\n    SEEN.append(message)\n    "
+    once += 'message = message if SEEN.count(message) == 1 else "nothing"'
+    code = AGENT.replace("def root_agent(message, session):", once)
+    (project / "agent.py").write_text(code)
+    gate = (*options, "3", "--evaltui-fail-on-regression")
+    worse = pytester.runpytest_inprocess(*gate)
+    assert worse.parseoutcomes() == {"failed": 6}
+    single = pytester.runpytest_inprocess(*gate, "-k", "hats", "-rx")
+    assert (single.ret, single.parseoutcomes()) == (0, {"xfailed": 1, "deselected": 5})
+    single.stdout.fnmatch_lines(
+        [
+            "evaltui: --baseline last is *. Skipped: * (6 regressions from *)",
+            "XFAIL *no evidence of a regr*: p = 0.2*",
+        ]
+    )
+    (project / "agent.py").write_text("raise ImportError('shop')")
+    broken = pytester.runpytest_inprocess(*options, "2", "--evaltui-fail-on-regression")
+    assert broken.parseoutcomes() == {"errors": 6}
+
+
 @pytest.mark.parametrize(
     ("answers", "passing"),
     [("yq", {"first"}), ("ny", {"second"}), ("a", {"first", "second"}), ("?n?n", set()), ("y", set())],

@@ -41,9 +41,9 @@ def test_the_current_cell_is_marked_in_the_best_variant_too(matrix):
 def test_the_verdict_is_short_where_there_is_little_room(matrix):
     left, right = verdict_line(matrix, 1, 160)
     assert draw(left, color=False) == (
-        "● pro against base: better on 2, worse on 1 of 5 cases, by their verdicts over repeats: p = 1, "
+        "● pro against base: better on 2, worse on 0 of 4 cases, by their verdicts over repeats: p = 0.5, "
         "exact McNemar"
     )
     assert draw(right, color=False).startswith("p95 +")
     left, _ = verdict_line(matrix, 1, 60)
-    assert draw(left, color=False) == "● pro against base: +2 −1 of 5 cases, p = 1, exact McNemar"
+    assert draw(left, color=False) == "● pro against base: +2 −0 of 4 cases, p = 0.5, exact McNemar"

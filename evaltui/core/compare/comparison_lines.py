@@ -32,6 +32,7 @@ from evaltui.text.values import visible
 
 _LISTED: dict[Kind, tuple[str, str]] = {
     "broken": ("broken", "error"),
+    "unclear": ("unclear", "warning"),
     "fixed": ("fixed", "success"),
     "flaky": ("flaky", "warning"),
     "expectation changed": ("changed", "warning"),

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.outcome import Status
 from evaltui.core.statistics.differences import fisher_worse, mcnemar_exact
 from evaltui.text.figures import counted, show_number, show_p
 
@@ -44,15 +43,26 @@ class Paired:
 
 def paired(both: Iterable[tuple[CaseSummary, CaseSummary]]) -> Paired:
     """Base and candidate of cases whose verdicts can be compared; what was not judged in both is left out."""
-    judged = [pair for pair in both if all(one.verdict is not Status.NOT_EVALUATED for one in pair)]
+    judged = [(before, after) for before, after in both if before.is_judged and after.is_judged]
     passes = [(before.passes, after.passes) for before, after in judged]
-    repeated = any(one.runs > 1 for pair in judged for one in pair)
+    repeated = any(case.runs > 1 for pair in judged for case in pair)
     return Paired(passes.count((False, True)), passes.count((True, False)), len(judged), repeated)
 
 
 def chance_of_fall(before: CaseSummary, after: CaseSummary) -> float | None:
-    """How likely a case passes as seldom as now, if its runs pass as often as before; None where it was not
-    repeated in both runs, which proves nothing and is believed."""
-    if before.runs < 2 or after.runs < 2:
+    """How likely a case passes as seldom as now, if its repeats pass as often as before.
+
+    None where a repeat ended with an error or was not evaluated now, which is no chance, and where the case
+    was not repeated in both runs, which proves nothing and is believed.
+    """
+    passed_before, judged_before = before.judged_repeats
+    passed_now, judged_now = after.judged_repeats
+    if judged_now < after.runs or judged_before < 2 or judged_now < 2:
         return None
-    return fisher_worse(before.passed, before.runs, after.passed, after.runs)
+    return fisher_worse(passed_before, judged_before, passed_now, judged_now)
+
+
+def fell_to_none(before: CaseSummary, after: CaseSummary) -> bool:
+    """Whether each judged repeat passed before and none passes now: a regression however few there are."""
+    passed_before, judged_before = before.judged_repeats
+    return 0 < passed_before == judged_before and not after.passed

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import fsum
 from typing import Any, Literal, NamedTuple, get_args
 
-from evaltui.core.compare.evidence import Paired, chance_of_fall, paired
+from evaltui.core.compare.evidence import Paired, chance_of_fall, fell_to_none, paired
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
@@ -134,7 +134,9 @@ def _new_or_gone(name: str, then: Mapping[str, str], now: Mapping[str, str]) -> 
 
 
 # In the order in which they matter.
-Kind = Literal["broken", "fixed", "flaky", "expectation changed", "new", "gone", "not run", "unchanged"]
+Kind = Literal[
+    "broken", "unclear", "fixed", "flaky", "expectation changed", "new", "gone", "not run", "unchanged"
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -151,6 +153,8 @@ class CaseChange:
     """A case in two runs. `reasons` say why the two verdicts cannot be held against each other.
 
     - broken, fixed: it passes (a flaky case by its policy) in one of them only;
+    - unclear: it passes in neither, and in one of them at least it did not fail either: it ended with an
+      error or was not evaluated;
     - flaky: both verdicts count the same, but in one of them at least its runs differed;
     - expectation changed: the case, or what it is scored by, is not the same;
     - new, gone: it did not exist in the other run; not run: it was not selected there, or not finished.
@@ -181,11 +185,20 @@ class CaseChange:
     def may_be_regression(self) -> bool:
         """Whether it does not pass now, and the base run does not excuse that.
 
-        It does where the same expectation was not met there either.
+        A failure is excused where the same expectation was not met there either; an error, and what was not
+        evaluated, where there was no verdict either.
         """
         if self.candidate is None or self.candidate.passes:
             return False
-        return self.kind in ("broken", "new", "expectation changed") or self.base is None
+        if self.base is None or self.kind in ("broken", "new", "expectation changed"):
+            return True
+        return self.base.failed is not self.candidate.failed
+
+    def may_be_chance(self, alpha: float) -> bool:
+        """Whether it broke, and its own repeats are no evidence that it is worse."""
+        if self.p is None or self.base is None or self.candidate is None:
+            return False
+        return self.p > alpha and not fell_to_none(self.base, self.candidate)
 
 
 @dataclass(frozen=True)
@@ -230,11 +243,11 @@ class Comparison:
         return tuple(change for change in self.cases if change.kind == kind)
 
     def is_regression(self, change: CaseChange) -> bool:
-        """Whether a case did not only break by chance: one that was repeated in both runs needs evidence, its
-        own or that of all cases together."""
+        """Whether a case did not only break by chance: one that was repeated needs evidence, its own or that
+        of all cases together."""
         if not change.may_be_regression:
             return False
-        return change.p is None or change.p <= self.alpha or self.paired.is_worse(self.alpha)
+        return not change.may_be_chance(self.alpha) or self.paired.is_worse(self.alpha)
 
     @property
     def regressions(self) -> tuple[CaseChange, ...]:
@@ -244,6 +257,11 @@ class Comparison:
     def without_evidence(self) -> tuple[CaseChange, ...]:
         """Cases that broke, by chance maybe."""
         return tuple(one for one in self.cases if one.may_be_regression and not self.is_regression(one))
+
+    @property
+    def lacks_verdicts(self) -> bool:
+        """Whether a case of the candidate ended with an error or was not evaluated."""
+        return any(one.candidate is not None and not one.candidate.is_judged for one in self.cases)
 
     @property
     def seconds(self) -> Total | None:
@@ -345,4 +363,6 @@ def _kind(before: CaseSummary, after: CaseSummary, reasons: Sequence[str]) -> Ki
         return "expectation changed"
     if before.passes != after.passes:
         return "broken" if before.passes else "fixed"
+    if not (before.is_judged and after.is_judged):
+        return "unclear"
     return "flaky" if Status.FLAKY in (before.status, after.status) else "unchanged"

@@ -77,6 +77,24 @@ class CaseSummary:
         return self.verdict is Status.PASSED
 
     @property
+    def failed(self) -> bool:
+        """Whether an expectation was not met; no error and no undecided case is that."""
+        return self.verdict is Status.FAILED and (not self.outcomes or Status.FAILED in self.outcomes)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it passes or failed; False after errors, and where it was not evaluated."""
+        return self.passes or self.failed
+
+    @property
+    def judged_repeats(self) -> tuple[int, int]:
+        """How many of its repeats passed, and how many passed or failed."""
+        if not self.outcomes:
+            return self.passed, self.runs
+        passed = self.outcomes.count(Status.PASSED)
+        return passed, passed + self.outcomes.count(Status.FAILED)
+
+    @property
     def outcomes(self) -> tuple[Status, ...]:
         """The status of each of its runs; empty where only their number is known."""
         if self.statuses or self.status is Status.FLAKY:

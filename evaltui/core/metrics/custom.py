@@ -180,7 +180,7 @@ def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -
                 Status.ERROR,
                 tuple(turns),
                 f"turn {number + 1}: {turn.error}",
-                turn.error,
+                turn.error.of_judge,
             )
     scores = [turn.score for turn in turns if turn.score is not None]
     if wrong := _outside(given, scores):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -55,6 +55,11 @@ class ErrorInfo:
         """An error as a host tells it. Raises ValueError for a kind that there is not."""
         kind = data.get("kind")
         return cls(**{**data, "kind": None if kind is None else ErrorKind(kind)})
+
+    @property
+    def of_judge(self) -> ErrorInfo:
+        """The error where the code of a judge or a metric raised it, which is not the agent's."""
+        return replace(self, kind=ErrorKind.JUDGE) if self.kind is ErrorKind.AGENT else self
 
     def __str__(self) -> str:
         """`agent.py:12 in root_agent: NameError: name 'tols' is not defined`"""

@@ -32,7 +32,7 @@ def repeat_to_json(result: RepeatResult) -> Json:
                 _leave_out_rationale(judgement)
     for both in _compared(data):
         # By their text: 1 == 1.0 == True, and what was said must be told as it was.
-        if "expected" in both and repr(both["expected"]) == repr(both.get("actual")):
+        if "expected" in both and "actual" in both and repr(both["expected"]) == repr(both["actual"]):
             both["both"] = both.pop("expected")
             del both["actual"]
     return data

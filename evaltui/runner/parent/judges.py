@@ -26,7 +26,7 @@ from evaltui.runner.errors import (
     error_from_json,
 )
 from evaltui.runner.exception_kinds import kind_of
-from evaltui.runner.parent.metric_calls import MetricCalls, of_judge
+from evaltui.runner.parent.metric_calls import MetricCalls
 
 
 class Judges:
@@ -115,7 +115,7 @@ class CaseJudge:
             if exchange is not None and isinstance(failed, RequestFailedError):
                 _keep_failure(exchange, failed.error)
             told = failed.usages if isinstance(failed, RequestFailedError) else ()
-            raise JudgeFailedError(of_judge(failed.error), usages=told) from failed
+            raise JudgeFailedError(failed.error.of_judge, usages=told) from failed
         if exchange is not None:
             cut_off = {"finish_reason": answer.cut_off} if answer.cut_off else {}
             usage = {"usage": answer.usages[-1]} if answer.usages else {}
@@ -127,7 +127,7 @@ def _replayed(exchange: ModelExchange) -> Answer:
     if exchange.error is not None:
         name = exchange.error["type"].rpartition(":")[2]
         kind = kind_of(error_from_json(exchange.error))
-        error = of_judge(ErrorInfo(name, exchange.error["message"], kind=kind))
+        error = ErrorInfo(name, exchange.error["message"], kind=kind).of_judge
         raise JudgeFailedError(error, was_asked=False)
     parts = [part for response in exchange.responses for part in response["parts"]]
     cut_off = next(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from evaltui.core.metrics.custom import result_of_evaluation, result_of_turns
 from evaltui.core.metrics.judges.judge import Answer
 from evaltui.core.metrics.metric import MetricInput, not_evaluated, unpaired
 from evaltui.core.model.config import EvalMetric
-from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
@@ -78,13 +76,8 @@ def _dump(invocations: Sequence[Invocation]) -> list[Json]:
     return [one.model_dump(mode="json", exclude_none=True) for one in invocations]
 
 
-def of_judge(error: ErrorInfo) -> ErrorInfo:
-    """What failed in the code of a judge or a metric, which is not the agent's."""
-    return replace(error, kind=ErrorKind.JUDGE) if error.kind is ErrorKind.AGENT else error
-
-
 def _error(metric: EvalMetric, error: ErrorInfo) -> MetricResult:
-    error = of_judge(error)
+    error = error.of_judge
     return MetricResult(
         metric.metric_name,
         None,

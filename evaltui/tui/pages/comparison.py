@@ -24,6 +24,7 @@ from evaltui.workbench.trajectories import Trajectories, TurnOfBoth
 
 TITLES: Mapping[Kind, str] = {
     "broken": "Broken",
+    "unclear": "Unclear",
     "fixed": "Fixed",
     "flaky": "Flaky",
     "expectation changed": "Changed expectation",
@@ -32,10 +33,16 @@ TITLES: Mapping[Kind, str] = {
     "not run": "Not run",
     "unchanged": "Unchanged",
 }
-_ROLES: Mapping[Kind, str] = {"broken": "error", "fixed": "success", "flaky": "warning"}
+_ROLES: Mapping[Kind, str] = {
+    "broken": "error",
+    "unclear": "warning",
+    "fixed": "success",
+    "flaky": "warning",
+}
 _TINTS: Mapping[Kind, str] = {"broken": "act", "fixed": "exp"}
 _MEANINGS: Mapping[Kind, str] = {
     "broken": "passed in the base",
+    "unclear": "passes in neither, no verdict in one at least",
     "fixed": "did not pass in the base",
     "flaky": "repeats differ",
     "expectation changed": "verdicts are not comparable",

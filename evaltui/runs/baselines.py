@@ -1,0 +1,118 @@
+"""The run that `last` stands for where another run is compared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+
+from evaltui.core.compare.run_comparison import compare
+from evaltui.core.model.problems import SelectionError
+from evaltui.core.model.variants import Variant
+from evaltui.core.statistics.differences import ALPHA
+from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
+from evaltui.runs.history import find_run, open_run, run_id
+from evaltui.runs.log_header import RunHeader
+from evaltui.runs.log_reader import read_header
+from evaltui.runs.store import RunStore, is_being_written
+from evaltui.text.figures import counted, some_of
+
+CasesOfSets = Mapping[str, Collection[str] | None]
+"""Ids of cases by the path of their set, None for all of its cases."""
+
+_PART = "not all of the cases"
+
+
+@dataclass(frozen=True)
+class LaterRun:
+    """A run that is to be compared with an earlier one."""
+
+    store: RunStore
+    cases: CasesOfSets
+    variant: Variant | None = None
+    """None for the agent as it is."""
+    logs: Collection[Path] = ()
+    """Its own log if it is over, those that it is put together of, and the run that it resumes."""
+    matrix: str = ""
+    """The id that all runs of its matrix have; "" where it is of none."""
+
+
+def stored_run(store: RunStore, *logs: Path) -> LaterRun:
+    """A run that is over, or several that are put together. Raises OSError, ValueError."""
+    headers = [read_header(log) for log in logs if not log.name.endswith(ADK_SUFFIX)]
+    cases: dict[str, Collection[str] | None] = {}
+    for logged in (logged for header in headers for logged in header.sets):
+        others = cases.get(logged.path, ())
+        cases[logged.path] = None if logged.whole or others is None else {*others, *logged.eval_ids}
+    variant, matrix = (headers[0].variant, headers[0].matrix) if headers else (None, "")
+    return LaterRun(store, cases, variant, logs, matrix)
+
+
+def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
+    """The newest run of the same variant that is complete and did not regress from its own baseline. Where it
+    lacks cases, an older run that lacks fewer sets comes first.
+
+    Returns its log, and in words which newer runs are skipped and why, "" for none. Raises SelectionError
+    where there is no such run.
+    """
+    best, most = None, -1
+    skipped: dict[Path, str] = {}
+    for path in reversed(later.store.logs()):
+        if most == len(later.cases):
+            break
+        try:
+            header = read_header(path)
+            if path in later.logs or not _is_comparable(header, later):
+                continue
+            sets = sum(_has(header, *selected) for selected in later.cases.items())
+            skipped[path] = _problem(path, header, later.store, alpha) if sets > most else _PART
+        except (OSError, ValueError):
+            skipped[path] = "cannot be read"
+        if not skipped[path]:
+            if best is not None:
+                skipped[best] = _PART
+            best, most = path, sets
+    newer = takewhile(lambda path: path != best, skipped)
+    reasons = some_of([f"{run_id(path)} ({skipped[path]})" for path in newer])
+    if best is None:
+        if not reasons:
+            raise SelectionError(f"no runs of {later.store.title} yet")
+        raise SelectionError(f"--baseline last: no run to compare with: {reasons}. Name a run")
+    return best, f"--baseline last is {run_id(best)}. Skipped: {reasons}" if reasons else ""
+
+
+def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
+    if later.matrix and header.matrix == later.matrix:
+        return False
+    if header.variant is None:
+        return True
+    if later.variant is not None and header.variant.name == later.variant.name:
+        return True
+    return not header.variant.changes and not (later.variant and later.variant.changes)
+
+
+def _has(header: RunHeader, path: str, eval_ids: Collection[str] | None) -> bool:
+    """Whether the run had all selected cases of a set; new cases of a whole set are no matter."""
+    logged = next((logged for logged in header.sets if logged.path == path), None)
+    if logged is None:
+        return False
+    return logged.whole or (eval_ids is not None and {*eval_ids} <= {*logged.eval_ids})
+
+
+def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> str:
+    """Why a run is no baseline, in short; "" where it is. Raises OSError, ValueError."""
+    run = open_run(path)
+    if run.status is None:
+        return "still running" if is_being_written(path) else "interrupted"
+    if run.summary.unfinished:
+        return "incomplete"
+    base_id = str(header.data.get("baseline") or "")
+    if not base_id or all(case.passes for case in run.summary.cases.values()):
+        return ""
+    try:
+        base = open_run(find_run(store, base_id))
+    except (SelectionError, OSError, ValueError):
+        return f"its baseline {base_id} is missing"
+    regressions = len(compare(base.summary, run.summary, alpha).regressions)
+    return f"{counted(regressions, 'regression')} from {base_id}" if regressions else ""

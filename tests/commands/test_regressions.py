@@ -1,0 +1,179 @@
+"""Which failures `--fail-on-regression` excuses, and which run `--baseline last` is."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from command_line import call
+from fake_runs import run_without_processes, says
+
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import Status
+from evaltui.files.settings import secrets_of
+from evaltui.runs.baselines import last_baseline, stored_run
+from evaltui.runs.log import RunLog
+from evaltui.runs.store import RunStore
+
+STATUSES = {"p": Status.PASSED, "f": Status.FAILED, "e": Status.ERROR, "n": Status.NOT_EVALUATED}
+WORST_FIRST = "fen"
+
+
+def summary(eval_id, repeats, pass_if="all"):
+    """A case of which each repeat came out as a letter says: `ppf`."""
+    passed = repeats.count("p")
+    worst = next((letter for letter in WORST_FIRST if letter in repeats), "p")
+    return CaseSummary(
+        "lights",
+        eval_id,
+        Status.FLAKY if 0 < passed < len(repeats) else STATUSES[worst],
+        len(repeats),
+        passed,
+        pass_if,
+        policy_met=passed / len(repeats) >= (1 if pass_if == "all" else float(pass_if)),
+        path="lights.evalset.json",
+        statuses=tuple(STATUSES[letter] for letter in repeats) if len({*repeats}) > 1 else (),
+    )
+
+
+def store_run(agent, cases, eval_ids=None, pass_if="all", is_complete=True, **header):
+    """A run of cases by their repeats; without `eval_ids` it is of all cases of its set."""
+    logged = {"path": "lights.evalset.json", "eval_set_id": "lights", "eval_ids": [*(eval_ids or cases)]}
+    sets = [logged | {"whole": eval_ids is None, "config": {}}]
+    # Ids of runs that begin within a millisecond do not tell which of them is the last.
+    store = RunStore(agent)
+    moment = datetime(2026, 11, 28, 12, len(store.logs()), tzinfo=UTC)
+    path = store.make() / f"{moment:%Y%m%dT%H%M%S}.000Z-3fb2c1.jsonl"
+    header = {"started": moment.isoformat(), "sets": sets, **header}
+    log = RunLog.create_at(path, header, secrets_of(agent))
+    for eval_id, repeats in cases.items():
+        log.result(summary(eval_id, repeats, pass_if))
+    log.close({"status": "PASSED", "seconds": 1.0} if is_complete else None)
+    return log.path.stem
+
+
+@pytest.fixture
+def agent(write_agent):
+    return write_agent("")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "code"),
+    [
+        # What passed and fails, by chance or not.
+        ("pp", "ff", 1),
+        ("pp", "pf", 0),
+        ("ppppp", "pffff", 1),
+        # What ended with an error, or has no verdict, is no chance.
+        ("pp", "ee", 1),
+        ("pp", "nn", 1),
+        ("ppppp", "ppppe", 1),
+        ("ppppp", "ppppn", 1),
+        ("p", "e", 1),
+        # The same expectation was not met before.
+        ("f", "f", 0),
+        ("ff", "fe", 0),
+        ("pf", "ff", 0),
+        # A failure excuses no error, an error no failure.
+        ("f", "e", 1),
+        ("ff", "ee", 1),
+        ("f", "n", 1),
+        ("pf", "pe", 1),
+        ("e", "f", 1),
+        ("n", "f", 1),
+        # No verdict in either run: no regression, and no pass.
+        ("e", "e", 3),
+        ("n", "e", 3),
+        ("ee", "en", 3),
+        ("e", "p", 0),
+    ],
+)
+def test_failures_may_be_chance_and_errors_are_not(agent, capsys, before, now, code):
+    base, candidate = store_run(agent, {"a": before}), store_run(agent, {"a": now})
+    words = ("compare", agent, base, candidate, "--fail-on-regression", "--report", "json")
+    assert call(*words) == code
+    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    assert case["regression"] is (code == 1)
+
+
+def test_errors_before_hide_no_cases_that_fail_more_often_now(agent, capsys):
+    """Six cases together are evidence, however many others have a verdict again."""
+    worse = {f"worse{number}": "ppppp" for number in range(6)}
+    back = {f"back{number}": "eeeee" for number in range(6)}
+    base = store_run(agent, {**worse, **back})
+    now = store_run(agent, {**dict.fromkeys(worse, "pppff"), **dict.fromkeys(back, "ppppp")})
+    assert call("compare", agent, base, now, "--fail-on-regression") == 1
+    assert "better on 0, worse on 6 of 6 cases" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("newer", "why"),
+    [
+        ([{"cases": {"a": "p"}, "is_complete": False}], "interrupted"),
+        ([{"cases": {"a": "p"}, "eval_ids": "ab", "is_complete": True}], "incomplete"),
+        ([{"cases": {"a": "p"}, "eval_ids": "a"}], "not all of the cases"),
+        ([{"cases": {"a": "e", "b": "p"}, "baseline": "first"}], "1 regression from first"),
+        ([{"cases": {"a": "f", "b": "p"}, "baseline": "gone"}], "its baseline gone is missing"),
+        # A failure that the baseline has, too, is none.
+        ([{"cases": {"a": "p", "b": "f"}, "baseline": "first"}], ""),
+        ([{"cases": {"a": "p", "b": "p"}, "baseline": "gone"}], ""),
+        ([{"cases": {"a": "p", "b": "f"}}, {"cases": {"a": "p"}, "eval_ids": "a"}], "not all of the cases"),
+    ],
+)
+def test_last_is_the_last_complete_run_that_did_not_regress(agent, newer, why):
+    expected = store_run(agent, {"a": "p", "b": "f"})
+    RunStore(agent).name(expected, "first")
+    for number, run in enumerate(newer):
+        last = store_run(agent, **run)
+        if not why or number < len(newer) - 1:
+            expected = last
+    store_run(agent, {"a": "p", "b": "p"})
+    store = RunStore(agent)
+    path, note = last_baseline(stored_run(store, store.latest()))
+    assert path.stem == expected
+    assert note == (f"--baseline last is {expected}. Skipped: {last} ({why})" if why else "")
+
+
+def test_without_a_complete_run_there_is_no_last_baseline(agent, capsys):
+    broken = store_run(agent, {"a": "p"}, is_complete=False)
+    candidate = store_run(agent, {"a": "p"})
+    assert call("report", agent, candidate, "--baseline", "last") == 2
+    said = f"--baseline last: no run to compare with: {broken} (interrupted). Name a run"
+    assert said in capsys.readouterr().err
+
+
+def turn(text):
+    said = {"final_response": {"role": "model", "parts": [{"text": "right"}]}}
+    return {"user_content": {"role": "user", "parts": [{"text": text}]}, **said}
+
+
+def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refused(agent, monkeypatch, capsys):
+    cases = [{"eval_id": "a", "conversation": [turn("a")]}]
+    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    gate = ("run", agent, "--runs", "2", "--baseline", "last", "--fail-on-regression")
+    fake = run_without_processes(monkeypatch, says("right"))
+    assert call("run", agent, "--runs", "2") == 0
+    first = RunStore(agent).latest().stem
+
+    def crash(case, repeat):
+        raise RuntimeError("no boiler")
+
+    for act in (says("wrong"), crash, crash):
+        fake.act = act
+        assert call(*gate) == 1
+    out = capsys.readouterr().out
+    assert f"--baseline last is {first}. Skipped: " in out
+    assert "without evidence" not in out
+    fake.act = says("right")
+    assert call(*gate) == 0
+    # Of a case that is flaky in the baseline, two repeats that fail prove nothing.
+    fake.act = lambda case, repeat: says("right" if repeat else "wrong")(case, repeat)
+    assert call("run", agent, "--runs", "2", "--pass-if", "0.5") == 0
+    runs = len(RunStore(agent).logs())
+    capsys.readouterr()
+    assert call(*gate, "--pass-if", "0.5") == 2
+    assert (
+        "--fail-on-regression has no effect: even if every repeat failed, p = 0.5, above --alpha 0.05. "
+        in (capsys.readouterr().err)
+    )
+    assert len(RunStore(agent).logs()) == runs
+    assert call(*gate, "--pass-if", "0.5", "--alpha", "0.5") == 0
