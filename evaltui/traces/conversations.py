@@ -19,7 +19,7 @@ from evaltui.text.values import valid_text
 from evaltui.traces.events import TurnEvents, error_of
 from evaltui.traces.layouts.messages import NOT_RECORDED
 from evaltui.traces.layouts.operation import Json, calls_in
-from evaltui.traces.own_events import EVENTS, own_events
+from evaltui.traces.own_events import EVENTS, FINAL_STATE, own_events, own_final_state
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
 from evaltui.traces.tree import TraceTurn, turns_of
 
@@ -60,6 +60,8 @@ class RecordedConversation:
     """What spans say of the conversation as a whole; the first one to say something counts."""
     began: float = 0.0
     """Seconds since 1970; 0.0 where nobody knows."""
+    final_state: Json | None = None
+    """The session state after the last turn; None where it is unknown."""
 
     @property
     def named_case(self) -> str:
@@ -195,6 +197,7 @@ def _conversation_of(
         tuple(dict.fromkeys(trace for trace, _ in ordered)),
         attributes,
         zero / _SECOND,
+        own_final_state(joined[-1].span.attributes.get(FINAL_STATE)),
     )
 
 
