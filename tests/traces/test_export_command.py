@@ -97,7 +97,8 @@ def test_an_exported_run_is_scored_as_it_was(run, capsys):
     assert scored("run.json")["good"] == ("NOT_EVALUATED", {**ran["good"][1], STATE: (None, "NOT_EVALUATED")})
     shown = capsys.readouterr().out
     assert "final session state is unknown" in shown
-    assert "null" not in shown and "final state" not in shown
+    assert "null" not in shown
+    assert "final state" not in shown
 
 
 STATE = "final_session_state"
