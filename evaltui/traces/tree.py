@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.adk import read_adk
 from evaltui.traces.layouts.genai import read_genai
 from evaltui.traces.layouts.langfuse import read_langfuse
@@ -43,12 +44,18 @@ def operation_of(span: OtelSpan) -> Operation | None:
         found.conversation = found.conversation or str(session)
         if span.status == "error" and not found.error:
             found.error = str(span.attributes.get("error.type") or "Error")
-        if limit := limit_of(span):
+        if not _has_content(found) and (limit := limit_of(span)):
             found.is_cut, found.remedy = True, limit
         told = found.outputs
         found.outputs = without_attachments(told)
         found.lacks_attachment = found.outputs != told
     return found
+
+
+def _has_content(operation: Operation) -> bool:
+    if operation.kind == "tool":
+        return bool(operation.name) and operation.arguments is not ABSENT and operation.result is not ABSENT
+    return operation.inputs is not None and operation.outputs is not None
 
 
 @dataclass(slots=True)
