@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from evaltui.core.compare.diff import calls_of
 from evaltui.core.compare.explain import crash_text
 from evaltui.core.compare.judged import Finding, answered, findings_in
-from evaltui.core.compare.rates import Rate
+from evaltui.core.compare.rates import case_rate
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import (
     Call,
@@ -107,6 +107,10 @@ def cell_text(value: str | float | None) -> str | float | None:
     return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
 
 
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
 def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Row]:
     if case.reason:
         yield {
@@ -117,7 +121,8 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "case_status": case.status.value,
             "path": case.path,
         }
-    rate = Rate(case.passed_repeats, len(case.repeats))
+    rate = case_rate(case)
+    low, high = rate.interval if rate else (None, None)
     for number, repeat in enumerate(case.repeats, start=1):
         head: _Row = {
             "eval_set_id": case.eval_set_id,
@@ -125,9 +130,9 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "repeat": number,
             "case_status": case.status.value,
             "path": case.path,
-            "case_pass_rate": round(rate.share, 6),
-            "case_pass_rate_low": round(rate.interval.low, 6),
-            "case_pass_rate_high": round(rate.interval.high, 6),
+            "case_pass_rate": _rounded(rate.share if rate else None),
+            "case_pass_rate_low": _rounded(low),
+            "case_pass_rate_high": _rounded(high),
             "decision": case.decision.answer if case.decision else None,
         }
         cost = _cost(repeat.spent)

@@ -19,7 +19,7 @@ from evaltui.core.compare.judged import (
     over_conversation,
     was_judged,
 )
-from evaltui.core.compare.rates import Rate
+from evaltui.core.compare.rates import case_rate
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.model.errors import MAY_PASS
 from evaltui.core.model.eval_set import THOUGHT, user_text
@@ -57,7 +57,7 @@ def _runs(case: CaseResult) -> Iterator[Line]:
     flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
     meets = "" if case.decision else f", {'meets' if case.policy_met else 'fails'} policy {case.policy}"
     figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}{meets}"
-    rate = str(Rate(case.passed_repeats, len(case.repeats)))
+    rate = str(case_rate(case) or UNKNOWN)
     yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status]), (f"  {rate}", "muted")]
     if case.decision is not None:
         yield [("          ", ""), (case.decision.in_words, ROLES[case.status])]

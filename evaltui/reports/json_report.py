@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from evaltui.core.compare.rates import Rate, Rates
+from evaltui.core.compare.rates import Rate, Rates, case_rate
 from evaltui.core.compare.repeats import TrajectoryGroup, pass_rates, trajectory_groups
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Total, what_changed
 from evaltui.core.compare.run_summary import CaseSummary, RunSummary
@@ -90,7 +90,7 @@ def case_result_json(case: CaseResult, tags: Sequence[str] | None = None) -> Jso
             "policy": {"pass_if": case.policy, "met": case.policy_met},
             **({} if case.decision is None else {"decision": case.decision.to_json()}),
             **({"reason": case.reason} if case.reason else {}),
-            "rate": _rate(Rate(case.passed_repeats, len(case.repeats)) if case.repeats else None),
+            "rate": _rate(case_rate(case)),
             **_over_repeats(case),
             "error": _error(case.error),
             "metrics": [_metric(metric) for metric in case.metrics],

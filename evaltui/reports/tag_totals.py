@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaltui.core.compare.rates import Rate, rates
+from evaltui.core.compare.rates import Rate, rate_over_cases
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.reports.model import RunReport
@@ -39,9 +39,8 @@ class TagTotal:
 
     @property
     def rate(self) -> Rate | None:
-        """Of the cases that ran; None where none did."""
-        found = rates(self.cases)
-        return found.cases if found else None
+        """Of the cases that were evaluated; None where none was."""
+        return rate_over_cases(self.cases)
 
 
 def tag_totals(report: RunReport) -> list[TagTotal]:

@@ -62,6 +62,8 @@ class HeldConversation:
     error: ErrorInfo | None = None
     """What ended it."""
     seconds: float = 0.0
+    final_state: Json | None = None
+    """The session state after the last turn; None where it is unknown."""
 
 
 @dataclass(frozen=True)

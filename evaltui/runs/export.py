@@ -47,8 +47,9 @@ def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[C
             masked = [Event.from_json(secrets.masked(event.to_json())) for event in events]
             result = repeats[number] if number < len(repeats) else None
             turns = 1 + max((event.turn for event in events if event.turn is not None), default=-1)
+            errors, state = secrets.masked((_errors(result), result.final_state if result else None))
             spans = spans_of_turns(
-                Held(held, agent or "agent", began, about, secrets.masked(_errors(result))),
+                Held(held, agent or "agent", began, about, errors, state),
                 masked,
                 secrets.masked([_results(result, turn, turns) for turn in range(turns)]),
             )

@@ -293,9 +293,11 @@ class CaseHistory:
         return what_changed(passed.run, self.points[-1].run, self.case) if passed else ()
 
     def values(self, metric: str = "") -> list[float | None]:
-        """By run a metric's score, or the share of its repeats that passed; None without a score."""
+        """By run a metric's score, or the share of its evaluated repeats that passed; None without one."""
         cases = [point.summary for point in self.points]
-        return [case.scores.get(metric) if metric else case.passed / case.runs for case in cases]
+        if metric:
+            return [case.scores.get(metric) for case in cases]
+        return [case.passed / case.evaluated if case.evaluated else None for case in cases]
 
 
 class History:

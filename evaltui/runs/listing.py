@@ -77,6 +77,11 @@ class RunRow:
         return sum(self.counts.values())
 
     @property
+    def evaluated(self) -> int:
+        """How many cases have a result that says whether they pass."""
+        return self.done - self.counts.get(Status.NOT_EVALUATED, 0)
+
+    @property
     def passed(self) -> int:
         """How many cases passed, flaky ones by their policy."""
         return self.counts.get(Status.PASSED, 0) + self.flaky_passed

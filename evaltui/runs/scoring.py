@@ -132,7 +132,8 @@ def _held(messages: Sequence[str], is_simulated: bool, found: FoundConversation)
         ),
         None,
     )
-    return HeldConversation(events, ended, sum(turn.seconds for turn in conversation.turns))
+    seconds = sum(turn.seconds for turn in conversation.turns)
+    return HeldConversation(events, ended, seconds, conversation.final_state)
 
 
 def with_other_conversations(

@@ -81,8 +81,9 @@ class TurnCalls:
             asked[id(model)] = [self._announce(part, model) for part in parts if "function_call" in part]
             self._parts[id(model)] = parts
         for tool in tools:
-            self._of[id(tool)] = self._claim(tool, models, asked)
-        self.begins = {self._of[id(tool)].id: tool.span.begin for tool in tools}
+            if (call := self._claim(tool, models, asked)) is not None:
+                self._of[id(tool)] = call
+        self.begins = {self._of[id(tool)].id: tool.span.begin for tool in tools if id(tool) in self._of}
         """By the ids of calls, when their tools began."""
         self._find_results(models, asked)
         for model in models:
@@ -107,9 +108,9 @@ class TurnCalls:
             found += [work, *late.pop(id(work), ())]
         return found
 
-    def of(self, tool: Work) -> TurnCall:
-        """The call that a span of a tool tells of."""
-        return self._of[id(tool)]
+    def of(self, tool: Work) -> TurnCall | None:
+        """The call that a span of a tool tells of; None where nothing tells its name."""
+        return self._of.get(id(tool))
 
     def parts_of(self, model: Work) -> list[Json]:
         """The parts of a model's answer, its calls as they are known."""
@@ -142,7 +143,7 @@ class TurnCalls:
         self._ids.add(found)
         return found
 
-    def _claim(self, tool: Work, models: Sequence[Work], asked: dict[int, list[TurnCall]]) -> TurnCall:
+    def _claim(self, tool: Work, models: Sequence[Work], asked: dict[int, list[TurnCall]]) -> TurnCall | None:
         operation = tool.operation
         unclaimed = [
             (model.span.begin <= tool.span.begin, call)
@@ -154,10 +155,14 @@ class TurnCalls:
         call = next((one for _, one in unclaimed if wanted and one.own_id == wanted), None)
         # Clocks of several machines may not agree, so what began later comes second, not never.
         unclaimed.sort(key=lambda one: not one[0])
-        named = [one for _, one in unclaimed if one.name == operation.name]
+        named = [one for _, one in unclaimed if operation.name in ("", one.name)]
+        if not operation.name:
+            named.sort(key=lambda one: not one.name.startswith("transfer_to_"))
         # Calls at once may end, and begin, in any order.
         same = (one for one in named if one.arguments == operation.arguments)
         call = call or next(same, None) or next(iter(named), None)
+        if call is None and not operation.name:
+            return None
         if call is None:
             call = TurnCall(
                 operation.name,

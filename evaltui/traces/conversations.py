@@ -17,11 +17,13 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_text
 from evaltui.traces.events import TurnEvents, error_of
+from evaltui.traces.layouts.limits import limit_of
 from evaltui.traces.layouts.messages import NOT_RECORDED
 from evaltui.traces.layouts.operation import Json, calls_in
-from evaltui.traces.own_events import EVENTS, own_events
+from evaltui.traces.own_events import EVENTS, FINAL_STATE, own_events, own_final_state
 from evaltui.traces.span import LogRecord, OtelSpan, Recorded, with_logs
-from evaltui.traces.tree import TraceTurn, turns_of
+from evaltui.traces.splitting import split_turn
+from evaltui.traces.tree import TraceTurn, operation_of, turns_of
 
 CASE_ATTRIBUTES = ("evaltui.eval.case.id", "agentevals.eval.case.id")
 """Attributes of a span, or of what made it, that name the case that a conversation is of."""
@@ -60,6 +62,8 @@ class RecordedConversation:
     """What spans say of the conversation as a whole; the first one to say something counts."""
     began: float = 0.0
     """Seconds since 1970; 0.0 where nobody knows."""
+    final_state: Json | None = None
+    """The session state after the last turn; None where it is unknown."""
 
     @property
     def named_case(self) -> str:
@@ -134,7 +138,7 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
         session = _session(members)
         for turn in turns:
             key = session or _conversation(turn) or trace_id
-            groups.setdefault(key, []).append((trace_id, turn))
+            groups.setdefault(key, []).extend((trace_id, one) for one in split_turn(turn))
             _keep(said.setdefault(key, {}), kept, turn.spans)
     found = [_conversation_of(key, turns, said[key]) for key, turns in groups.items()]
     passed_over = PassedOver(twins, lost, empty)
@@ -155,9 +159,14 @@ def _merged(recorded: Iterable[Recorded]) -> tuple[list[OtelSpan], list[LogRecor
             key = (span.trace_id, span.span_id)
             known = spans.setdefault(key, span)
             if known is not span:
-                twins += known.name != span.name or known.begin != span.begin
+                is_twin = known.name != span.name or known.begin != span.begin
+                twins += is_twin
                 if len(span.attributes) > len(known.attributes):
-                    spans[key] = span
+                    spans[key], known, span = span, span, known
+                # The same span may have been exported before it ended.
+                known.has_twin = (
+                    known.has_twin or span.has_twin or (is_twin and operation_of(span) is not None)
+                )
         for number, log in enumerate(one.logs):
             event = log.event
             at = event.time or number
@@ -195,12 +204,16 @@ def _conversation_of(
         tuple(dict.fromkeys(trace for trace, _ in ordered)),
         attributes,
         zero / _SECOND,
+        own_final_state(joined[-1].span.attributes.get(FINAL_STATE)),
     )
 
 
 def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
     made = TurnEvents(turn, number, zero)
     own = own_events(turn.span.attributes.get(EVENTS), number)
+    if own is None and _is_our_own(turn.span):
+        # The spans alone do not say what the agent did not send.
+        turn.lost = turn.lost or limit_of(turn.span)
     events = tuple(own or made.events())
     seconds = max(turn.end - turn.begin, 0) / _SECOND if turn.begin else 0.0
     return RecordedTurn(
@@ -214,10 +227,14 @@ def _recorded(turn: TraceTurn, number: int, zero: int) -> RecordedTurn:
     )
 
 
+def _is_our_own(span: OtelSpan) -> bool:
+    return any(name.startswith("evaltui.") for name in (*span.attributes, *span.cut))
+
+
 def _remarks(events: Sequence[Event]) -> Iterator[str]:
     if any(event.data.get("may_hold_thoughts") for event in events):
         yield "response may contain thoughts, which the trace does not mark"
-    if NOT_RECORDED in _user_text(events[0]):
+    if NOT_RECORDED in _user_text(events[0]) or any(event.data.get("lacks_attachment") for event in events):
         yield f"an {NOT_RECORDED}"
 
 

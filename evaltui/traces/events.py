@@ -32,6 +32,7 @@ from evaltui.traces.tree import TraceTurn, Work, user_message
 
 _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
+_NAMELESS = "the span of a tool has no name of the tool (gen_ai.tool.name)"
 _NO_BEGINS: Mapping[str, int] = {}
 
 
@@ -44,7 +45,7 @@ class TurnEvents:
         self._zero = zero
         self._untold: dict[str, str] = {}
         self._sent: dict[str, list[Json]] = {}
-        self._ids = 0
+        self._is_answer_told = False
 
     def events(self) -> list[Event]:
         turn = self._turn
@@ -119,6 +120,8 @@ class TurnEvents:
         )
         if not inside and may_hold_thoughts(operation):
             nested = {**nested, "may_hold_thoughts": True}
+        if operation.lacks_attachment:
+            nested = {**nested, "lacks_attachment": True}
         if operation.outputs is None:
             # Nobody knows what it said; that it was asked, and its tokens, are known.
             known = {"step": f"{span.span_id}:answer", "model_version": operation.name, **nested}
@@ -185,6 +188,11 @@ class TurnEvents:
     def _tool(self, work: Work, calls: TurnCalls, inside: str) -> Iterator[Event]:
         operation, span = work.operation, work.span
         call = calls.of(work)
+        if call is None:
+            if not inside:
+                is_hidden = any(one.operation.outputs is None for one in self._turn.models)
+                self._untold.setdefault(CALLS, _remedy(self._turn) if is_hidden else _NAMELESS)
+            return
         nested = {"nested": True} if inside else {}
         if not call.is_announced:
             part = {"function_call": call.as_json()}
@@ -241,8 +249,9 @@ class TurnEvents:
             for event in done
         )
         told = turn.operation.outputs if turn.operation else None
-        if told is None and not spoke:
+        if told is None and not spoke and not any(one.is_cut and one.outputs is None for one in turn.agents):
             told = next((one.outputs for one in reversed(turn.agents) if one.outputs is not None), None)
+        self._is_answer_told = told is not None
         parts = [part for part in told[-1]["parts"] if part.get("text")] if told else []
         if not parts or (spoke and _last_text(done) == "\n".join(part["text"] for part in parts)):
             return []
@@ -255,20 +264,20 @@ class TurnEvents:
         models = turn.models
         if not models:
             self._untold.setdefault(MODEL_CALLS, _remedy(turn))
-        told_by_agent = any(
-            one is not None and one.outputs is not None for one in (turn.operation, *turn.agents)
-        )
         last = models[-1].operation if models else None
         is_failed = last is not None and bool(last.error)
-        if not told_by_agent and not is_failed and (last is None or last.outputs is None):
+        if not self._is_answer_told and not is_failed and (last is None or last.outputs is None):
             self._untold.setdefault(ANSWERS, _remedy(turn))
         has_tools = any(work.operation.kind == "tool" for work in turn.works)
         hidden = [
             one.operation for one in models if one.operation.outputs is None and not one.operation.error
         ]
         # A framework that is instrumented tells of its tools; a model's client does not.
-        if hidden and not has_tools and (not turn.agents or any(one.calls_tools for one in hidden)):
+        is_unsure = any(one.calls_tools or one.is_cut for one in hidden)
+        if hidden and not has_tools and (is_unsure or not turn.agents):
             self._untold.setdefault(CALLS, hidden[0].remedy)
+        for what in (CALLS, ANSWERS) if turn.lost else ():
+            self._untold[what] = turn.lost
 
 
 def _writable(event: Event) -> Event:
@@ -295,13 +304,16 @@ def _settle_ambiguous(turn: TraceTurn) -> None:
         work = waiting.pop()
         waiting += work.inner
         operation = work.operation
-        if operation.kind == "tool" and operation.remedy == SCHEMA_1:
+        if operation.kind == "tool" and (operation.remedy == SCHEMA_1 or operation.is_cut):
             operation.arguments = ABSENT if operation.arguments == {} else operation.arguments
             operation.result = ABSENT if operation.result == {} else operation.result
 
 
 def _remedy(turn: TraceTurn) -> str:
     operations = [work.operation for work in turn.works] + [one for one in [turn.operation] if one]
+    cut = (one.remedy for one in operations if one.is_cut and (one.inputs is None or one.outputs is None))
+    if limit := next(cut, ""):
+        return limit
     # A layout that says how is asked before the conventions, whose attributes nearly all spans have.
     return next((one.remedy for one in operations if one.kind == "model"), "") or operations[0].remedy
 

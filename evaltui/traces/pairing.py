@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
@@ -11,11 +12,13 @@ from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event
 from evaltui.text.figures import counted
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
 from evaltui.traces.found import FoundConversation
+from evaltui.traces.layouts.messages import NOT_RECORDED
 
 # Two messages that share this much are one, said in other words.
 _ALIKE = 0.6
 # Of a message; the rest of a long one does not decide.
 _COMPARED = 400
+_ATTACHMENT = re.compile(rf"\[{NOT_RECORDED}: [^\]]*\]")
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ def _decided(hits: list[CaseToPair], conversation: FoundConversation) -> list[Ca
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return " ".join(_ATTACHMENT.sub("", text).split()).casefold()
 
 
 def aligned_events(

@@ -86,6 +86,9 @@ def read_document(document: Any) -> Recorded:
             return _in_format("ADK's dev server", Recorded([read_served_span(document)]))
         if is_bare_span(document):
             return _in_format("bare spans", Recorded([read_span(document, {}, "")]))
+        if isinstance(document.get("spans"), list):
+            # With facts around them, as exports of sessions have them.
+            return read_document(document["spans"])
         names = [visible(cut(name, _LONGEST_NAME)) for name in document]
         what = f"an object with {some_of(names)}" if document else "an empty object"
     else:

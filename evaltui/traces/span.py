@@ -31,6 +31,8 @@ class SpanEvent:
     """Nanoseconds since 1970; 0 where nobody knows."""
     body: Any = None
     """What a log record says; None for an event of the span itself."""
+    cut: set[str] = field(default_factory=set)
+    """Names of attributes that were left out, since a limit had cut their values."""
 
 
 @dataclass(slots=True)
@@ -54,6 +56,12 @@ class OtelSpan:
     """What made it; spans of one process share it."""
     scope: str = ""
     """The instrumentation; "" where the format does not keep it."""
+    dropped: int = 0
+    """Number of attributes and events that a limit kept out of it."""
+    cut: set[str] = field(default_factory=set)
+    """As `SpanEvent.cut`."""
+    has_twin: bool = False
+    """Whether another span of the trace has the same id, and says something else."""
 
 
 @dataclass(slots=True)

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from evaltui.core.model.json_values import ABSENT
 from evaltui.traces.layouts.adk import read_adk
 from evaltui.traces.layouts.genai import read_genai
 from evaltui.traces.layouts.langfuse import read_langfuse
+from evaltui.traces.layouts.limits import leave_out_cut, limit_of, may_be_of_an_agent
+from evaltui.traces.layouts.messages import without_attachments
 from evaltui.traces.layouts.openinference import read_openinference
 from evaltui.traces.layouts.openllmetry import read_openllmetry
 from evaltui.traces.layouts.operation import Json, Operation, prefer
@@ -19,11 +22,12 @@ from evaltui.traces.span import OtelSpan
 
 # What knows most about a span comes first.
 _LAYOUTS = (read_adk, read_genai, read_openinference, read_openllmetry, read_langfuse)
+_TWIN = "two spans of the trace have the same id; give each its own where the agent runs"
 _SESSIONS = ("session.id", "langfuse.session.id")
 
 
 def operation_of(span: OtelSpan) -> Operation | None:
-    """What a span says; None for one that is nothing of an agent's."""
+    """What a span says, after `leave_out_cut`; None for one that is nothing of an agent's."""
     found: Operation | None = None
     for read in _LAYOUTS:
         operation = read(span)
@@ -40,7 +44,18 @@ def operation_of(span: OtelSpan) -> Operation | None:
         found.conversation = found.conversation or str(session)
         if span.status == "error" and not found.error:
             found.error = str(span.attributes.get("error.type") or "Error")
+        if not _has_content(found) and (limit := limit_of(span)):
+            found.is_cut, found.remedy = True, limit
+        told = found.outputs
+        found.outputs = without_attachments(told)
+        found.lacks_attachment = found.outputs != told
     return found
+
+
+def _has_content(operation: Operation) -> bool:
+    if operation.kind == "tool":
+        return bool(operation.name) and operation.arguments is not ABSENT and operation.result is not ABSENT
+    return operation.inputs is not None and operation.outputs is not None
 
 
 @dataclass(slots=True)
@@ -52,6 +67,8 @@ class Work:
     agent: str
     inner: list[Work] = field(default_factory=list)
     """What happened in a call of a tool: it is not the agent's own."""
+    run: str = ""
+    """The id of the span of the run of an agent in which it was; "" for none."""
     wrapped: list[Work] = field(default_factory=list)
     """Calls of a model that this one stands around."""
 
@@ -67,7 +84,11 @@ class TraceTurn:
     works: list[Work] = field(default_factory=list)
     agents: list[Operation] = field(default_factory=list)
     """The agents that worked in it, but for those in calls of tools."""
+    agent_spans: list[OtelSpan] = field(default_factory=list)
+    """Theirs."""
     spans: list[OtelSpan] = field(default_factory=list)
+    lost: str = ""
+    """What brings spans that cannot be read, which may be its calls and its answer; "" where none is lost."""
 
     @property
     def begin(self) -> int:
@@ -93,15 +114,20 @@ class _Node:
 
 def turns_of(spans: Sequence[OtelSpan]) -> list[TraceTurn]:
     """The turns in the spans of one trace, in the order in which they began."""
+    leave_out_cut(spans)
     roots = _forest(spans)
     turns: list[TraceTurn] = []
     for root in roots:
         anchors = _anchors(root)
         for anchor in anchors or [root]:
             turn = _turn(anchor)
-            if turn.works or (turn.operation is not None and _tells(turn.operation)):
+            if turn.works or (turn.operation is not None and _is_turn(turn.operation)):
                 turns.append(turn)
     return sorted(turns, key=lambda turn: (turn.begin, turn.span.span_id))
+
+
+def _is_turn(operation: Operation) -> bool:
+    return _tells(operation) or (operation.kind == "agent" and operation.is_cut)
 
 
 def _tells(operation: Operation) -> bool:
@@ -162,7 +188,7 @@ def _does_something(anchor: _Node) -> bool:
     while waiting:
         node = waiting.pop()
         if node.operation is not None and (
-            node.operation.kind in ("model", "tool") or _tells(node.operation)
+            node.operation.kind in ("model", "tool") or _is_turn(node.operation)
         ):
             return True
         waiting += node.children
@@ -179,6 +205,7 @@ class _Place:
     model: Work | None = None
     tool: Work | None = None
     in_tool: bool = False
+    run: str = ""
 
 
 def _turn(anchor: _Node) -> TraceTurn:
@@ -188,14 +215,18 @@ def _turn(anchor: _Node) -> TraceTurn:
         place = waiting.pop()
         node, operation = place.node, place.node.operation
         turn.spans.append(node.span)
-        inside = _Place(node, place.agent, place.works, place.model, place.tool, place.in_tool)
+        if not place.in_tool:
+            turn.lost = turn.lost or _loss(node)
+        inside = replace(place)
         if operation is not None and operation.kind == "agent":
             inside.agent = operation.agent or operation.name or place.agent
             inside.model = inside.tool = None
+            inside.run = node.span.span_id if operation.is_run else place.run
             if not place.in_tool:
                 turn.agents.append(operation)
+                turn.agent_spans.append(node.span)
         elif operation is not None and operation.kind == "model":
-            inside.model = Work(node.span, operation, operation.agent or place.agent)
+            inside.model = Work(node.span, operation, operation.agent or place.agent, run=place.run)
             inside.tool = None
             (place.works if place.model is None else place.model.wrapped).append(inside.model)
         elif operation is not None and operation.kind == "tool":
@@ -203,6 +234,15 @@ def _turn(anchor: _Node) -> TraceTurn:
         waiting += [replace(inside, node=child) for child in reversed(node.children)]
     turn.works = _without_wrappers(turn.works)
     return turn
+
+
+def _loss(node: _Node) -> str:
+    """What brings the content of a span of which too little is left to read it; "" for other spans."""
+    span = node.span
+    if span.has_twin:
+        return _TWIN
+    is_unread = node.operation is None or node.operation.kind == "other"
+    return limit_of(span) if is_unread and may_be_of_an_agent(span) else ""
 
 
 def _enter_tool(place: _Place, inside: _Place, operation: Operation) -> None:
@@ -254,7 +294,10 @@ def _joined(work: Work) -> Work:
 def user_message(turn: TraceTurn) -> list[Json] | None:
     """The parts of what the user said; None where nobody recorded it."""
     models = sorted(turn.models, key=lambda work: work.span.begin)
-    for operation in (turn.operation, *turn.agents[:2], *(work.operation for work in models[:1])):
+    # Another agent's message may be other than the one that was cut.
+    is_cut = turn.operation is not None and turn.operation.is_cut
+    agents = turn.agents[: 1 if is_cut else 2]
+    for operation in (turn.operation, *agents, *(work.operation for work in models[:1])):
         if operation is not None and operation.inputs:
             return _last_said(operation.inputs, alone=operation.is_adk)
     return None
@@ -271,14 +314,27 @@ def _last_said(inputs: Sequence[Json], *, alone: bool) -> list[Json]:
     """
     said: list[Json] = []
     for content in reversed(inputs):
-        parts = [part for part in content["parts"] if "function_response" not in part]
         if content["role"] == "model":
             if said:
                 break
-        elif parts and not str(parts[0].get("text") or "").startswith(_FROM_OTHERS):
+        elif parts := user_parts([content]):
             said = [*parts, *said]
             if alone:
                 break
-        elif said and not parts:
+        elif said and not _without_responses(content):
             break
     return said
+
+
+def user_parts(contents: Sequence[Json]) -> list[Json]:
+    """The parts of messages that a user wrote: no results of tools, and nothing that another agent did."""
+    return [
+        part
+        for parts in map(_without_responses, contents)
+        if parts and not str(parts[0].get("text") or "").startswith(_FROM_OTHERS)
+        for part in parts
+    ]
+
+
+def _without_responses(content: Json) -> list[Json]:
+    return [part for part in content["parts"] if "function_response" not in part]

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
+from evaltui.core.compare.rates import case_rate, rate_over_cases, rates
 from evaltui.core.compare.repeats import (
     case_over_repeats,
     pass_at_k,
@@ -14,6 +15,7 @@ from evaltui.core.compare.repeats import (
     trajectory,
     trajectory_groups,
 )
+from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import Call, RepeatResult, Status, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
@@ -49,6 +51,22 @@ def test_more_than_there_are_runs_cannot_be_told(runs, passed, k):
         pass_at_k(runs, passed, k)
     with pytest.raises(ValueError):
         pass_hat_k(runs, passed, k)
+
+
+def test_what_is_not_evaluated_lowers_no_rate():
+    """An error does."""
+    passed, not_evaluated, error = map(RepeatResult, (Status.PASSED, Status.NOT_EVALUATED, Status.ERROR))
+    assert str(case_rate(over(passed, not_evaluated))) == "100% (21–100%)"
+    assert case_rate(over(passed, error)).share == 0.5
+    assert case_rate(over(not_evaluated, not_evaluated)) is None
+    assert [rate.k for rate in pass_rates(over(passed, not_evaluated, passed))] == [1, 2]
+    assert pass_rates(over(not_evaluated)) == ()
+    cases = [summarize(over(one)) for one in (passed, not_evaluated, error)]
+    assert rate_over_cases(cases).share == 0.5
+    assert rates(cases).in_words.startswith("50% ")
+    assert rates(cases[1:2]) is None
+    several = [summarize(over(passed, not_evaluated)), summarize(over(error, error))]
+    assert (rates(several).runs.mean, rates(several).all_runs) == (0.5, 3)
 
 
 def over(*repeats, pass_if="all"):

@@ -20,7 +20,7 @@ AGENT = """
             raise ValueError("not today")
         yield tool_call("find", {"what": message}, id="c1")
         yield tool_result("find", {"found": message, "key": "sk-very-secret-value"}, id="c1")
-        session.state["last"] = message
+        session.state.update(last=message, key="sk-very-secret-value")
         yield text(f"Found {message}.")
 """
 
@@ -77,6 +77,51 @@ def endpoint():
     yield server
     server.shutdown()
     server.server_close()
+
+
+def test_an_exported_run_is_scored_as_it_was(run, capsys):
+    """The session state included, secrets in it, too; a trace that has none says unknown, not null."""
+    document = json.loads(Path("shop.evalset.json").read_text())
+    for case, last in zip(document["eval_cases"], ("rug", "sofa"), strict=False):
+        case["final_session_state"] = {"last": last, "key": "sk-very-secret-value"}
+    Path("shop.evalset.json").write_text(json.dumps(document))
+    assert call("run", ".", "--report", "json=run.report.json") == 1
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    ran = verdicts("run.report.json")
+    assert [ran[case][0] for case in ("good", "bad", "raises")] == ["PASSED", "FAILED", "ERROR"]
+    assert scored("run.json") == ran
+
+    text = Path("run.json").read_text().replace("evaltui.final_session_state", "other")
+    Path("run.json").write_text(text)
+    capsys.readouterr()
+    assert scored("run.json")["good"] == ("NOT_EVALUATED", {**ran["good"][1], STATE: (None, "NOT_EVALUATED")})
+    shown = capsys.readouterr().out
+    assert "final session state is unknown" in shown
+    assert "null" not in shown
+    assert "final state" not in shown
+
+
+STATE = "final_session_state"
+
+
+def scored(trace):
+    call("score", trace, "--sets", "shop.evalset.json", "--report", "json=score.json", "--report", "console")
+    return verdicts("score.json")
+
+
+def verdicts(report):
+    """Of each case its status, and the score and status of each metric that has a verdict."""
+    return {
+        case["eval_id"]: (
+            case["status"],
+            {
+                one["name"]: (one["score"], one["status"])
+                for one in case["metrics"]
+                if one["status"] != "INFORMATIONAL"
+            },
+        )
+        for case in json.loads(Path(report).read_text())["cases"]
+    }
 
 
 def test_a_run_is_exported_to_a_file_and_to_an_endpoint(run, endpoint, monkeypatch, capsys):

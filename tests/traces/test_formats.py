@@ -5,6 +5,8 @@ import json
 import random
 
 import pytest
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 pytest.importorskip("google.adk")
 
@@ -143,6 +145,20 @@ def _put(value, path, new):
     for key in path[:-1]:
         value = value[key]
     value[path[-1]] = new
+
+
+def test_formats_keep_how_much_was_dropped():
+    span = {"traceId": "1" * 32, "spanId": "2" * 16, "droppedAttributesCount": 3, "droppedEventsCount": 1}
+    document = {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
+    # The parser of protobuf reads ids as base64.
+    text = (
+        json.dumps(document).replace("1" * 32, "EREREREREREREREREREREQ==").replace("2" * 16, "IiIiIiIiIiI=")
+    )
+    message = ParseDict(json.loads(text), ExportTraceServiceRequest()).SerializeToString()
+    tags = [{"key": "otel.dropped_attributes_count", "value": 4}]
+    jaeger = {"data": [{"traceID": "1" * 32, "spans": [{"spanID": "2" * 16, "tags": tags}]}]}
+    for data in (json.dumps(document).encode(), message, json.dumps(jaeger).encode()):
+        assert [one.dropped for one in read_bytes(data).spans] == [4]
 
 
 def test_ids():

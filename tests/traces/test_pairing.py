@@ -48,6 +48,8 @@ def test_by_attribute_then_id_then_text():
     assert paired(conversation("Find a lamp", id="a", mine="s:two"), attribute="mine") == ({"two": ["a"]}, [])
     assert paired(conversation("whatever", id="three")) == ({"three": ["three"]}, [])
     assert paired(conversation("  find A\nlamp ", id="a")) == ({"one": ["a"]}, [])
+    with_picture = conversation("Find a lamp\n[attachment not recorded: image/png]", id="a")
+    assert paired(with_picture) == ({"one": ["a"]}, [])
 
 
 def test_cases_that_begin_alike_are_told_by_the_rest_of_it():

@@ -346,6 +346,17 @@ def test_redacted_content_is_absent():
     assert set(conversation(spans).turns[0].untold) == {USER_MESSAGE, ANSWERS, ARGUMENTS}
 
 
+def test_an_attachment_of_a_response_is_no_text_of_it():
+    spans = genai()
+    messages = genai_messages(True)[1]
+    messages[0]["parts"].append({"type": "blob", "mime_type": "image/png", "data": "<not serializable>"})
+    spans[3].attributes["gen_ai.output.messages"] = json.dumps(messages)
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    assert scored_text(one, thoughts=False) == ANSWER
+    assert turn.remarks == ("an attachment not recorded",)
+
+
 def test_parents_in_a_circle_and_of_nobody():
     spans = genai()
     spans[0].parent_id = spans[3].span_id
@@ -368,11 +379,76 @@ def test_five_thousand_spans_in_each_other():
 
 
 def test_two_spans_of_one_id_are_one_and_that_is_said():
+    for said, unknown in (({"other": 1}, set()), (TOOL, {CALLS, ANSWERS})):
+        twin = span(2, 1, said, name="something else", begin=250)
+        for spans in ([*genai(), twin], [twin, *genai()]):
+            found = conversations_in([Recorded(spans)])
+            (turn,) = found.found[0].turns
+            assert (turn.user, set(turn.untold)) == (QUESTION, unknown)
+            assert found.warnings == ("1 span left out: another span of the trace has the same id",)
+
+
+def called(spans):
+    """The names of what was called, None where that is unknown."""
+    (turn,) = conversation(spans).turns
+    (one,) = invocations_from_events(turn.events)
+    return None if CALLS in turn.untold else [call.name for call in tool_calls(one.intermediate_data)]
+
+
+def test_the_span_of_a_tool_without_a_name_is_a_call_of_the_model():
+    """A hand-off is named in the model's answer only, as older tools of ADK for Java are in their spans."""
+    for name, call in (("handoff to billing", "transfer_to_billing"), ("handoff to billing", "other")):
+        spans = openinference()
+        for one in spans[1], spans[3]:
+            for key, value in one.attributes.items():
+                one.attributes[key] = call if value == "weather" else value
+        spans[2].name, spans[2].attributes = name, {"openinference.span.kind": "TOOL"}
+        assert called(spans) == [call]
+        assert called([spans[0], spans[2]]) is None
+    java = {"gcp.vertex.agent.tool_call_args": json.dumps(ARGS)}
+    returned = {"gcp.vertex.agent.tool_response": "{}", "gcp.vertex.agent.llm_response": "{}"}
     spans = genai()
-    twin = span(2, 1, {"other": 1}, name="something else", begin=250)
-    found = conversations_in([Recorded([*spans, twin])])
-    assert found.found[0].turns[0].user == QUESTION
-    assert found.warnings == ("1 span left out: another span of the trace has the same id",)
+    spans[2].name, spans[2].attributes = "tool_call [weather]", java
+    spans.append(span(5, 1, returned, name="tool_response [weather]", begin=320))
+    assert called(spans) == ["weather"]
+    spans = genai()
+    spans[2].name, spans[2].attributes = "execute_tool weather", {"gen_ai.operation.name": "execute_tool"}
+    assert called([spans[0], spans[2]]) == ["weather"]
+
+
+def test_arguments_without_names_are_unknown():
+    """Of a text, a list, or what a function got by place."""
+    by_place = {"args": ["Rome"], "kwargs": {}}
+    for layout, name, *more in (
+        (openinference, "input.value"),
+        (langfuse, "langfuse.observation.input", by_place),
+        (openllmetry_old, "traceloop.entity.input", by_place),
+    ):
+        for given in ("Rome", ["Rome"], *more):
+            root, _, tool, _ = layout()
+            tool.attributes[name] = given if isinstance(given, str) else json.dumps(given)
+            (turn,) = conversation([root, tool]).turns
+            assert ARGUMENTS in turn.untold
+
+
+@pytest.mark.parametrize(
+    ("scope", "attributes", "variable"),
+    [
+        ("", {}, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),
+        ("opentelemetry.instrumentation.openai_v2", {}, "OTEL_INSTRUMENTATION_GENAI_CAPTURE"),
+        ("opentelemetry.instrumentation.openai.v1", {}, "TRACELOOP_TRACE_CONTENT"),
+        ("app", {"traceloop.workflow.name": "talk"}, "TRACELOOP_TRACE_CONTENT"),
+        ("logfire.openai_agents", {}, "OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA"),
+        ("pydantic-ai", {}, "include_content"),
+        ("", {"openinference.span.kind": "LLM"}, "OPENINFERENCE_HIDE_INPUTS"),
+        ("", {"langfuse.observation.type": "generation"}, "LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED"),
+    ],
+)
+def test_a_hint_names_the_variable_of_the_producer(scope, attributes, variable):
+    model = {} if {"openinference.span.kind", "langfuse.observation.type"} & attributes.keys() else MODEL
+    (turn,) = conversation([span(1, 0, {**model, **attributes}, scope=scope)]).turns
+    assert turn.untold
+    assert all(variable in text for text in turn.untold.values())
 
 
 def test_clocks_that_do_not_agree():

@@ -204,6 +204,15 @@ def bare_lines(told):
     return "\n".join(json.dumps(otlp_span(one)) for one in told.spans).encode()
 
 
+def wrapped(told):
+    """As other tools for evaluation store a session."""
+    spans = [otlp_span(one) for one in told.spans]
+    for one in spans:
+        one["start_time"] = int(one.pop("startTimeUnixNano"))
+        one["end_time"] = int(one.pop("endTimeUnixNano"))
+    return json.dumps({"session_id": "s1", "span_count": len(spans), "spans": spans}).encode()
+
+
 def dev_server(told):
     served = ui_telemetry_from_otel(told.spans, told.logs)
     return json.dumps([one.model_dump(mode="json") for one in served]).encode()
@@ -230,4 +239,4 @@ def sqlite(told, path):
 
 WITH_EVENTS = (otlp_json, otlp_snake_case, collector_lines, dev_server, protobuf_behind_lengths)
 """Formats that keep log records, too."""
-FORMATS = (*WITH_EVENTS, tempo_1, tempo_2, jaeger, console, bare_list, bare_lines, protobuf)
+FORMATS = (*WITH_EVENTS, tempo_1, tempo_2, jaeger, console, bare_list, bare_lines, wrapped, protobuf)

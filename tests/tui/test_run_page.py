@@ -170,8 +170,8 @@ def test_a_set_says_what_did_not_pass_what_changed_and_what_was_slow():
     page = set_page(116, FOUND, {"bad": Status.PASSED, "good": Status.FAILED, "slow": Status.PASSED})
     lines = [" ".join(line.split()) for line in lines_of(page)]
     assert lines[0] == "✗ FAILED 2/4 passed ✓ 2 ✗ 1 ○ 1 run 18"
-    assert lines[3] == "pass rate 15–85% time mean 4 s tokens cost"
-    assert lines[4].startswith("50% ━")
+    assert lines[3] == "pass rate 21–94% time mean 4 s tokens cost"
+    assert lines[4].startswith("67% ━")
     assert lines[lines.index("Did not pass 1") + 1].startswith("✗ bad 2 differences turn 2: set")
     changes = lines.index("Since the run before")
     assert lines[changes + 1 : changes + 3] == ["✗ → ✓ good", "✓ → ✗ bad"]

@@ -107,6 +107,13 @@ def test_a_pass_rate_has_its_interval_and_a_bar_where_there_is_room():
     assert "  —              0/16 run" in table(77, [replace(CUT, counts=Counter(), cost=Cost(0.5))])[1]
 
 
+def test_cases_that_are_not_evaluated_lower_no_rate():
+    unknown = replace(LAST, counts=Counter(PASSED=4, FAILED=4, NOT_EVALUATED=8))
+    assert " 50% (22–78%)" in table(105, [unknown])[1]
+    nothing = replace(LAST, counts=Counter(NOT_EVALUATED=8))
+    assert "%" not in table(105, [nothing])[1]
+
+
 @pytest.mark.parametrize("width", [60, 75, 92, 105, 150, 240])
 def test_columns_that_do_not_fit_are_left_out(width):
     shown = table(width)

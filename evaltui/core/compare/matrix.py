@@ -34,8 +34,8 @@ class Cell:
 
     @property
     def rate(self) -> float | None:
-        """The share of its runs that passed; None without a result."""
-        return self.case.passed / self.case.runs if self.case else None
+        """The share of its evaluated runs that passed; None without one."""
+        return self.case.passed / self.case.evaluated if self.case and self.case.evaluated else None
 
     @property
     def cost(self) -> Cost | None:
@@ -180,12 +180,12 @@ def _direction(change: CaseChange) -> tuple[Direction, tuple[str, ...]]:
     before, after = change.base, change.candidate
     if change.reasons or not _is_judged(before) or not _is_judged(after):
         return "", change.reasons
-    difference = after.passed / after.runs - before.passed / before.runs
+    difference = after.passed / after.evaluated - before.passed / before.evaluated
     return ("better" if difference > 0 else "worse" if difference < 0 else "same"), ()
 
 
 def _is_judged(case: CaseSummary | None) -> TypeGuard[CaseSummary]:
-    return case is not None and case.verdict is not Status.NOT_EVALUATED
+    return case is not None and case.verdict is not Status.NOT_EVALUATED and case.evaluated > 0
 
 
 def _totals(run: RunSummary) -> Totals:
@@ -198,7 +198,9 @@ def _totals(run: RunSummary) -> Totals:
         open_cases=len(run.unfinished),
         runs=sum(case.runs for case in cases),
         passed=sum(case.passed for case in cases),
-        rate=clustered_rate([(case.passed, case.runs) for case in cases]) if cases else None,
+        rate=clustered_rate([(case.passed, case.evaluated) for case in cases])
+        if any(case.evaluated for case in cases)
+        else None,
         p50=quantile(times, 0.5) if times else None,
         p95=quantile(times, 0.95) if times else None,
         tokens=fsum(tokens) if tokens and len(tokens) == len(cases) else None,

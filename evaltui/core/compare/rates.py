@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.statistics.estimates import Estimate, Interval, clustered_mean, clustered_rate, wilson
 from evaltui.text.figures import counted, show_rate_with, show_score
 
 
 @dataclass(frozen=True)
 class Rate:
-    """So many of so many that passed."""
+    """So many of so many that passed, not evaluated ones left out."""
 
     passed: int
     of: int
@@ -30,9 +31,25 @@ class Rate:
         return show_rate_with(self.share, self.interval)
 
 
+def rate_of(passed: int, evaluated: int) -> Rate | None:
+    """None where nothing was evaluated."""
+    return Rate(passed, evaluated) if evaluated else None
+
+
+def case_rate(case: CaseResult) -> Rate | None:
+    """The pass rate of the repeats of a case that were evaluated; None where none was."""
+    return rate_of(case.passed_repeats, case.evaluated_repeats)
+
+
+def rate_over_cases(cases: Collection[CaseSummary]) -> Rate | None:
+    """The rate of the cases that pass among those that were evaluated; None where none was."""
+    evaluated = sum(case.runs > 0 and case.verdict is not Status.NOT_EVALUATED for case in cases)
+    return rate_of(sum(case.passes for case in cases), evaluated)
+
+
 @dataclass(frozen=True)
 class Rates:
-    """Those of a run with at least one case."""
+    """Those of a run with at least one case that was evaluated."""
 
     cases: Rate
     """Cases that pass, flaky ones by their policy."""
@@ -65,18 +82,19 @@ class Rates:
 
 
 def rates(cases: Iterable[CaseSummary]) -> Rates | None:
-    """Those of the cases that ran; None where none did."""
-    known = [case for case in cases if case.runs]
-    if not known:
+    """None where no case was evaluated."""
+    known = list(cases)
+    over_cases = rate_over_cases(known)
+    if over_cases is None:
         return None
     names = dict.fromkeys(name for case in known for name in case.scores)
     return Rates(
-        Rate(sum(case.passes for case in known), len(known)),
-        clustered_rate([(case.passed, case.runs) for case in known])
+        over_cases,
+        clustered_rate([(case.passed, case.evaluated) for case in known])
         if any(case.runs > 1 for case in known)
         else None,
         sum(case.passed for case in known),
-        sum(case.runs for case in known),
+        sum(case.evaluated for case in known),
         {
             name: clustered_mean([[case.scores[name]] for case in known if name in case.scores])
             for name in names

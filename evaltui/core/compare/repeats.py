@@ -132,8 +132,9 @@ class PassRate:
 
 
 def pass_rates(case: CaseResult) -> tuple[PassRate, ...]:
-    """For k = 1, 2, 3, 5, 10 ... up to the number of runs; what had an error did not pass."""
-    runs, passed = len(case.repeats), case.passed_repeats
+    """For k = 1, 2, 3, 5, 10 ... up to the number of runs that were evaluated; what had an error did not
+    pass."""
+    runs, passed = case.evaluated_repeats, case.passed_repeats
     return tuple(
         PassRate(k, pass_at_k(runs, passed, k), pass_hat_k(runs, passed, k)) for k in _K_SHOWN if k <= runs
     )

@@ -102,6 +102,11 @@ class CaseSummary:
         return (self.status,) * self.runs
 
     @property
+    def evaluated(self) -> int:
+        """The number of its runs that were evaluated: others say nothing of how often it passes."""
+        return self.runs - self.outcomes.count(Status.NOT_EVALUATED)
+
+    @property
     def verdict(self) -> Status:
         """The status, of a flaky case as its policy decides: PASSED or FAILED."""
         if self.status is not Status.FLAKY:

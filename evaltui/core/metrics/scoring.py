@@ -180,7 +180,8 @@ async def score_repeat(
         metrics = [_marked(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
     if expected.case.final_session_state and not expected.adk_verdicts:
-        state = diff_state(expected.case.final_session_state, dict(final_state or {}))
+        if final_state is not None:
+            state = diff_state(expected.case.final_session_state, dict(final_state))
         metrics.append(_state_result(state, known=final_state is not None))
     metrics += _reservations(expected)
     if reason := differing_turns(actual):

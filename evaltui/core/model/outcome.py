@@ -284,6 +284,10 @@ class CaseResult:
         return sum(repeat.status is Status.PASSED for repeat in self.repeats)
 
     @property
+    def evaluated_repeats(self) -> int:
+        return sum(repeat.status is not Status.NOT_EVALUATED for repeat in self.repeats)
+
+    @property
     def passed(self) -> bool:
         """Whether it passed, a flaky one by its policy."""
         return self.status is Status.PASSED or (self.status is Status.FLAKY and self.policy_met)

@@ -40,7 +40,9 @@ class HeldPool:
                 self._listener.happened(item, json.dumps(one.to_json(), separators=(",", ":")))
                 for one in held.events
             )
-            await self._listener.done(item, ExecutionResult(events, None, held.error, held.seconds))
+            await self._listener.done(
+                item, ExecutionResult(events, held.final_state, held.error, held.seconds)
+            )
             # Keys and signals come first.
             await asyncio.sleep(0)
 

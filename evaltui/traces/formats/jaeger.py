@@ -23,6 +23,7 @@ from evaltui.traces.span import (
 Json = Mapping[str, Any]
 
 _MICROSECOND = 1_000
+_DROPPED = ("otel.dropped_attributes_count", "otel.dropped_events_count")
 
 
 def is_jaeger(document: Json) -> bool:
@@ -66,6 +67,7 @@ def _span(span: Json, trace: Json, processes: Mapping[str, Attributes]) -> OtelS
         str(tags.pop("otel.status_description", "")),
         processes.get(process, {}) if isinstance(process, str) else {},
         str(tags.pop("otel.scope.name", "") or tags.pop("otel.library.name", "")),
+        sum(one for one in map(tags.get, _DROPPED) if isinstance(one, int)),
     )
 
 

@@ -83,15 +83,21 @@ def read_span(span: Json, resource: Attributes, scope: str) -> OtelSpan:
         normal_id(either(span, "spanId"), SPAN_ID),
         normal_id(either(span, "parentSpanId"), SPAN_ID),
         str(span.get("name") or ""),
-        nanoseconds(either(span, "startTimeUnixNano")),
-        nanoseconds(either(span, "endTimeUnixNano")),
+        nanoseconds(either(span, "startTimeUnixNano") or either(span, "startTime")),
+        nanoseconds(either(span, "endTimeUnixNano") or either(span, "endTime")),
         attributes(span.get("attributes")),
         [_event(one) for one in _objects(span.get("events"))],
         STATUSES.get(status.get("code"), "") if not isinstance(status.get("code"), list | dict) else "",
         str(status.get("message") or ""),
         resource,
         scope,
+        _dropped(span) + sum(_dropped(one) for one in _objects(span.get("events"))),
     )
+
+
+def _dropped(item: Json) -> int:
+    counts = (either(item, name) for name in ("droppedAttributesCount", "droppedEventsCount"))
+    return sum(one for one in counts if isinstance(one, int))
 
 
 def _event(event: Json) -> SpanEvent:

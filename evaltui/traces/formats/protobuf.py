@@ -122,6 +122,9 @@ def _span(span: Any, resource: Attributes, scope: str) -> OtelSpan:
         span.status.message,
         resource,
         scope,
+        span.dropped_attributes_count
+        + span.dropped_events_count
+        + sum(one.dropped_attributes_count for one in span.events),
     )
 
 

@@ -5,12 +5,14 @@ Content that was not captured is `{}` in all of them, which a call without argum
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import either, json_value
+from evaltui.traces.formats.otlp import either
 from evaltui.traces.layouts.genai import ADK, NOT_SPECIFIED
+from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import NOT_RECORDED, contents_of, instruction_in
 from evaltui.traces.layouts.operation import Json, Operation, as_arguments, as_result, usage_of
 from evaltui.traces.span import OtelSpan
@@ -22,6 +24,8 @@ REMEDY = (
 _REQUEST, _RESPONSE = f"{ADK}.llm_request", f"{ADK}.llm_response"
 _ARGUMENTS, _RESULT = f"{ADK}.tool_call_args", f"{ADK}.tool_response"
 _MERGED = "execute_tool (merged)"
+# Of ADK for Java before it had spans of `execute_tool`: the result is in the next request, too.
+_JAVA_CALL, _JAVA_RESULT = re.compile(r"tool_call \[(.+)\]"), "tool_response ["
 
 
 def read_adk(span: OtelSpan) -> Operation | None:
@@ -31,8 +35,11 @@ def read_adk(span: OtelSpan) -> Operation | None:
         return None
     session = said.get(f"{ADK}.session_id")
     conversation = session if isinstance(session, str) else ""
-    if _ARGUMENTS in said or _RESULT in said:
-        return _call(said, conversation)
+    if span.name.startswith(_JAVA_RESULT):
+        return None
+    java = _JAVA_CALL.fullmatch(span.name)
+    if java or _ARGUMENTS in said or _RESULT in said:
+        return _call(said, conversation, java[1] if java else "")
     if span.name == "call_llm" or _RESPONSE in said:
         return _model_call(said, conversation)
     if span.name == "invocation" and "gen_ai.operation.name" not in said:
@@ -40,15 +47,15 @@ def read_adk(span: OtelSpan) -> Operation | None:
     return None
 
 
-def _call(said: Mapping[str, Any], conversation: str) -> Operation:
-    arguments = said.get(_ARGUMENTS, ABSENT)
+def _call(said: Mapping[str, Any], conversation: str, name: str) -> Operation:
     result = as_result(said.get(_RESULT, ABSENT))
     if result is not ABSENT and NOT_SPECIFIED in result.values():
         result = ABSENT
     return Operation(
         "tool",
+        name=name,
         conversation=conversation,
-        arguments=ABSENT if arguments == "N/A" else as_arguments(arguments),
+        arguments=as_arguments(said.get(_ARGUMENTS)),
         result=result,
         is_adk=True,
         remedy=REMEDY,
@@ -100,7 +107,7 @@ def _answer(response: Json, content: Any) -> list[Json] | None:
 
 
 def _object(value: Any) -> Json:
-    found = json_value(value)
+    found = json_attribute(value)
     return found if isinstance(found, dict) else {}
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import contents_of, instruction_in, is_placeholder, messages_of
 from evaltui.traces.layouts.operation import (
+    CAPTURE,
     Json,
     Operation,
     OperationKind,
@@ -36,14 +37,28 @@ _KINDS: Mapping[str, OperationKind] = {
     "invoke_workflow": "agent",
     "execute_tool": "tool",
 }
+TRACELOOP = "set TRACELOOP_TRACE_CONTENT=true where the agent runs"
+_WITH_CONTENT = "create InstrumentationSettings with include_content=True where the agent runs"
+_REMEDIES: Mapping[str, str] = {
+    # OpenTelemetry's own are `openai_v2`, `google_genai` and the like.
+    "opentelemetry.instrumentation.openai.": TRACELOOP,
+    "opentelemetry.instrumentation.anthropic": TRACELOOP,
+    "opentelemetry.instrumentation.google_generativeai": TRACELOOP,
+    "opentelemetry.instrumentation.bedrock": TRACELOOP,
+    "opentelemetry.instrumentation.llamaindex": TRACELOOP,
+    "logfire.openai_agents": "set OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA=true where the agent runs",
+    "pydantic-ai": _WITH_CONTENT,
+}
 _RECORDED = ("gen_ai.usage.", "gen_ai.prompt.", "gen_ai.completion.", "gen_ai.input.", "gen_ai.output.")
 _TOOL_FINISHES = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MERGED = "(merged tools)"
+_EXECUTE = "execute_tool "
 _CONFIG = ("temperature", "top_p", "top_k", "max_tokens", "seed", "stop_sequences")
+_ASSISTANT = "gen_ai.assistant.message"
 _MESSAGE_EVENTS = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
-    "gen_ai.assistant.message": "assistant",
+    _ASSISTANT: "assistant",
     "gen_ai.tool.message": "tool",
 }
 _CHOICE = "gen_ai.choice"
@@ -64,14 +79,23 @@ def read_genai(span: OtelSpan) -> Operation | None:
         conversation=_text(said.get("gen_ai.conversation.id")),
         error=_text(said.get("error.type")),
         is_adk=span.scope == ADK or any(name.startswith(ADK) for name in attributes),
+        remedy=_remedy(span),
     )
     if kind == "tool":
         _read_call(operation, said)
+        operation.name = operation.name or span.name.partition(_EXECUTE)[2]
     elif kind in ("model", "agent"):
-        _read_messages(operation, said, span.events)
+        _read_messages(operation, said, span)
     if kind == "model":
         _read_request(operation, said)
     return operation
+
+
+def _remedy(span: OtelSpan) -> str:
+    """What brings content is named by who wrote the span: the conventions leave it open."""
+    if any(name.startswith("traceloop.") for name in span.attributes):
+        return TRACELOOP
+    return next((one for scope, one in _REMEDIES.items() if span.scope.startswith(scope)), CAPTURE)
 
 
 def _kind(span: OtelSpan) -> OperationKind | None:
@@ -109,17 +133,38 @@ def _read_call(operation: Operation, said: Mapping[str, Any]) -> None:
     operation.call_id = _text(said.get("gen_ai.tool.call.id"))
 
 
-def _read_messages(operation: Operation, said: Mapping[str, Any], events: list[SpanEvent]) -> None:
+def _read_messages(operation: Operation, said: Mapping[str, Any], span: OtelSpan) -> None:
     operation.inputs = contents_of(said.get("gen_ai.input.messages"))
     operation.outputs = contents_of(said.get("gen_ai.output.messages"), "assistant")
     operation.instruction = instruction_in(said.get("gen_ai.system_instructions")) or instruction_in(
         messages_of(said.get("gen_ai.input.messages"))
     )
-    if operation.inputs is None and operation.outputs is None:
-        inputs, outputs = _from_events(events)
+    if operation.inputs is None and operation.outputs is None and not _lacks_messages(span):
+        inputs, outputs = _from_events(span.events or _listed_events(said))
         operation.inputs = contents_of(inputs) if inputs else None
         operation.outputs = contents_of(outputs, "assistant") if outputs else None
         operation.instruction = operation.instruction or instruction_in(inputs)
+
+
+def _lacks_messages(span: OtelSpan) -> bool:
+    """Whether some of the events of a span, or of their content, may be missing."""
+    return span.dropped > 0 or any(event.cut for event in span.events)
+
+
+def _listed_events(said: Mapping[str, Any]) -> list[SpanEvent]:
+    """The events that Logfire has as one attribute, in which the last messages may be the model's answer."""
+    listed = json_attribute(said.get("events"))
+    events = [
+        SpanEvent(str(one.get("event.name")), {}, 0, one)
+        for one in (listed if isinstance(listed, list) else ())
+        if isinstance(one, dict)
+    ]
+    if not any(one.name == _CHOICE for one in events):
+        for one in reversed(events):
+            if one.name != _ASSISTANT:
+                break
+            one.name = _CHOICE
+    return events
 
 
 def _from_events(events: list[SpanEvent]) -> tuple[list[Json], list[Json]]:
@@ -130,12 +175,14 @@ def _from_events(events: list[SpanEvent]) -> tuple[list[Json], list[Json]]:
         role = _MESSAGE_EVENTS.get(event.name)
         if role is None and event.name != _CHOICE:
             continue
-        body = json_value(event.body) if event.body is not None else event.attributes
+        body = json_attribute(event.body) if event.body is not None else event.attributes
         said = dict(body) if isinstance(body, dict) else {"content": body}
+        if any(json_attribute(said.get(name)) is ABSENT for name in ("content", "message")):
+            return [], []
         if role is not None:
             inputs += _message(said, role)
         else:
-            message = json_value(said.get("message"))
+            message = json_attribute(said.get("message"))
             inner = (
                 message if isinstance(message, dict) else {**said, "content": said.get("content", message)}
             )
@@ -144,11 +191,15 @@ def _from_events(events: list[SpanEvent]) -> tuple[list[Json], list[Json]]:
 
 
 def _message(said: Json, role: str) -> Iterator[Json]:
-    content = json_value(said.get("content"))
-    if isinstance(content, dict) and "parts" in content:
+    content = said.get("content")
+    parsed = json_attribute(content)
+    if isinstance(parsed, dict) and "parts" in parsed:
         # google-adk: a genai Content.
-        yield {"role": content.get("role") or role, "parts": content["parts"]}
-    elif (content is not None and not is_placeholder(content)) or said.get("tool_calls"):
+        yield {"role": parsed.get("role") or role, "parts": parsed["parts"]}
+        return
+    if isinstance(parsed, list) and all(isinstance(one, dict) for one in parsed):
+        content = parsed
+    if (content is not None and not is_placeholder(content)) or said.get("tool_calls"):
         yield {**said, "role": role, "content": content}
 
 
@@ -160,10 +211,12 @@ def _read_request(operation: Operation, said: Mapping[str, Any]) -> None:
         thoughts=said.get("gen_ai.usage.reasoning.output_tokens"),
         total=said.get("gen_ai.usage.total_tokens", said.get("llm.usage.total_tokens")),
     )
-    finishes = said.get("gen_ai.response.finish_reasons", said.get("gen_ai.response.finish_reason"))
+    finishes = json_attribute(
+        said.get("gen_ai.response.finish_reasons", said.get("gen_ai.response.finish_reason"))
+    )
     listed = finishes if isinstance(finishes, list) else [finishes]
     operation.calls_tools = any(str(one).lower() in _TOOL_FINISHES for one in listed)
-    tools = json_value(said.get("gen_ai.tool.definitions"))
+    tools = json_attribute(said.get("gen_ai.tool.definitions"))
     operation.tools = [one for one in tools if isinstance(one, dict)] if isinstance(tools, list) else []
     operation.config = {
         name: said[f"gen_ai.request.{name}"] for name in _CONFIG if f"gen_ai.request.{name}" in said

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
 from evaltui.traces.layouts.operation import (
     Operation,
     OperationKind,
     as_arguments,
     as_result,
+    of_function,
     texts,
     usage_of,
 )
@@ -20,7 +20,8 @@ from evaltui.traces.span import OtelSpan
 
 _PREFIX = "langfuse.observation."
 _REMEDY = (
-    "record inputs and outputs: capture_input and capture_output of @observe, or update(input=, output=)"
+    "set LANGFUSE_OBSERVE_DECORATOR_IO_CAPTURE_ENABLED=true where the agent runs, or record inputs and "
+    "outputs with update(input=, output=)"
 )
 _KINDS: Mapping[str, OperationKind] = {
     "generation": "model",
@@ -45,8 +46,8 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
     )
     if kind == "tool":
         operation.name = span.name
-        operation.arguments = as_arguments(ABSENT if given is None else given)
-        operation.result = as_result(ABSENT if returned is None else returned)
+        operation.arguments = as_arguments(of_function(json_attribute(given)))
+        operation.result = as_result(returned)
     elif kind == "model":
         operation.name = str(said.get(f"{_PREFIX}model.name") or "")
         operation.inputs = contents_of(given)
@@ -54,14 +55,15 @@ def read_langfuse(span: OtelSpan) -> Operation | None:
         operation.instruction = instruction_in(messages_of(given)) if operation.inputs else ""
         operation.usage = _usage(said)
     elif kind == "agent":
-        operation.name = operation.agent = span.name if said[f"{_PREFIX}type"] == "agent" else ""
+        operation.is_run = said[f"{_PREFIX}type"] == "agent"
+        operation.name = operation.agent = span.name if operation.is_run else ""
         operation.inputs, operation.outputs = _spoken(given, "user"), _spoken(returned, "assistant")
     return operation
 
 
 def _spoken(value: Any, role: str) -> Any:
     """What was said: a text, messages, or the only text among a function's arguments."""
-    found = json_value(value)
+    found = json_attribute(value)
     if isinstance(found, dict) and not {"role", "content", "messages"} & found.keys():
         inner = (
             [*found.get("args", ()), *found.get("kwargs", {}).values()] if "args" in found else found.values()
@@ -73,7 +75,7 @@ def _spoken(value: Any, role: str) -> Any:
 
 
 def _usage(said: Mapping[str, Any]) -> Any:
-    found = json_value(said.get(f"{_PREFIX}usage_details"))
+    found = json_attribute(said.get(f"{_PREFIX}usage_details"))
     details = found if isinstance(found, dict) else {}
     return usage_of(
         details.get("input", details.get("prompt_tokens")),

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import either, json_value
+from evaltui.traces.formats.otlp import either
+from evaltui.traces.layouts.limits import json_attribute
 from evaltui.traces.layouts.operation import as_arguments, as_result
 
 Json = dict[str, Any]
@@ -46,9 +47,24 @@ def contents_of(value: Any, role: str = "user") -> list[Json] | None:
     return None if found is None else [one for one in found if one["role"] != "system"]
 
 
+def without_attachments(contents: list[Json] | None) -> list[Json] | None:
+    """Contents without the texts that stand for data: a response is compared by what its author wrote."""
+    if contents is None:
+        return None
+    return [
+        {**one, "parts": [part for part in one["parts"] if not _stands_for_data(part)]} for one in contents
+    ]
+
+
+def _stands_for_data(part: Json) -> bool:
+    return str(part.get("text", "")).startswith(f"[{NOT_RECORDED}")
+
+
 def instruction_in(value: Any) -> str:
     """The text of the system messages in a list, or of the parts of an instruction."""
-    value = json_value(value)
+    value = json_attribute(value)
+    if value is ABSENT:
+        return ""
     if isinstance(value, str):
         return "" if is_placeholder(value) else value
     parts: list[Json] = []
@@ -62,8 +78,8 @@ def instruction_in(value: Any) -> str:
 
 def messages_of(value: Any, role: str = "user") -> list[Json] | None:
     """As `contents_of`, with the system messages, whose role is `system`."""
-    value = json_value(value)
-    if value is None or value == "" or is_placeholder(value):
+    value = json_attribute(value)
+    if value is None or value is ABSENT or value == "" or is_placeholder(value):
         return None
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
@@ -223,5 +239,5 @@ def _mime(data: Any) -> str:
 
 
 def _list(value: Any) -> list[Any]:
-    value = json_value(value)
+    value = json_attribute(value)
     return value if isinstance(value, list) else []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.layouts.limits import json_attribute, lacks
 from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
 from evaltui.traces.layouts.operation import (
     Json,
@@ -21,6 +21,8 @@ from evaltui.traces.span import OtelSpan
 
 KIND = "openinference.span.kind"
 _REMEDY = "unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and their kind where the agent runs"
+# Of the OpenAI Agents SDK: what the call of it is named stands in the model's answer only.
+_HANDOFF = "handoff to "
 _KINDS: Mapping[str, OperationKind] = {"AGENT": "agent", "CHAIN": "agent", "LLM": "model", "TOOL": "tool"}
 
 
@@ -41,13 +43,15 @@ def read_openinference(span: OtelSpan) -> Operation | None:
         remedy=_REMEDY,
     )
     if kind == "tool":
-        operation.name = str(said.get("tool.name") or span.name)
+        is_nameless = lacks(span, "tool.name") or span.name.startswith(_HANDOFF)
+        operation.name = str(said.get("tool.name") or ("" if is_nameless else span.name))
         operation.call_id = str(said.get("tool.id") or said.get("tool_call.id") or "")
-        operation.arguments = _arguments(said)
+        operation.arguments = _arguments(span)
         operation.result = _result(said.get("output.value", ABSENT))
     elif kind == "model":
-        _read_model(operation, said)
+        _read_model(operation, span)
     elif kind == "agent":
+        operation.is_run = str(said[KIND]).upper() != "CHAIN"
         operation.name = operation.agent
         # Each call of a model overwrites the messages of the one before: only what came in and out counts.
         operation.inputs = _spoken(said.get("input.value"), "user")
@@ -55,15 +59,15 @@ def read_openinference(span: OtelSpan) -> Operation | None:
     return operation
 
 
-def _arguments(said: Mapping[str, Any]) -> Any:
-    given = as_arguments(said.get("input.value", ABSENT))
-    if given is ABSENT:
-        given = as_arguments(said.get("tool.parameters", ABSENT))
-    return given
+def _arguments(span: OtelSpan) -> Any:
+    # The parameters are the schema of the tool where there is an input as well.
+    if "input.value" in span.attributes or lacks(span, "input.value"):
+        return as_arguments(span.attributes.get("input.value"))
+    return as_arguments(span.attributes.get("tool.parameters"))
 
 
 def _result(value: Any) -> Any:
-    found = json_value(value)
+    found = json_attribute(value)
     if isinstance(found, dict) and isinstance(content := found.get("content"), dict):
         # google-adk: an event as JSON.
         for part in content.get("parts") or ():
@@ -73,9 +77,10 @@ def _result(value: Any) -> Any:
     return as_result(value)
 
 
-def _read_model(operation: Operation, said: Mapping[str, Any]) -> None:
+def _read_model(operation: Operation, span: OtelSpan) -> None:
+    said = span.attributes
     operation.name = str(said.get("llm.model_name") or "")
-    inputs, outputs = (_unflattened(said, f"llm.{way}_messages.") for way in ("input", "output"))
+    inputs, outputs = (_unflattened(span, f"llm.{way}_messages.") for way in ("input", "output"))
     operation.inputs = contents_of(inputs) if inputs else contents_of(said.get("input.value"))
     operation.outputs = (
         contents_of(outputs, "assistant") if outputs else _spoken(said.get("output.value"), "assistant")
@@ -88,13 +93,13 @@ def _read_model(operation: Operation, said: Mapping[str, Any]) -> None:
         thoughts=said.get("llm.token_count.completion_details.reasoning"),
         total=said.get("llm.token_count.total"),
     )
-    config = json_value(said.get("llm.invocation_parameters"))
+    config = json_attribute(said.get("llm.invocation_parameters"))
     operation.config = config if isinstance(config, dict) else {}
 
 
 def _spoken(value: Any, role: str) -> list[Json] | None:
     """What was said: a text, a message, or an event or message of google-adk."""
-    found = json_value(value)
+    found = json_attribute(value)
     if isinstance(found, dict):
         inner = found.get("new_message") or found.get("content") or found.get("input") or found.get("output")
         if isinstance(inner, dict | str):
@@ -103,10 +108,10 @@ def _spoken(value: Any, role: str) -> list[Json] | None:
     return said if said and texts(said) else None
 
 
-def _unflattened(said: Mapping[str, Any], prefix: str) -> list[Json]:
-    """`llm.input_messages.0.message.role` and its kind as messages."""
+def _unflattened(span: OtelSpan, prefix: str) -> list[Json]:
+    """`llm.input_messages.0.message.role` and its kind as messages; none where some may be missing."""
     messages: dict[int, Json] = {}
-    for name, value in said.items():
+    for name, value in span.attributes.items() if not lacks(span, prefix) else ():
         if name.startswith(prefix):
             number, _, rest = name.removeprefix(prefix).partition(".")
             if number.isdigit():

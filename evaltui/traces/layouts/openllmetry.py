@@ -6,15 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import json_value
-from evaltui.traces.layouts.genai import read_genai
+from evaltui.traces.layouts.genai import TRACELOOP, read_genai
+from evaltui.traces.layouts.limits import json_attribute, lacks
 from evaltui.traces.layouts.messages import contents_of, instruction_in, messages_of
-from evaltui.traces.layouts.operation import Json, Operation, OperationKind, as_arguments, as_result
+from evaltui.traces.layouts.operation import (
+    Json,
+    Operation,
+    OperationKind,
+    as_arguments,
+    as_result,
+    of_function,
+)
 from evaltui.traces.span import OtelSpan
 
-_REMEDY = "set TRACELOOP_TRACE_CONTENT=true where the agent runs"
 _KIND = "traceloop.span.kind"
 _KINDS: Mapping[str, OperationKind] = {"workflow": "agent", "agent": "agent", "tool": "tool", "task": "other"}
+_NAME = "traceloop.entity.name"
 _PROMPT, _COMPLETION = "gen_ai.prompt.", "gen_ai.completion."
 _SESSIONS = ("session_id", "thread_id", "conversation_id")
 
@@ -32,25 +39,24 @@ def read_openllmetry(span: OtelSpan) -> Operation | None:
 def _decorated(span: OtelSpan) -> Operation:
     said = span.attributes
     kind = _KINDS.get(str(said[_KIND]), "other")
-    name = str(said.get("traceloop.entity.name") or span.name)
-    given, returned = (json_value(said.get(f"traceloop.entity.{one}")) for one in ("input", "output"))
-    operation = Operation(kind, conversation=_session(said), remedy=_REMEDY)
+    name = str(said.get(_NAME) or ("" if lacks(span, _NAME) else span.name))
+    given, returned = (json_attribute(said.get(f"traceloop.entity.{one}")) for one in ("input", "output"))
+    operation = Operation(kind, conversation=_session(said), remedy=TRACELOOP)
     if kind == "tool":
         operation.name = name
         operation.arguments = as_arguments(_arguments(given))
-        operation.result = as_result(ABSENT if returned is None else returned)
+        operation.result = as_result(returned)
     elif kind == "agent":
+        operation.is_run = said[_KIND] == "agent"
         operation.name = operation.agent = name if said[_KIND] == "agent" else ""
     return operation
 
 
 def _arguments(given: Any) -> Any:
     """The arguments of a decorated function, `{"args": [], "kwargs": {}}`; of LangChain `{"inputs": {}}`."""
-    if not isinstance(given, dict):
-        return ABSENT if given is None else given
-    if "kwargs" in given and not given.get("args"):
-        return given["kwargs"]
-    return given.get("inputs", given)
+    if isinstance(given, dict) and ("inputs" in given or "input_str" in given):
+        return given.get("inputs")
+    return of_function(given)
 
 
 def _session(said: Mapping[str, Any]) -> str:
@@ -61,9 +67,11 @@ def _session(said: Mapping[str, Any]) -> str:
 def _model_call(span: OtelSpan) -> Operation:
     said = span.attributes
     # Model, tokens and settings are named as in the conventions.
-    plain = OtelSpan("", "", "", "", attributes={**said, "gen_ai.operation.name": "chat"})
+    plain = OtelSpan(
+        "", "", "", "", attributes={**said, "gen_ai.operation.name": "chat"}, dropped=span.dropped
+    )
     operation = read_genai(plain) or Operation("model")
-    prompt, completion = (_numbered(said, one) for one in (_PROMPT, _COMPLETION))
+    prompt, completion = ([] if lacks(span, one) else _numbered(said, one) for one in (_PROMPT, _COMPLETION))
     if prompt:
         operation.inputs = contents_of(prompt)
         operation.instruction = instruction_in(messages_of(prompt))
@@ -71,12 +79,13 @@ def _model_call(span: OtelSpan) -> Operation:
         operation.outputs = contents_of(completion, "assistant")
         operation.calls_tools = any(one.get("finish_reason") == "tool_calls" for one in completion)
     operation.conversation = operation.conversation or _session(said)
-    operation.remedy = _REMEDY
+    operation.remedy = TRACELOOP
     return operation
 
 
 def _numbered(said: Mapping[str, Any], prefix: str) -> list[Json]:
-    """`gen_ai.prompt.0.role` and its kind as messages. One without content or calls says nothing."""
+    """`gen_ai.prompt.0.role` and its kind as messages, none where a content was cut. One without content or
+    calls says nothing."""
     messages: dict[int, Json] = {}
     for name, value in said.items():
         number, _, rest = (
@@ -90,7 +99,9 @@ def _numbered(said: Mapping[str, Any], prefix: str) -> list[Json]:
         if head == "tool_calls" and which.isdigit():
             message.setdefault(head, {}).setdefault(int(which), {})[field] = value
         elif head == "content":
-            message[head] = json_value(value) if str(value).startswith("[{") else value
+            message[head] = json_attribute(value) if str(value).startswith("[{") else value
+            if message[head] is ABSENT:
+                return []
         else:
             message[head] = value
     found = []

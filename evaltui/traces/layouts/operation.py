@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evaltui.core.model.json_values import ABSENT
-from evaltui.traces.formats.otlp import json_value
+from evaltui.traces.layouts.limits import json_attribute
 
 Json = dict[str, Any]
 OperationKind = Literal["agent", "model", "tool", "other"]
@@ -49,6 +49,12 @@ class Operation:
     error: str = ""
     """The type of an error; "" for none."""
     is_adk: bool = False
+    is_cut: bool = False
+    """Whether a limit has cut content of the span: `remedy` names it then."""
+    lacks_attachment: bool = False
+    """Whether what it answered had data that the span does not hold."""
+    is_run: bool = True
+    """Whether an agent's span is one run of it, not a function around several."""
     is_elided: bool = False
     """Whether google-adk's own attributes of a model call are without content: `{}` is no value then."""
     remedy: str = CAPTURE
@@ -63,6 +69,9 @@ def prefer(first: Operation, second: Operation) -> Operation:
     for name in ("arguments", "result"):
         if getattr(first, name) is ABSENT:
             setattr(first, name, getattr(second, name))
+    first.lacks_attachment |= second.lacks_attachment
+    if second.is_cut and not first.is_cut:
+        first.is_cut, first.remedy = True, second.remedy
     for name in ("name", "agent", "instruction", "tools", "config", "call_id", "calls_tools", "error"):
         if not getattr(first, name):
             setattr(first, name, getattr(second, name))
@@ -101,16 +110,22 @@ def _count(value: Any) -> int | None:
 
 
 def as_arguments(value: Any) -> Any:
-    """Arguments of a call as an object; ABSENT where there are none."""
-    value = json_value(value)
-    if value is ABSENT or value is None or value == "":
-        return ABSENT
-    return value if isinstance(value, dict) else {"value": value}
+    """Arguments of a call as an object; ABSENT for anything else, which does not tell their names."""
+    value = json_attribute(value)
+    return value if isinstance(value, dict) else ABSENT
+
+
+def of_function(given: Any) -> Any:
+    """The arguments of a Python function that are recorded as `args` and `kwargs`; ABSENT for those by place,
+    whose names are not recorded. Others stay as they are."""
+    if not isinstance(given, dict) or given.keys() != {"args", "kwargs"}:
+        return given
+    return ABSENT if given["args"] else given["kwargs"]
 
 
 def as_result(value: Any) -> Any:
     """What a tool returned as an object; ABSENT where nobody knows."""
-    value = json_value(value)
+    value = json_attribute(value)
     if value is ABSENT or value is None or value == "":
         return ABSENT
     return value if isinstance(value, dict) else {"result": value}

@@ -292,9 +292,10 @@ class _Connection:
 
 def _wanted(request: h11.Request, media_type: str) -> tuple[Signal, Encoding]:
     path = request.target.decode("latin-1").partition("?")[0]
-    signal = _SIGNALS.get(path)
+    # Senders have a path of their own before it, such as Langfuse's /api/public/otel.
+    signal = next((signal for end, signal in _SIGNALS.items() if path.endswith(end)), None)
     if signal is None:
-        hint = "; metrics are not taken: OTEL_METRICS_EXPORTER=none" if path == "/v1/metrics" else ""
+        hint = "; metrics are not taken: OTEL_METRICS_EXPORTER=none" if path.endswith("/v1/metrics") else ""
         raise RefusedError(404, f"no {path[:80]!r} here: {' and '.join(_SIGNALS)} are{hint}")
     if request.method != b"POST":
         raise RefusedError(405, f"{path} takes POST", ("Allow", "POST"))

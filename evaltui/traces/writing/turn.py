@@ -11,7 +11,7 @@ from typing import Any
 from evaltui.core.model.events import Event, Json
 from evaltui.core.trace.span_lines import part_of
 from evaltui.core.trace.spans import Span, SpanTree, request_of
-from evaltui.traces.own_events import EVENTS
+from evaltui.traces.own_events import EVENTS, FINAL_STATE
 from evaltui.traces.span import SPAN_ID, TRACE_ID, OtelSpan, SpanEvent
 from evaltui.traces.writing.messages import answer_of, message_of
 
@@ -33,6 +33,8 @@ class Held:
     """Of the first span of each turn."""
     errors: Mapping[str, Json] = field(default_factory=dict)
     """Type, message and traceback of what ended a turn, by its number."""
+    final_state: Json | None = None
+    """The session state after the last turn; None where it is unknown."""
 
 
 def spans_of_turns(held: Held, events: Sequence[Event], results: Sequence[Sequence[Json]]) -> list[OtelSpan]:
@@ -44,10 +46,15 @@ def spans_of_turns(held: Held, events: Sequence[Event], results: Sequence[Sequen
     for event in events:
         if event.turn is not None:
             by_turn.setdefault(event.turn, []).append(event)
+    last: OtelSpan | None = None
     for turn in tree.turns:
         if turn.turn is not None:
             own = results[turn.turn] if turn.turn < len(results) else ()
-            found += _Turn(held, tree.spans, turn, by_turn.pop(turn.turn, [])).spans(own)
+            spans = _Turn(held, tree.spans, turn, by_turn.pop(turn.turn, [])).spans(own)
+            last = spans[0]
+            found += spans
+    if last is not None and held.final_state is not None:
+        last.attributes[FINAL_STATE] = _json(held.final_state)
     return found
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evaltui.core.compare.judged import over_conversation
-from evaltui.core.compare.rates import Rate
+from evaltui.core.compare.rates import case_rate
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status
 from evaltui.core.model.problems import format_path
-from evaltui.text.figures import counted, plural, show_duration, show_number, show_score
+from evaltui.text.figures import UNKNOWN, counted, plural, show_duration, show_number, show_score
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span, pad
 from evaltui.text.outcomes import ROLES, glyph
@@ -136,7 +136,7 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     result = scored.result
     _write_outcomes(page, result, scored.repeat, chosen=scored.chosen is not None)
     rates = pass_rates(result)
-    page.labelled("pass rate", [(str(Rate(result.passed_repeats, len(result.repeats))), "")])
+    page.labelled("pass rate", [(str(case_rate(result) or UNKNOWN), "")])
     page.labelled("k", [("".join(f"{rate.k:<6}" for rate in rates), "muted")])
     page.labelled("pass@k", [("".join(f"{show_score(rate.at_least_one):<6}" for rate in rates), "")])
     page.labelled("pass^k", [("".join(f"{show_score(rate.all):<6}" for rate in rates), "")])

@@ -45,10 +45,10 @@ def recent_lines(runs: Sequence[RecentRun], width: int, height: int, now: dateti
 
 def _plot(rows: Sequence[RunRow], width: int, height: int) -> list[Line]:
     """Of the runs that are over; nothing before the first one is."""
-    done = [row for row in rows if row.counts and row.ending != "going on"]
+    done = [row for row in rows if row.evaluated and row.ending != "going on"]
     if not done:
         return []
-    rates = [row.passed / row.done for row in reversed(done)]
+    rates = [row.passed / row.evaluated for row in reversed(done)]
     # The newest one is the one that is spoken of.
     roles = [*["line"] * (len(rates) - 1), "accent"]
     rate: Line = [(show_rate(rates[-1]), "bold accent")]

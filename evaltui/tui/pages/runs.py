@@ -171,13 +171,14 @@ def _rate(row: RunRow, width: int, interval: int = 0) -> Line:
             *gap,
             *([(" ", ""), *bar(far, width, "accent")] if width else []),
         ]
-    if not done:
+    evaluated = row.evaluated
+    if not evaluated:
         return [(f"{UNKNOWN:>{_RATE}}", "faint"), *gap, (" " * (width + 1 if width else 0), "")]
     role = "success" if passed == done else "warning" if passed else "error"
     return [
-        (f"{show_rate(passed / done):>{_RATE}}", "bold"),
-        *([(f" {pad(_interval(passed, done), interval)}", "muted")] if interval else []),
-        *([(" ", ""), *bar(passed / done, width, role)] if width else []),
+        (f"{show_rate(passed / evaluated):>{_RATE}}", "bold"),
+        *([(f" {pad(_interval(passed, evaluated), interval)}", "muted")] if interval else []),
+        *([(" ", ""), *bar(passed / evaluated, width, role)] if width else []),
     ]
 
 
@@ -235,8 +236,8 @@ def write_run_preview(
         page.text([(visible(row.problem), "error")])
         return
     interval: Line = []
-    if row.ending != "going on" and row.done:
-        low, high = wilson(row.passed, row.done)
+    if row.ending != "going on" and row.evaluated:
+        low, high = wilson(row.passed, row.evaluated)
         interval = [(f"  {show_interval(low, high)}", "muted")]
     selected: Span = (f"   {selected_in(row)}", "muted")
     page.row(*counts(row.counts), ("   ", ""), *_rate(row, _BAR), *interval, selected)

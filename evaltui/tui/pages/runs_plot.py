@@ -107,14 +107,14 @@ SIDE, _WITH_FACTS = 44, 100
 
 
 def pass_rate(row: RunRow) -> float | None:
-    """Of the cases that are done; None without one."""
-    return row.passed / row.done if row.done else None
+    """Of the cases that are evaluated; None without one."""
+    return row.passed / row.evaluated if row.evaluated else None
 
 
 def _beside_plot(rows: Sequence[RunRow], current: RunRow | None, base: RunRow | None) -> list[Line]:
     if current is None or (rate := pass_rate(current)) is None:
         return []
-    passed, done = current.passed, current.done
+    passed, done = current.passed, current.evaluated
     lines: list[Line] = [
         [(visible(current.title), "bold")],
         [

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from evaltui.core.compare.explain import summary
 from evaltui.core.compare.run_comparison import what_changed
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.problems import Problem
 from evaltui.core.statistics.estimates import wilson
 from evaltui.files.eval_set_file import EvalSetFile
@@ -79,8 +80,12 @@ def _figures(totals: SetTotals, count: int, width: int) -> Iterator[Figure]:
     """Pass rate, time, tokens and cost."""
     room = plot_width(width)
     passed, timed, cost = totals.passed, totals.timed, totals.cost
-    interval = show_interval(*wilson(passed, count))
-    yield Figure("pass rate", show_rate(passed / count), interval, bar(passed / count, room, "success"))
+    evaluated = totals.cases - totals.statuses[Status.NOT_EVALUATED]
+    if evaluated:
+        share, interval = passed / evaluated, show_interval(*wilson(passed, evaluated))
+        yield Figure("pass rate", show_rate(share), interval, bar(share, room, "success"))
+    else:
+        yield Figure("pass rate", UNKNOWN)
     mean = f"mean {show_duration(totals.seconds / timed)}" if timed else ""
     yield Figure("time", show_duration(totals.seconds) if timed else UNKNOWN, mean)
     yield Figure("tokens", show_number(round(totals.tokens) if totals.tokens is not None else None))

@@ -1,0 +1,101 @@
+"""Content that the limits of OpenTelemetry have cut or dropped: it is unknown, as what was not captured.
+
+A span does not say that a value was cut. Texts of JSON that end too early tell at which length that happened,
+and texts of that length are cut, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from evaltui.core.model.json_values import ABSENT
+from evaltui.traces.span import OtelSpan, SpanEvent
+
+_TOO_LONG = (
+    "values were cut: raise or unset OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT and "
+    "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT where the agent runs, and export its traces again"
+)
+_TOO_MANY = (
+    "attributes were dropped (droppedAttributesCount): raise OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT where the agent "
+    "runs, and export its traces again"
+)
+_CONTENT = ("gen_ai.", "llm.", "input.", "output.", "tool.", "openinference.", "traceloop.", "langfuse.")
+_CONTENT_AND_OWN = (*_CONTENT, "gcp.vertex.agent.", "evaltui.")
+_KINDS = frozenset(
+    ("gen_ai.operation.name", "openinference.span.kind", "traceloop.span.kind", "langfuse.observation.type")
+)
+_CLOSING = {"{": "}", "[": "]", '"': '"'}
+# A literal, a number or an escape that ends too early, or an ellipsis in the place of the rest.
+_BROKEN_END = re.compile(r"[\w.+\-…\\]{0,9}\Z")
+
+
+def json_attribute(value: Any) -> Any:
+    """What a text of JSON says: the text itself where it is none, ABSENT where it was cut."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except RecursionError:
+        return ABSENT
+    except json.JSONDecodeError as error:
+        if value.lstrip()[:1] not in _CLOSING or error.msg == "Extra data":
+            return value
+        is_cut = error.msg.startswith("Unterminated string") or _BROKEN_END.match(value.rstrip(), error.pos)
+        return ABSENT if is_cut else value
+
+
+def leave_out_cut(spans: Sequence[OtelSpan]) -> None:
+    """Removes the values of spans of one trace that were cut; their names are in `cut` then."""
+    holders = list(_holders(spans))
+    texts = [value for one in holders for value in one.attributes.values() if isinstance(value, str)]
+    longest = max(map(len, texts), default=0)
+    lengths = {len(text) for text in texts if _ends_too_early(text, longest)}
+    if not lengths:
+        return
+    for one in holders:
+        cut = {name for name, value in one.attributes.items() if _is_cut(value, lengths)}
+        if cut:
+            one.cut |= cut
+            one.attributes = {name: value for name, value in one.attributes.items() if name not in cut}
+
+
+def _holders(spans: Sequence[OtelSpan]) -> Iterator[OtelSpan | SpanEvent]:
+    for span in spans:
+        yield span
+        yield from (event for event in span.events if event.name.startswith("gen_ai."))
+
+
+def _ends_too_early(text: str, longest: int) -> bool:
+    closing = _CLOSING.get(text[:1])
+    # Whole JSON is not read twice.
+    is_suspect = closing is not None and (text.rstrip()[-1] != closing or len(text) in (1, longest))
+    return is_suspect and json_attribute(text) is ABSENT
+
+
+def _is_cut(value: Any, lengths: Collection[int]) -> bool:
+    if not isinstance(value, str) or len(value) not in lengths:
+        return False
+    return value[:1] not in ("{", "[") or not isinstance(json_attribute(value), dict | list)
+
+
+def lacks(span: OtelSpan, *prefixes: str) -> bool:
+    """Whether attributes with such names may have been there: they were cut, or some were dropped."""
+    return span.dropped > 0 or any(name.startswith(prefixes) for name in span.cut)
+
+
+def limit_of(span: OtelSpan) -> str:
+    """What brings the content of a span that a limit has cut; "" where none has."""
+    if span.cut or any(json_attribute(value) is ABSENT for value in span.attributes.values()):
+        return _TOO_LONG
+    return _TOO_MANY if span.dropped else ""
+
+
+def may_be_of_an_agent(span: OtelSpan) -> bool:
+    """Whether a span that is nothing of an agent's may have been before a limit cut it."""
+    if span.cut & _KINDS:
+        return True
+    names = span.attributes
+    return span.dropped > 0 and (not names or any(name.startswith(_CONTENT_AND_OWN) for name in names))

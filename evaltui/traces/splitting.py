@@ -1,0 +1,99 @@
+"""Several messages of the user under one span, as turns of their own.
+
+A function around a whole conversation, or a trace of several runs of an agent, is no turn: a request that has
+the answer before it and then another message of the user begins the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from evaltui.traces.layouts.operation import Operation, calls_in, texts
+from evaltui.traces.span import OtelSpan
+from evaltui.traces.tree import TraceTurn, Work, user_parts
+
+
+def split_turn(turn: TraceTurn) -> list[TraceTurn]:
+    """The turns in what one span began; the turn itself where that is one."""
+    if turn.operation is not None and turn.operation.is_adk:
+        # The trace of a turn.
+        return [turn]
+    starts: list[Work] = []
+    before: list[Work] = []
+    for model in sorted(turn.models, key=lambda work: work.span.begin):
+        if before and not _is_same_run(turn, model, before):
+            if model.operation.inputs is None:
+                turn.lost = turn.lost or _loss(model.operation, before[-1].operation)
+            elif _has_next_message(model.operation, before):
+                starts.append(model)
+                before = []
+        before.append(model)
+    return _pieces(turn, starts) if starts else [turn]
+
+
+def _is_same_run(turn: TraceTurn, model: Work, before: Sequence[Work]) -> bool:
+    """Whether a model was called in the same run of an agent, or of a function with one message."""
+    if model.run:
+        return any(one.run == model.run for one in before)
+    return turn.operation is not None and turn.operation.inputs is not None
+
+
+def _loss(operation: Operation, before: Operation) -> str:
+    """What brings a request that may begin a turn; "" where it does not."""
+    has_answered = before.outputs is not None and not calls_in(before.outputs)
+    return operation.remedy if operation.is_cut or has_answered else ""
+
+
+def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:
+    inputs = operation.inputs or []
+    places = [number for number, content in enumerate(inputs) if content["role"] == "model"]
+    if not places or calls_in(inputs[places[-1] :]) or not user_parts(inputs[places[-1] + 1 :]):
+        return False
+    answer = texts([inputs[places[-1]]])
+    return any(
+        (answer and answer == texts(one.operation.outputs or ()))
+        or (one.operation.inputs and inputs[: len(one.operation.inputs)] == one.operation.inputs)
+        for one in before
+    )
+
+
+def _pieces(turn: TraceTurn, starts: Sequence[Work]) -> list[TraceTurn]:
+    bounds = [turn.begin, *(one.span.begin for one in starts), max(turn.end, starts[-1].span.begin) + 1]
+    found: list[TraceTurn] = []
+    for begin, end in pairwise(bounds):
+        # Spans around several turns are of none.
+        inside = {
+            one.span_id
+            for one in turn.spans
+            if one is not turn.span and begin <= one.begin < end and one.end <= end
+        }
+        works = [one for one in turn.works if begin <= one.span.begin < end]
+        runs = [
+            (operation, span)
+            for operation, span in zip(turn.agents, turn.agent_spans, strict=True)
+            if span.span_id in inside
+        ]
+        first = next(one for one in works if one.operation.kind == "model")
+        operation, span = runs[0] if runs else (None, _without_status(first.span))
+        found.append(
+            TraceTurn(
+                span,
+                operation,
+                works,
+                [one for one, _ in runs],
+                [one for _, one in runs],
+                [one for one in turn.spans if one.span_id in inside],
+                turn.lost,
+            )
+        )
+    last = found[-1]
+    if turn.span.status == "error" and last.operation is None:
+        last.span = replace(last.span, status="error", message=turn.span.message, events=turn.span.events)
+    return found
+
+
+def _without_status(span: OtelSpan) -> OtelSpan:
+    """A call of a model that failed does not end a turn."""
+    return replace(span, status="", message="", events=[])
