@@ -206,6 +206,28 @@ async def test_a_call_where_none_is_expected_fails_and_one_that_is_not_checked_d
     assert (await score(expected, actual, config={"evaltui": mark})).status is Status.PASSED
 
 
+@pytest.mark.parametrize(
+    ("modes", "criteria", "calls", "status"),
+    [
+        (("skip", "skip"), BOTH, ["wave"], Status.PASSED),
+        (("skip", "context"), BOTH, ["wave"], Status.PASSED),
+        (("skip", "skip"), BOTH, None, Status.PASSED),
+        (("skip", "skip"), {"tool_trajectory_avg_score": 1.0}, ["wave"], Status.NOT_EVALUATED),
+        (("skip",), BOTH, ["wave"], Status.FAILED),
+        (("context", "context"), BOTH, ["wave"], Status.NOT_EVALUATED),
+    ],
+)
+async def test_metrics_over_calls_are_optional_where_no_call_is_checked(modes, criteria, calls, status):
+    expected = case(turn("a b", calls=["greet"]), turn("a b", calls=["greet"]))
+    actual = did(*[turn("a b", calls=calls)] * 2)
+    marks = [{"set": "s", "case": "one", "turn": number, "mode": mode} for number, mode in enumerate(modes)]
+    config = {"criteria": criteria, "evaltui": {"turns": marks}}
+    result = await score(expected, actual, config=config)
+    assert result.status is status
+    trajectory = metrics(result)["tool_trajectory_avg_score"]
+    assert trajectory.is_optional is ("skip" in modes and len(modes) == 2)
+
+
 async def test_criteria_of_ours_stand_where_adk_does_not_look():
     ours = {"evaltui": {"criteria": {"trajectory_recall": 1.0, "trajectory_precision": 0.4}}, "criteria": {}}
     expected = case(turn("a", calls=["greet"]))

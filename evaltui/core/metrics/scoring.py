@@ -18,7 +18,7 @@ from evaltui.core.compare.rules import REQUEST_ID_RULES, CaseRules, rules_of_cas
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
-from evaltui.core.metrics.metric import MetricInput
+from evaltui.core.metrics.metric import MetricInput, unpaired
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.trajectory import ignores_args
@@ -175,7 +175,8 @@ async def score_repeat(
             continue
         given = metric_input(expected, metric, held, rules, spent)
         unknown = None if is_all_known else unknown_result(given)
-        metrics.append(unknown or await _metric_result(given, custom, judge, judged))
+        result = unknown or await _metric_result(given, custom, judge, judged)
+        metrics.append(replace(result, is_optional=True) if _checks_no_calls(given) else result)
     if expected.effective_config.evaltui.optional:
         metrics = [_marked(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
@@ -230,6 +231,15 @@ def _kept(actual: Sequence[Invocation]) -> tuple[Invocation, ...]:
 def reads_app_details(expected: Expected) -> bool:
     """Whether a metric looks at what the agents were told."""
     return expected.is_judged or any(metric.custom_function_path is not None for metric in expected.metrics)
+
+
+def _checks_no_calls(given: MetricInput) -> bool:
+    """Whether a metric only compares calls, of a case that says for every scored turn not to check them."""
+    info = METRICS.get(given.metric.metric_name)
+    if info is None or info.judged is not None or given.metric.custom_function_path is not None:
+        return False
+    scored = set(range(len(given.expected or ()))) - given.context
+    return info.reads_calls and bool(scored) and scored <= given.skip_calls and not unpaired(given)
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
