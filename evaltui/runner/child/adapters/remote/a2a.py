@@ -96,12 +96,12 @@ class _Agent:
         self.where = where
         self._client = client
         self._variables = variables
-        self._conversations: dict[str, tuple[int, Heard]] = {}
+        self._conversations: dict[str, tuple[int, str, Heard]] = {}
 
-    def goes_on(self, context_id: str, turns: int, heard: Heard) -> None:
-        """A conversation has so many turns now, and all of them are known."""
+    def goes_on(self, context_id: str, turns: int, waiting_task: str, heard: Heard) -> None:
+        """A conversation has so many finished turns; the next message is for `waiting_task`, "" for none."""
         if context_id:
-            self._conversations[context_id] = turns, heard
+            self._conversations[context_id] = turns, waiting_task, heard
 
     def forget(self, context_id: str) -> None:
         """What was said in a conversation is not known any more: a message may have been heard or not."""
@@ -117,13 +117,14 @@ class _Agent:
         known = (step.framework for step in reversed(past) if step.framework)
         place: Json = next(known, {}).get("a2a", {})
         turns = 1 + max(step.turn or 0 for step in past)
-        known_turns, heard = self._conversations.get(str(place.get("context_id")), (0, Heard()))
-        if known_turns != turns:
+        context_id = str(place.get("context_id") or "")
+        held_turns, waiting_task, heard = self._conversations.get(context_id, (0, "", Heard()))
+        if held_turns != turns:
             raise ValueError(
                 "cannot continue from here: an A2A agent keeps its conversation itself. Replay it, or start "
                 "a new one"
             )
-        return place, heard
+        return {"context_id": context_id, "task_id": waiting_task}, heard
 
     async def responses(self, message: Json, reporter: Reporter) -> AsyncGenerator[Json]:
         """What the agent sends until its task is done or waits, as JSON.
@@ -233,16 +234,18 @@ class A2ASession:
             raise
         except RemoteError as error:
             if not _may_be_heard(error):
-                self._agent.goes_on(self._context_id, self._turns, self._heard)
+                self._agent.goes_on(self._context_id, self._turns, self._task_id, self._heard)
             raise
         finally:
             self._report(turn.end())
         if turn.state in FAILED:
+            # The task is over, the context is not.
+            self._agent.goes_on(self._context_id, self._turns, "", self._heard)
             said = turn.failure or f"the task is {turn.state}; the agent does not say why"
             raise TaskFailedError(said, self._agent.where)
         self._context_id, self._task_id = turn.context_id or self._context_id, turn.waiting_task
         self._turns += 1
-        self._agent.goes_on(self._context_id, self._turns, self._heard)
+        self._agent.goes_on(self._context_id, self._turns, self._task_id, self._heard)
 
     async def _take_through(self, turn: TurnSteps, message: Json) -> None:
         is_empty = True
