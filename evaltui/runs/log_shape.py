@@ -138,6 +138,8 @@ class Agent(BaseModel):
     notes: list[str]
     unrecorded: str
     """Why its calls cannot be recorded; "" where they can."""
+    not_passed_on: list[str] = []
+    """Names of a case's `session_input` that this kind of agent does not take."""
     python: str = ""
     """The version of its Python."""
     changes: list[dict[str, str]] = []

@@ -19,7 +19,7 @@ from google.protobuf.json_format import Error, MessageToDict, ParseDict
 from google.protobuf.message import Message
 
 from .....core.model.events import Json, Step
-from ..base import AgentInfo, Reporter, SessionSpec, step_numbers
+from ..base import TEXTS_AND_FILES, AgentInfo, AgentInput, Reporter, SessionSpec, step_numbers
 from .a2a_card import BINDINGS, find_card
 from .a2a_steps import FAILED, Heard, TurnSteps, a2a_part
 from .errors import (
@@ -50,6 +50,8 @@ class TaskFailedError(RemoteError):
 class A2AAdapter:
     """The agent whose card is at `url`, or below it. Nothing is asked before `open`."""
 
+    input = AgentInput("an A2A agent", state=False, session=(), parts=TEXTS_AND_FILES)
+
     def __init__(self, url: str, headers: Sequence[tuple[str, str]]) -> None:
         self._url = url
         self._headers = headers
@@ -71,15 +73,8 @@ class A2AAdapter:
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> A2ASession:
-        """Raises ValueError for a past that is none of this agent's conversations as far as they are now, and
-        for a state, which no agent takes."""
+        """Raises ValueError for a past that is none of this agent's conversations as far as they are now."""
         assert self._agent is not None
-        if spec.state:
-            keys = ", ".join(list(spec.state))
-            raise ValueError(
-                f"the session state ({keys}) cannot be set: A2A knows none. Remove it from the case, or run "
-                "the case with the agent itself"
-            )
         place, heard = self._agent.place_after(past)
         return A2ASession(self._agent, reporter, place, heard, past)
 
