@@ -85,6 +85,8 @@ class Header(BaseModel):
     max_runs: int | None = None
     """Of `--max-runs`."""
     adk_verdicts: bool = False
+    config_choice: str = ""
+    """With `--adk-verdicts`: `beside` for the `test_config.json` beside each set, `defaults` for none."""
     record: str = ""
     tools: str = ""
     budget: str = ""
