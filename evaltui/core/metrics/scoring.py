@@ -170,7 +170,7 @@ async def score_repeat(
 
     metrics: list[MetricResult] = []
     for metric in expected.metrics:
-        if (reason := expected.withheld.get(metric.metric_name)) is not None:
+        if (reason := _withheld(expected, metric)) is not None:
             metrics.append(metric_not_evaluated(metric, reason))
             continue
         given = metric_input(expected, metric, held, rules, spent)
@@ -240,6 +240,15 @@ def _checks_no_calls(given: MetricInput) -> bool:
         return False
     scored = set(range(len(given.expected or ()))) - given.context
     return info.reads_calls and bool(scored) and scored <= given.skip_calls and not unpaired(given)
+
+
+def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
+    """Why a metric is not computed; None where it is."""
+    info = METRICS.get(metric.metric_name)
+    is_own = info is not None and info.source == "evaltui" and metric.custom_function_path is None
+    if expected.adk_verdicts and is_own:
+        return "unknown to google-adk, so --adk-verdicts passes it over"
+    return expected.withheld.get(metric.metric_name)
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
