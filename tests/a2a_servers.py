@@ -176,7 +176,7 @@ def _desk_app(url: str) -> Any:
                     Task(id=context.task_id, context_id=context.context_id, status=submitted)
                 )
             await update.start_work()
-            if going_on:
+            if going_on and said != "reject":
                 await update.add_artifact([new_text_part(f"Booked for {said}.")])
                 await update.complete()
             elif said == "stream":

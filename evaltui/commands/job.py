@@ -30,6 +30,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.core.trace.model_calls import CallCounts
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.configs import ConfigChoice
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.folders import case_path
 from evaltui.files.settings import secrets_of
@@ -111,7 +112,8 @@ def meant_by(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest
 
 
 def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
-    sets = FileSets(options.agent_dir, options.config, options.initial_session)
+    choice = _config_choice(options)
+    sets = FileSets(options.agent_dir, options.config, options.initial_session, choice)
     chosen = chosen_cases(options)
     request = replace(
         asked,
@@ -121,12 +123,22 @@ def _requested(options: argparse.Namespace, asked: RunRequest) -> tuple[RunReque
         pass_if=options.pass_if,
         confidence=confidence_of(options),
         adk_verdicts=options.adk_verdicts,
+        config_choice=choice,
         shard=options.shard,
         seconds=_durations(options),
         ship_env=options.ship_env,
         strict_env=options.strict_env,
     )
     return request, sets
+
+
+def _config_choice(options: argparse.Namespace) -> ConfigChoice:
+    """With ADK's verdicts, `adk eval` reads the config of a single set that is named by its file."""
+    if not options.adk_verdicts:
+        return "nearest"
+    paths = [Path(word) for word in options.selectors]
+    is_named = [path.exists() or Path(str(path).partition(":")[0]).exists() for path in paths]
+    return "beside" if len(paths) < 2 and all(is_named) else "defaults"
 
 
 def _durations(options: argparse.Namespace) -> dict[CaseId, float]:
@@ -153,7 +165,8 @@ def resumed(
     with refusing(options, path):
         data = begun_with(path, of_traces=of_traces).data
         config, session = (data.get(name) for name in ("config", "initial_session"))
-        sets = FileSets(options.agent_dir, config and Path(config), session and Path(session))
+        choice = data.get("config_choice", "nearest")
+        sets = FileSets(options.agent_dir, config and Path(config), session and Path(session), choice)
         if of_other_variant:
             resumption = read_selection(asked.agent, path, sets)
         else:

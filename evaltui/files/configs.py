@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # Words in the names of configs that people pass to `adk eval --config_file_path`.
 _WORDS = ("config", "criteri")
 _LARGEST = 1_000_000
+
+ConfigChoice = Literal["nearest", "beside", "defaults"]
+"""How the config of a set is found without an explicit one: by `config_file`; as google-adk does for one
+file, only the `test_config.json` beside it; as `adk eval` does for several or for ids, none."""
 
 
 def config_file(set_path: Path, explicit: Path | None = None) -> Path:
@@ -142,7 +146,7 @@ class ConfigInUse:
     problems: tuple[Problem, ...] = ()
     """Its warnings."""
     passed_over: Path | None = None
-    """The `test_config.json` above the set, which is for other sets; None where there is none."""
+    """A config that is not used for the set although it is near; None where there is none."""
 
     @property
     def defaulted(self) -> bool:
@@ -150,7 +154,12 @@ class ConfigInUse:
         return self.path is None
 
 
-def find_config(set_path: Path, explicit: Path | None = None, edited: str | None = None) -> ConfigInUse:
+def find_config(
+    set_path: Path,
+    explicit: Path | None = None,
+    edited: str | None = None,
+    choice: ConfigChoice = "nearest",
+) -> ConfigInUse:
     """The explicit config if there is one, else the one that `config_file` finds, else ADK's defaults.
 
     `edited` is the text of that file while it is being edited, whatever is on disk. Raises EvalSetError
@@ -159,6 +168,12 @@ def find_config(set_path: Path, explicit: Path | None = None, edited: str | None
     """
     from evaltui.core.model.config import EvalConfig
 
+    beside = set_path.parent / CONFIG_NAME
+    if explicit is None and (choice == "defaults" or (choice == "beside" and not beside.exists())):
+        unread = [beside] if beside.exists() else configs_near(set_path)
+        problems = [_not_read_by_adk(set_path, path) for path in unread]
+        not_used = unread[0] if unread else config_above(set_path)
+        return ConfigInUse(None, EvalConfig.default(), tuple(problems), not_used)
     path = config_file(set_path, explicit)
     if explicit is None and edited is None and not path.exists():
         problems = choice_problems(set_path)
@@ -182,6 +197,14 @@ def _passed_over(set_path: Path, above: Path) -> Problem:
         f"uses it for all, a {CONFIG_NAME} beside the set for that one"
     )
     return Problem.warning((), message, file=str(above))
+
+
+def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
+    message = (
+        f"with --adk-verdicts not read for {set_path.name}, as in adk eval: ADK's defaults score the set; "
+        f"--config {path} uses this file"
+    )
+    return Problem.warning((), message, file=str(path))
 
 
 def unclear_config(set_path: Path) -> Problem | None:

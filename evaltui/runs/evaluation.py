@@ -17,6 +17,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.limits import limits_of
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
 from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.files.configs import ConfigChoice
 from evaltui.files.eval_sets import InitialSession
 from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, RunSettings
 from evaltui.runner.parent.execution import run_plan
@@ -144,7 +145,9 @@ def plan_for(
     address = address_of(agent, agent_name, python, home)
     if address.in_process and settings.get("workers") not in (None, 1):
         raise ValueError("workers: an agent object runs in this process alone")
-    plans = set_plans(address, eval_sets, config_given(config), initial_session)
+    # As google-adk's AgentEvaluator.
+    choice: ConfigChoice = "beside" if settings.get("adk_verdicts") else "nearest"
+    plans = set_plans(address, eval_sets, config_given(config), initial_session, choice)
     settings |= {"workers": 1} if address.in_process else {}
     return RunPlan(address, plans, limits=limits_of(limits or {}), budget=budget_given(budget), **settings)
 

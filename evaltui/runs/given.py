@@ -20,7 +20,7 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.configs import ConfigInUse, find_config, read_config
+from evaltui.files.configs import ConfigChoice, ConfigInUse, find_config, read_config
 from evaltui.files.eval_sets import InitialSession
 from evaltui.files.interpreters import OWN, find_interpreter
 from evaltui.files.modules import find_module
@@ -141,7 +141,11 @@ def confidence_given(level: float | None, max_runs: int | None) -> Confidence | 
 
 
 def set_plans(
-    agent: AgentAddress, given: EvalSetsGiven, config: EvalConfig | None, initial_session: InitialSession
+    agent: AgentAddress,
+    given: EvalSetsGiven,
+    config: EvalConfig | None,
+    initial_session: InitialSession,
+    choice: ConfigChoice,
 ) -> tuple[SetPlan, ...]:
     """The sets that are given, in order, None for every set of the agent; cases that are in no set are one.
 
@@ -154,7 +158,7 @@ def set_plans(
     loose: list[Any] = []
     for one in several:
         if one is None or isinstance(one, str | Path):
-            plans += _plans_of_files(agent, one, config, initial_session)
+            plans += _plans_of_files(agent, one, config, initial_session, choice)
         elif _is_case(one):
             loose.append(_data(one, "an eval case"))
         else:
@@ -198,21 +202,26 @@ def _plans_of_files(
     given: str | Path | None,
     config: EvalConfig | None,
     initial_session: InitialSession,
+    choice: ConfigChoice,
 ) -> Iterator[SetPlan]:
     if given is not None and Path(given).is_file():
-        yield _plan_of_file(Path(given), None, config, initial_session)
+        yield _plan_of_file(Path(given), None, config, initial_session, choice)
         return
     if isinstance(given, Path) and not given.exists():
         raise SelectionError(f"{given}: no such file or folder")
     # Also the id of a set, as on the command line.
     for one, eval_ids in select(open_workspace(agent.folder), [] if given is None else [str(given)]):
-        yield _plan_of_file(one.path, eval_ids, config, initial_session)
+        yield _plan_of_file(one.path, eval_ids, config, initial_session, choice)
 
 
 def _plan_of_file(
-    path: Path, eval_ids: Sequence[str] | None, config: EvalConfig | None, initial_session: InitialSession
+    path: Path,
+    eval_ids: Sequence[str] | None,
+    config: EvalConfig | None,
+    initial_session: InitialSession,
+    choice: ConfigChoice,
 ) -> SetPlan:
-    found = find_config(path) if config is None else ConfigInUse(None, config)
+    found = find_config(path, choice=choice) if config is None else ConfigInUse(None, config)
     return read_set(path, found, initial_session).plan(eval_ids)
 
 

@@ -85,6 +85,8 @@ class Header(BaseModel):
     max_runs: int | None = None
     """Of `--max-runs`."""
     adk_verdicts: bool = False
+    config_choice: str = ""
+    """With `--adk-verdicts`: `beside` for the `test_config.json` beside each set, `defaults` for none."""
     record: str = ""
     tools: str = ""
     budget: str = ""
@@ -138,6 +140,8 @@ class Agent(BaseModel):
     notes: list[str]
     unrecorded: str
     """Why its calls cannot be recorded; "" where they can."""
+    not_passed_on: list[str] = []
+    """Names of a case's `session_input` that this kind of agent does not take."""
     python: str = ""
     """The version of its Python."""
     changes: list[dict[str, str]] = []

@@ -20,6 +20,7 @@ from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.agent_environment import environment_of
+from evaltui.files.configs import ConfigChoice
 from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.schedulers import OFF
@@ -63,6 +64,8 @@ class RunRequest:
     confidence: Confidence | None = None
     """How sure the verdict on each case must be, instead of a number of runs."""
     adk_verdicts: bool = False
+    config_choice: ConfigChoice = "nearest"
+    """How the configs of the sets are found."""
     settings: RunSettings = field(default_factory=RunSettings)
     """How it is run, and where it is stored."""
     shard: Shard | None = None
@@ -119,6 +122,7 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
         matrix=resumption.header.matrix,
         variants=resumption.header.variants,
         adk_verdicts=bool(data.get("adk_verdicts")),
+        config_choice=data.get("config_choice", "nearest"),
         settings=replace(
             request.settings, record=data.get("record") or DEFAULT_MODE, tools=data.get("tools")
         ),
@@ -278,6 +282,8 @@ def _header(request: RunRequest, sets: SetSource, shards: ShardsOfRun | None) ->
     # The process of an agent behind a network is somebody else's.
     python = None if request.agent.url else str(request.agent.interpreter.path)
     header["settings"] = request.settings.to_json() | {"python": python}
+    if request.config_choice != "nearest":
+        header["config_choice"] = request.config_choice
     if request.number is not None:
         header["number"] = request.number
     if request.traces is not None:

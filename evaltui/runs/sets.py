@@ -12,7 +12,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.core.model.tags import Tags
-from evaltui.files.configs import ConfigInUse, find_config
+from evaltui.files.configs import ConfigChoice, ConfigInUse, find_config
 from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.files.eval_sets import InitialSession, load_eval_set
 from evaltui.files.folders import file_of
@@ -91,23 +91,29 @@ class SetSource(Protocol):
 
 
 class FileSets:
-    """Sets as their files have them. `config` is one for all of them, instead of their own; `initial_session`
-    is for sets of the old format."""
+    """Sets as their files have them. `config` is one for all of them, instead of their own, which `choice`
+    finds; `initial_session` is for sets of the old format."""
 
     def __init__(
-        self, agent_dir: Path, config: Path | None = None, initial_session: Path | None = None
+        self,
+        agent_dir: Path,
+        config: Path | None = None,
+        initial_session: Path | None = None,
+        choice: ConfigChoice = "nearest",
     ) -> None:
         """Raises EvalSetError for a config that cannot be read."""
         self.config = config
         self.initial_session = initial_session
         self._agent_dir = agent_dir
+        self._choice: ConfigChoice = choice
         self._config = find_config(agent_dir, config) if config else None
         self._open: dict[Path, SetToRun] = {}
 
     def open(self, path: Path) -> SetToRun:
         """A file is read once."""
         if path not in self._open:
-            self._open[path] = read_set(path, self._config or find_config(path), self.initial_session)
+            config = self._config or find_config(path, choice=self._choice)
+            self._open[path] = read_set(path, config, self.initial_session)
         return self._open[path]
 
     def find(self, case_path: str, eval_set_id: str) -> Path | None:

@@ -14,6 +14,7 @@ from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.testing.messages import RunOrder
 
 if TYPE_CHECKING:
+    from evaltui.files.configs import ConfigChoice
     from evaltui.runs.selection import RunRequest
     from evaltui.runs.sets import FileSets
 
@@ -40,6 +41,8 @@ def request_of(order: RunOrder) -> tuple[RunRequest, FileSets]:
     from evaltui.runs.sets import FileSets
 
     options = options_of(order.words)
+    # As google-adk's AgentEvaluator.
+    choice: ConfigChoice = "beside" if options.adk_verdicts else "nearest"
     request = RunRequest(
         agent_of(options),
         {path: None if eval_ids is None else list(eval_ids) for path, eval_ids in order.cases},
@@ -48,6 +51,7 @@ def request_of(order: RunOrder) -> tuple[RunRequest, FileSets]:
         pass_if=options.pass_if,
         confidence=confidence_of(options),
         adk_verdicts=options.adk_verdicts,
+        config_choice=choice,
         settings=settings_of(options),
     )
-    return request, FileSets(order.agent_dir, options.config)
+    return request, FileSets(order.agent_dir, options.config, choice=choice)

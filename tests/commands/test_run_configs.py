@@ -45,6 +45,38 @@ def test_each_set_is_scored_by_its_own_config_in_one_run(tmp_path):
     assert asked_for == {"a": ["response_match_score"], "b": ["tool_trajectory_avg_score"]}
 
 
+OWN, DEFAULTS = ["response_match_score"], ["tool_trajectory_avg_score", "response_match_score"]
+
+
+@pytest.mark.parametrize(
+    ("selectors", "metrics"),
+    [
+        (["a.evalset.json"], {"a": OWN}),
+        (["a.evalset.json", "b.evalset.json"], {"a": DEFAULTS, "b": DEFAULTS}),
+        (["a"], {"a": DEFAULTS}),
+        ([], {"a": OWN, "b": OWN, "c": DEFAULTS}),
+    ],
+)
+def test_with_adks_verdicts_the_configs_are_those_that_adk_reads(selectors, metrics, tmp_path, capsys):
+    agent = write(tmp_path / "shop" / "agent.py", AGENT).parent
+    paths = {}
+    for name, config in (("a", "test_config.json"), ("b", "test_config.json"), ("c", "eval_config.json")):
+        folder = agent / "tests" / name
+        paths[f"{name}.evalset.json"] = write(folder / f"{name}.evalset.json", eval_set(name))
+        write(folder / config, criteria(response_match_score=0.5))
+    report = tmp_path / "report.json"
+    words = [paths.get(selector, selector) for selector in selectors]
+    assert call("run", agent, *words, "--adk-verdicts", f"--report=json={report}") == 0
+    sets = {one["eval_set_id"]: one["config"] for one in json.loads(report.read_text())["sets"]}
+    assert {name: [*one["effective"]["criteria"]] for name, one in sets.items()} == metrics
+    assert [name for name, one in sets.items() if "not_used" in one] == [
+        name for name, criteria in metrics.items() if criteria == DEFAULTS
+    ]
+    assert capsys.readouterr().err.count("with --adk-verdicts not read") == [*metrics.values()].count(
+        DEFAULTS
+    )
+
+
 def test_what_is_passed_over_is_named_on_stderr_and_in_the_reports(tmp_path, capsys):
     agent = uv_package(tmp_path)
     above = write(tmp_path / "tests" / "test_config.json", criteria(response_match_score=0.1))

@@ -84,6 +84,16 @@ async def test_what_cannot_be_evaluated_is_said_and_never_passes(config, name):
     assert as_adk.status is Status.PASSED
 
 
+@pytest.mark.parametrize("name", ["trajectory_recall", "trajectory_single_tool_use", "cost_usd"])
+async def test_adks_verdicts_pass_over_metrics_that_adk_does_not_have(name):
+    config = {"criteria": BOTH | {name: {"threshold": 1.0, "tool": "wave"}}}
+    config["criteria"]["tool_trajectory_avg_score"] = {"threshold": 1.0, "match_type": "ANY_ORDER"}
+    expected, actual = case(turn("good morning", calls=[])), did(turn("good morning", calls=["greet"]))
+    result = await score(expected, actual, config=config, adk_verdicts=True)
+    assert result.status is Status.PASSED
+    assert metrics(result)[name].reason == "unknown to google-adk, so --adk-verdicts passes it over"
+
+
 @pytest.mark.parametrize(
     "odd",
     [
@@ -116,17 +126,14 @@ async def test_with_a_simulated_user_nothing_is_expected_and_the_conversation_is
     assert second.response.actual == "bye"
 
 
-async def test_what_has_no_verdict_does_not_keep_a_simulated_conversation_from_passing_in_adk():
+async def test_a_simulated_conversation_passes_by_a_metric_of_evaltui_but_not_as_in_adk():
     scenario = EvalCase.model_validate(
         {"eval_id": "s", "conversation_scenario": {"starting_prompt": "hi", "conversation_plan": "ask"}}
     )
-    config = {
-        "evaltui": {},
-        "criteria": BOTH | {"trajectory_single_tool_use": {"threshold": 1, "tool": "greet"}},
-    }
+    config = {"criteria": {"trajectory_single_tool_use": {"threshold": 1, "tool": "greet"}}}
     actual = did(turn("good morning", calls=["greet"]))
-    assert (await score(scenario, actual, config=config)).status is Status.NOT_EVALUATED
-    assert (await score(scenario, actual, config=config, adk_verdicts=True)).status is Status.PASSED
+    assert (await score(scenario, actual, config=config)).status is Status.PASSED
+    assert (await score(scenario, actual, config=config, adk_verdicts=True)).status is Status.NOT_EVALUATED
 
 
 async def test_the_final_state_is_checked_by_the_keys_that_are_given():
@@ -204,6 +211,28 @@ async def test_a_call_where_none_is_expected_fails_and_one_that_is_not_checked_d
     assert (await score(expected, actual)).status is Status.FAILED
     mark = {"turns": [{"set": "s", "case": "one", "turn": 0, "mode": "skip"}]}
     assert (await score(expected, actual, config={"evaltui": mark})).status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("modes", "criteria", "calls", "status"),
+    [
+        (("skip", "skip"), BOTH, ["wave"], Status.PASSED),
+        (("skip", "context"), BOTH, ["wave"], Status.PASSED),
+        (("skip", "skip"), BOTH, None, Status.PASSED),
+        (("skip", "skip"), {"tool_trajectory_avg_score": 1.0}, ["wave"], Status.NOT_EVALUATED),
+        (("skip",), BOTH, ["wave"], Status.FAILED),
+        (("context", "context"), BOTH, ["wave"], Status.NOT_EVALUATED),
+    ],
+)
+async def test_metrics_over_calls_are_optional_where_no_call_is_checked(modes, criteria, calls, status):
+    expected = case(turn("a b", calls=["greet"]), turn("a b", calls=["greet"]))
+    actual = did(*[turn("a b", calls=calls)] * 2)
+    marks = [{"set": "s", "case": "one", "turn": number, "mode": mode} for number, mode in enumerate(modes)]
+    config = {"criteria": criteria, "evaltui": {"turns": marks}}
+    result = await score(expected, actual, config=config)
+    assert result.status is status
+    trajectory = metrics(result)["tool_trajectory_avg_score"]
+    assert trajectory.is_optional is ("skip" in modes and len(modes) == 2)
 
 
 async def test_criteria_of_ours_stand_where_adk_does_not_look():

@@ -258,9 +258,9 @@ def test_what_is_empty_is_a_warning():
     [
         ({"name": "f", "id": "1"}, None),
         ({"name": "f"}, None),
-        ({"name": "f", "id": "2"}, "has id '2'"),
+        ({"name": "f", "id": "2"}, "has id '2', here or in an earlier turn"),
         ({"name": "g", "id": "1"}, None),
-        ({"name": "g"}, "is 'g'"),
+        ({"name": "g"}, "is 'g', here or in an earlier turn"),
     ],
 )
 @pytest.mark.parametrize("recorded", [False, True])
@@ -278,8 +278,28 @@ def test_a_tool_response_needs_an_expected_call(response, orphan, recorded):
     else:
         path = "intermediate_data.tool_responses[0]"
         lines = of_turn(intermediate_data={"tool_uses": [call], "tool_responses": [response]})
-    expected = f"warning {path}: orphan tool response: no expected call of this turn {orphan}"
+    expected = f"warning {path}: orphan tool response: no expected call {orphan}"
     assert lines == ([expected] if orphan else [])
+
+
+CALL = {"name": "pay", "id": "1", "args": {}}
+AS_LIST = {"intermediate_data": {"tool_uses": [CALL]}}
+AS_EVENT = {
+    "intermediate_data": {
+        "invocation_events": [{"author": "x", "content": {"parts": [{"function_call": CALL}]}}]
+    }
+}
+AS_LAST_EVENT = {"final_response": {"parts": [{"function_call": CALL}]}}
+
+
+@pytest.mark.parametrize("response", [{"name": "pay", "id": "1"}, {"name": "pay"}])
+@pytest.mark.parametrize("call", [AS_LIST, AS_EVENT, AS_LAST_EVENT])
+def test_a_response_can_be_that_of_an_earlier_turn_but_not_of_a_later_one(call, response):
+    user = {"user_content": {"parts": [{"text": "go"}]}}
+    with_call = user | call
+    with_response = user | {"intermediate_data": {"tool_responses": [response]}}
+    assert found(case(with_call, with_response)) == []
+    assert len(found(case(with_response, with_call))) == 1
 
 
 @pytest.mark.parametrize("role", ["user", "model", None, "function", "assistant"])

@@ -48,6 +48,13 @@ class Loop:
         assert code == 0, out
         return json.loads(path.read_text())["eval_cases"][0]["conversation"]
 
+    def start_in(self, state: dict) -> None:
+        """Gives the recorded case an initial state."""
+        path = self.agent / "a.evalset.json"
+        data = json.loads(path.read_text())
+        data["eval_cases"][0]["session_input"] = {"app_name": "a", "user_id": "u", "state": state}
+        path.write_text(json.dumps(data))
+
     def run(self, *options: str) -> tuple[int, str]:
         """The exit code and what is printed."""
         return self._call("run", self.agent, "--workers", "1", *options)

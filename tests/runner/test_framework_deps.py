@@ -79,6 +79,12 @@ def test_a_key_that_has_no_place_is_refused(kind):
         Deps(kind, {"user": "Bob", "age": 3}, "context")
 
 
+def test_an_agent_without_any_takes_no_state():
+    assert Deps(type(None), {}).state() == {}
+    with pytest.raises(AgentLoadError, match="'age', but the agent has no deps for it"):
+        Deps(type(None), {"age": 3})
+
+
 def test_what_is_missing_is_named():
     with pytest.raises(AgentLoadError, match=r"deps of type Desk .*'user'"):
         Deps(Desk, {})

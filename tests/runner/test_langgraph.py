@@ -177,6 +177,8 @@ async def talks(folder: Path) -> SimpleNamespace:
         made.replayed = await shop.talk(*messages, recorded=recording("replay", "stub", kept))
         made.missed = await shop.talk("8", recorded=recording("replay", "stub", kept))
         made.refused = await shop.talk("7", state={"looked": []})
+        # A channel of the graph that is not in its input.
+        made.dropped = await shop.talk("7", state={"jump_to": "end"})
     return made
 
 
@@ -328,6 +330,7 @@ def test_a_request_that_was_not_recorded_is_named(made):
 
 def test_an_initial_state_that_the_graph_has_no_place_for_is_refused(made):
     assert "the initial state has the key 'looked'" in made.refused.error.message
+    assert "the initial state has the key 'jump_to'" in made.dropped.error.message
 
 
 @pytest.mark.usefixtures("fresh_hosts")

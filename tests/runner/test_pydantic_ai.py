@@ -133,6 +133,8 @@ async def talks(folder: Path) -> SimpleNamespace:
         made.missed = await desk.talk("8", recorded=recording("replay", "stub", kept))
         made.unknown = await desk.talk("7", state={"looked": []})
         made.refused = await desk.talk("7", state={"looked_up": "many"})
+        code = {"executable_code": {"code": "1", "language": "PYTHON"}}
+        made.part = await desk.talk({"role": "user", "parts": [{"text": "7"}, code]})
     return made
 
 
@@ -275,6 +277,13 @@ def test_an_initial_state_that_the_dependencies_have_no_place_for_is_refused(mad
     assert "the initial state has the key 'looked'" in made.unknown.error.message
 
 
+def test_a_part_that_the_agent_cannot_get_is_refused(made):
+    assert made.part.error.message == (
+        "part 2 of the message has executable_code: a Pydantic AI agent takes text, inline_data, file_data, "
+        "function_response. Remove it from the message"
+    )
+
+
 @pytest.mark.usefixtures("fresh_hosts")
 def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
     """Its model is Pydantic AI's own for tests, which calls each tool once."""
@@ -290,3 +299,10 @@ def test_the_example_of_the_guide_in_the_whole_loop(tmp_path, capsys):
     loop.edit("order: int", "order: str")
     code, printed = loop.run()
     assert (code, 'price: order is "a" (string), expected 0' in printed) == (1, True), printed
+    loop.edit("deps_type=dict, ", "")
+    loop.start_in({"looked_up": 0})
+    code, printed = loop.run()
+    assert (code, "the initial state has the key 'looked_up', but the agent has no deps" in printed) == (
+        3,
+        True,
+    ), printed

@@ -199,7 +199,7 @@ def _events(invocation: Invocation) -> Sequence[InvocationEvent]:
 
 
 def _belongs(response: FunctionResponse, calls: Sequence[FunctionCall]) -> bool:
-    """Whether a response is that of a call of its own turn: of an earlier one, it would be an orphan."""
+    """Whether a response is that of a call of its own turn."""
     return any(call.id == response.id if response.id else call.name == response.name for call in calls)
 
 

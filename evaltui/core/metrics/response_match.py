@@ -131,32 +131,55 @@ def _empty_package(name: str) -> ModuleType:
 
 
 def response_match_score(given: MetricInput) -> MetricResult:
-    """ROUGE-1 F of the answers, the mean over turns. Raises CriterionError where there is no threshold.
+    """ROUGE-1 F of the responses, the mean over turns. Raises CriterionError where there is no threshold.
 
-    A turn that ends with a request to the user needs no answer: saying nothing matches nothing expected.
+    A turn that is expected to wait for the user needs no text; without one, its score is whether it waits.
     """
-
-    waits = {id(turn) for turn in waiting_turns(given.expected or ()) if not given.as_adk}
+    waits = {id(given.actual[turn]): names for turn, names in turns_without_text(given).items()}
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
+        if (awaited := waits.get(id(actual))) is not None:
+            return _waiting(awaited, actual)
         expected_text = scored_text(expected, thoughts=given.thoughts)
         actual_text = scored_text(actual, thoughts=given.thoughts)
-        if id(expected) in waits and not expected_text and not actual_text:
-            return TurnScore(1.0)
         score = rouge_1_f(actual_text, expected_text)
         return TurnScore(score, _shortfall(score, actual_text, expected_text))
 
     return score_against_expected(given, score_turn, left_out(given))
 
 
-def waiting_turns(turns: Sequence[Invocation]) -> Iterator[Invocation]:
-    """The turns after which a call is expected to wait for the user's response."""
-    for turn, following in zip_longest(turns, turns[1:]):
-        names = {call.name for call in tool_calls(turn.intermediate_data)}
+def turns_without_text(given: MetricInput) -> dict[int, frozenset[str]]:
+    """Names of the awaited calls, by turn (from 0), where neither side has a text to compare."""
+    if given.as_adk or given.expected is None:
+        return {}
+    return {
+        number: names
+        for number, names in awaited_calls(given.expected).items()
+        if number < len(given.actual)
+        and not scored_text(given.expected[number], thoughts=given.thoughts)
+        and not scored_text(given.actual[number], thoughts=given.thoughts)
+    }
+
+
+def awaited_calls(turns: Sequence[Invocation]) -> dict[int, frozenset[str]]:
+    """Names of the calls that are expected to wait for the user's response, by turn (from 0)."""
+    awaited = {}
+    for number, (turn, following) in enumerate(zip_longest(turns, turns[1:])):
         parts = (following.user_content.parts or []) if following else []
         responded = {part.function_response.name for part in parts if part.function_response}
-        if names & (REQUESTS | responded):
-            yield turn
+        if names := _call_names(turn) & (REQUESTS | responded):
+            awaited[number] = names
+    return awaited
+
+
+def _waiting(awaited: frozenset[str], actual: Invocation) -> TurnScore:
+    if awaited & _call_names(actual):
+        return TurnScore(1.0)
+    return TurnScore(0.0, f"no response text and no call of {' or '.join(sorted(awaited))}")
+
+
+def _call_names(turn: Invocation) -> frozenset[str]:
+    return frozenset(call.name or "" for call in tool_calls(turn.intermediate_data))
 
 
 def _shortfall(score: float, actual_text: str, expected_text: str) -> str:
@@ -185,10 +208,9 @@ def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -
         for number, turn in enumerate(case.conversation or [])
         if number not in context
     }
-    waiting = {id(turn) for turn in waiting_turns(case.conversation or [])}
-    needs_none = {number for number, turn in enumerate(case.conversation or []) if id(turn) in waiting}
+    needs_no_text = awaited_calls(case.conversation or [])
     wordless = [
-        number for number, text in scored.items() if not words(text) and (text or number not in needs_none)
+        number for number, text in scored.items() if not words(text) and (text or number not in needs_no_text)
     ]
     if threshold is None or not wordless or (len(scored) - len(wordless)) / len(scored) >= threshold:
         return ""

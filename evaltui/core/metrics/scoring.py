@@ -18,7 +18,7 @@ from evaltui.core.compare.rules import REQUEST_ID_RULES, CaseRules, rules_of_cas
 from evaltui.core.conversation.waiting import REQUESTS
 from evaltui.core.metrics.intermediate_match import align_texts, knows_texts
 from evaltui.core.metrics.judges.judge import Judge, JudgedMetric
-from evaltui.core.metrics.metric import MetricInput
+from evaltui.core.metrics.metric import MetricInput, unpaired
 from evaltui.core.metrics.metric import not_evaluated as metric_not_evaluated
 from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run_judged_metric, run_metric
 from evaltui.core.metrics.trajectory import ignores_args
@@ -170,12 +170,13 @@ async def score_repeat(
 
     metrics: list[MetricResult] = []
     for metric in expected.metrics:
-        if (reason := expected.withheld.get(metric.metric_name)) is not None:
+        if (reason := _withheld(expected, metric)) is not None:
             metrics.append(metric_not_evaluated(metric, reason))
             continue
         given = metric_input(expected, metric, held, rules, spent)
         unknown = None if is_all_known else unknown_result(given)
-        metrics.append(unknown or await _metric_result(given, custom, judge, judged))
+        result = unknown or await _metric_result(given, custom, judge, judged)
+        metrics.append(replace(result, is_optional=True) if _checks_no_calls(given) else result)
     if expected.effective_config.evaltui.optional:
         metrics = [_marked(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
@@ -231,6 +232,24 @@ def _kept(actual: Sequence[Invocation]) -> tuple[Invocation, ...]:
 def reads_app_details(expected: Expected) -> bool:
     """Whether a metric looks at what the agents were told."""
     return expected.is_judged or any(metric.custom_function_path is not None for metric in expected.metrics)
+
+
+def _checks_no_calls(given: MetricInput) -> bool:
+    """Whether a metric only compares calls, of a case that says for every scored turn not to check them."""
+    info = METRICS.get(given.metric.metric_name)
+    if info is None or info.judged is not None or given.metric.custom_function_path is not None:
+        return False
+    scored = set(range(len(given.expected or ()))) - given.context
+    return info.reads_calls and bool(scored) and scored <= given.skip_calls and not unpaired(given)
+
+
+def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
+    """Why a metric is not computed; None where it is."""
+    info = METRICS.get(metric.metric_name)
+    is_own = info is not None and info.source == "evaltui" and metric.custom_function_path is None
+    if expected.adk_verdicts and is_own:
+        return "unknown to google-adk, so --adk-verdicts passes it over"
+    return expected.withheld.get(metric.metric_name)
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:

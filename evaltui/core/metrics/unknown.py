@@ -43,8 +43,9 @@ def _unknown_content(given: MetricInput) -> str:
     scored = set(range(len(given.actual))) - left_out(given).keys()
     # A case made of a conversation with such an agent has all its turns marked: it does not say why.
     checked = scored - left_out(given, checks_calls=True).keys() or scored
-    if info is not None and info.reads_calls and not is_custom:
-        unknown = [number for number in checked if given.actual[number].intermediate_data is None]
+    if info is not None and not is_custom:
+        needs_calls = checked if info.reads_calls else scored & _waiting_turns(info, given)
+        unknown = [number for number in needs_calls if given.actual[number].intermediate_data is None]
         if unknown:
             return _unknown_in(given, unknown, CALLS, "the agent does not send them")
     read = _READ_BY_FUNCTIONS if is_custom else _read_by(info)
@@ -56,6 +57,12 @@ def _unknown_content(given: MetricInput) -> str:
 
 
 _READ_BY_FUNCTIONS = (ANSWERS, ARGUMENTS, USER_MESSAGE)
+
+
+def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:
+    """Turns whose response is a call that waits for the user, where the metric compares responses."""
+    is_compared = info.function is response_match.response_match_score
+    return frozenset(response_match.turns_without_text(given)) if is_compared else frozenset()
 
 
 def _read_by(info: MetricInfo | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from evaltui.core.model.content import Content
+from evaltui.core.model.content import Content, FunctionCall
 from evaltui.core.model.eval_set import (
     EvalCase,
     EvalSet,
@@ -77,11 +77,14 @@ def case_warnings(case: EvalCase) -> list[Problem]:
     if case.conversation == []:
         return [Problem.warning(("conversation",), "empty; nothing to run")]
     problems: list[Problem] = []
+    calls: list[FunctionCall] = []
     for number, turn in enumerate(case.conversation or []):
         path = ("conversation", number)
+        # A call that waits for the user has its response in a later turn.
+        calls += _calls(turn)
         problems += _unknown_role(turn.user_content, (*path, "user_content"), _SPEAKER_ROLES)
         problems += _unknown_role(turn.final_response, (*path, "final_response"), _SPEAKER_ROLES)
-        problems += _below(path, _intermediate_warnings(turn))
+        problems += _below(path, _intermediate_warnings(turn, calls))
     return problems
 
 
@@ -165,19 +168,27 @@ def _unknown_role(
         yield Problem.warning((*path, "role"), f"unknown role {content.role!r}; ADK knows {names}")
 
 
-def _intermediate_warnings(turn: Invocation) -> Iterator[Problem]:
+def _calls(turn: Invocation) -> list[FunctionCall]:
+    """The calls of a turn, one that ends the turn included."""
+    parts = (turn.final_response.parts or []) if turn.final_response else []
+    return [
+        *tool_calls(turn.intermediate_data),
+        *(part.function_call for part in parts if part.function_call),
+    ]
+
+
+def _intermediate_warnings(turn: Invocation, calls: Sequence[FunctionCall]) -> Iterator[Problem]:
+    """`calls` are those of this turn and of those before."""
     data = turn.intermediate_data
-    calls = tool_calls(data)
     ids = {call.id for call in calls if call.id}
     names = {call.name for call in calls}
     for path, response in _responses(data):
         if response.id and response.id not in ids:
-            no_call = f"no expected call of this turn has id {response.id!r}"
+            no_call = f"no expected call has id {response.id!r}, here or in an earlier turn"
             yield Problem.warning(path, f"orphan tool response: {no_call}")
         elif not response.id and response.name not in names:
-            yield Problem.warning(
-                path, f"orphan tool response: no expected call of this turn is {response.name!r}"
-            )
+            no_call = f"no expected call is {response.name!r}, here or in an earlier turn"
+            yield Problem.warning(path, f"orphan tool response: {no_call}")
     if isinstance(data, InvocationEvents):
         for index, event in enumerate(data.invocation_events):
             where = ("intermediate_data", "invocation_events", index, "content")

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from ...core.conversation.waiting import WaitingCalls, responses_in
-from ...core.model.events import Event, Json
+from ...core.model.events import Event, Json, Step
 from ...text.figures import counted, show_size
 from ..call_recorder import CallRecorder, CaseRecording, NotRecordedError, recording_calls
 from ..protocol import Message, places_of
-from .adapters.base import AgentAdapter, AgentSession, Reporter, SessionSpec, addressed, recording
+from .adapters.base import (
+    AgentAdapter,
+    AgentInput,
+    AgentSession,
+    Reporter,
+    SessionSpec,
+    addressed,
+    recording,
+)
 
 # The parent keeps the events of a case in memory; an agent in a loop would fill it.
 _MOST_EVENTS = 100_000
@@ -65,12 +73,22 @@ class LoadedAgent:
 
     async def open(self) -> Json:
         """The AgentInfo as JSON. Called once, in the task that will also close the adapter."""
-        info = asdict(await self.adapter.open()) | {"python": sys.version.split()[0]}
+        info = asdict(await self.adapter.open()) | {
+            "not_passed_on": self.adapter.input.not_passed_on,
+            "python": sys.version.split()[0],
+        }
         self._framework, self._unrecorded = info["framework"], info["unrecorded"]
         return info
 
     def reporter(self, on_event: Callable[[Event], None]) -> Reporter:
         return Reporter(on_event, sees_calls=not self._unrecorded)
+
+    async def new_session(
+        self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
+    ) -> AgentSession:
+        """As of the adapter. Raises ValueError for input that this kind of agent cannot get."""
+        self.adapter.input.require_session(spec, past)
+        return await self.adapter.new_session(spec, reporter, past)
 
     def waiting_calls(self) -> WaitingCalls | None:
         """None where it is not known which calls wait: a callable gets each response in `session.content`."""
@@ -97,8 +115,8 @@ class LoadedAgent:
         reporter = self.reporter(on_event)
         recorder = self._call_recorder(request, on_recorded)
         with recording_calls(recorder):
-            session = await self.adapter.new_session(SessionSpec(**request["session"]), reporter)
-            say = partial(_recorded_turn, session, reporter, recorder)
+            session = await self.new_session(SessionSpec(**request["session"]), reporter)
+            say = partial(_recorded_turn, session, self.adapter.input, reporter, recorder)
             try:
                 if simulated:
                     await _simulate(simulated, reporter, heard, say)
@@ -133,21 +151,29 @@ async def _simulate(
 
 
 async def _recorded_turn(
-    session: AgentSession, reporter: Reporter, recorder: CallRecorder | None, turn: int, content: Json
+    session: AgentSession,
+    takes: AgentInput,
+    reporter: Reporter,
+    recorder: CallRecorder | None,
+    turn: int,
+    content: Json,
 ) -> None:
     if recorder is None:
-        await take_turn(session, reporter, turn, content)
+        await take_turn(session, takes, reporter, turn, content)
         return
     recorder.turn = turn
     try:
-        await take_turn(session, reporter, turn, content)
+        await take_turn(session, takes, reporter, turn, content)
     finally:
         recorder.check()
 
 
-async def take_turn(session: AgentSession, reporter: Reporter, turn: int, content: Json) -> None:
+async def take_turn(
+    session: AgentSession, takes: AgentInput, reporter: Reporter, turn: int, content: Json
+) -> None:
     """A turn, from 0, through to its end: the user's message and all that follows is reported."""
     reporter.turn = turn
     with recording(reporter):
         reporter.event("user", content, data={"timestamp": time.time()})
+        takes.require_message(content)
         await session.send(content)

@@ -297,17 +297,18 @@ class _Host:
                 waiting.on_event(event)
 
         reporter = self._agent.reporter(on_event)
-        session = await self._agent.adapter.new_session(SessionSpec(**request["session"]), reporter, past)
+        session = await self._agent.new_session(SessionSpec(**request["session"]), reporter, past)
         state = await session.state()
         self._chats[request["id"]] = _Chat(session, reporter, line, waiting)
         return {"state": state}
 
     async def _say(self, request: Message) -> Message:
+        assert self._agent is not None
         chat = self._chats[request["chat"]]
         chat.line.begin(partial(self._channel.send_event, request["id"]))
         turn = request["turn"]
         content = addressed(request["content"], turn, chat.waiting, places_of(request), chat.reporter)
-        await take_turn(chat.session, chat.reporter, turn, content)
+        await take_turn(chat.session, self._agent.adapter.input, chat.reporter, turn, content)
         return {"state": await chat.session.state()}
 
     async def _end_chat(self, request: Message) -> Message:

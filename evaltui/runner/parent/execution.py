@@ -116,6 +116,7 @@ class _Run:
         self._refused: deque[WorkItem] = deque()
         self._verdicts = Verdicts(plan, self._scoring)
         self._judging = asyncio.TaskGroup()
+        self._not_passed_on: tuple[str, ...] = ()
         self._recordings = recordings_of(plan, self._note)
         self._saving = SavedNowAndThen(list(self._recordings.values()))
 
@@ -201,6 +202,7 @@ class _Run:
 
     def message(self, item: WorkItem) -> Json:
         message = self._requests.message(item)
+        self._note_names(message["session"])
         if recordings := self._recordings.get(item.set.path):
             case = self._requests.expected(item).case
             message["recorded"] = recordings.begin(case, item.repeat)
@@ -221,8 +223,15 @@ class _Run:
     def printed(self, item: WorkItem | None, source: str, line: str) -> None:
         self._events.printed(item, source, line)
 
+    def _note_names(self, session: Json) -> None:
+        """Notes once which names of a session the agent has no place for; every session must have them."""
+        if names := [name for name in self._not_passed_on if session.get(name)]:
+            self._note(f"session_input: {', '.join(names)} not passed on; this kind of agent takes none")
+            self._not_passed_on = ()
+
     def loaded(self, info: Json) -> None:
         self._on_update(AgentLoaded(info))
+        self._not_passed_on = tuple(info.get("not_passed_on", ()))
         if self._gate is not None and (why := info.get("unrecorded")):
             self._on_ungated(self._gate, why)
         if self._recordings and (why := info.get("unrecorded")):

@@ -43,6 +43,25 @@ async def test_what_else_differs_fails(actual, failed):
     assert (await scored([asking("adk-1")], [actual]))[failed] is Status.FAILED
 
 
+@pytest.mark.parametrize(
+    ("actual", "status", "reason"),
+    [
+        (None, Status.NOT_EVALUATED, "the tool calls of turn 1 are unknown: the agent does not send them"),
+        ([], Status.FAILED, f"turn 1: no response text and no call of {CONFIRM}"),
+        (["pay"], Status.FAILED, f"turn 1: no response text and no call of {CONFIRM}"),
+        ([CONFIRM], Status.PASSED, ""),
+    ],
+)
+async def test_a_turn_without_a_text_matches_if_it_waits(actual, status, reason):
+    case = EvalCase.model_validate({"eval_id": "one", "conversation": [asking("adk-1")]})
+    turn = {"user_content": {"parts": [{"text": "pay"}]}}
+    if actual is not None:
+        turn["intermediate_data"] = {"tool_uses": [{"name": name, "args": {}} for name in actual]}
+    config = EvalConfig(criteria={"response_match_score": 0.8})
+    result = (await score_case(case, [Invocation.model_validate(turn)], config)).metrics[0]
+    assert (result.status, result.reason) == (status, reason)
+
+
 async def test_a_turn_that_is_responded_to_needs_no_answer():
     waits = {
         "user_content": {"parts": [{"text": "go"}]},

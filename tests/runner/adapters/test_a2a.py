@@ -147,6 +147,18 @@ async def test_an_agent_that_gives_up_says_why(servers):
         assert (type(raised.value).__name__, str(raised.value)) == ("TaskFailedError", why)
 
 
+@pytest.mark.parametrize("before", [["hello"], ["hello", "ask"]])
+async def test_a_conversation_goes_on_after_a_task_that_failed(servers, before):
+    async with Opened(f"{servers.desk}/stream") as adapter:
+        past = past_of_turns((await talk(adapter, before)).turns)
+        with pytest.raises(RemoteError, match="Not on Sundays"):
+            await talk(adapter, ["reject"], past=past)
+        made = await talk(adapter, ["hello"], past=past)
+        assert texts(made) == [f"Hello {len(before) + 2}."]
+        with pytest.raises(ValueError, match="cannot continue from here"):
+            await talk(adapter, ["hello"], past=past)
+
+
 async def test_a_turn_that_is_cancelled_is_cancelled_there(servers):
     async with Opened(f"{servers.desk}/stream") as adapter:
         events = []
@@ -248,11 +260,14 @@ async def test_a_case_expects_19_and_what_is_not_sent_is_not_evaluated(servers, 
     heat = {"name": "set_heat", "args": {"degrees": 19}}
     there = {"eval_id": "heat", "conversation": [_turn("heat", 'set_heat: {"degrees": 19}', [heat])]}
     state = {"app_name": "a", "user_id": "u", "state": {"heat": 1}}
+    code = {"parts": [{"text": "run"}, {"executable_code": {"code": "1", "language": "PYTHON"}}]}
     cases = [
         there,
         there | {"eval_id": "final", "final_session_state": {"heat": 19}},
         there | {"eval_id": "state", "session_input": state},
         {"eval_id": "fail", "conversation": [_turn("fail", "x", [])]},
+        there | {"eval_id": "id", "session_input": {"app_name": "a", "user_id": "u", "session_id": "s"}},
+        {"eval_id": "part", "conversation": [_turn("heat", "x", []) | {"user_content": code}]},
     ]
     results = await _run(servers.adk, tmp_path, cases)
     assert {name: one.status for name, one in results.items()} == {
@@ -260,8 +275,14 @@ async def test_a_case_expects_19_and_what_is_not_sent_is_not_evaluated(servers, 
         "final": Status.NOT_EVALUATED,
         "state": Status.ERROR,
         "fail": Status.ERROR,
+        "id": Status.ERROR,
+        "part": Status.ERROR,
     }
-    assert results["state"].error.message.startswith("the session state (heat) cannot be set")
+    assert results["state"].error.message.startswith(
+        "the session state (heat) cannot be set: an A2A agent takes none. Remove it from the case, or run"
+    )
+    assert results["id"].error.message.startswith("the session id 's' cannot be set: an A2A agent takes none")
+    assert results["part"].error.message.startswith("part 2 of the message has executable_code: an A2A agent")
     assert results["fail"].error.message == "the boiler is out"
     (call,) = tool_calls(results["heat"].repeats[0].actual[0].intermediate_data)
     assert repr(call.args) == "{'degrees': 19}"
@@ -289,7 +310,7 @@ async def test_what_an_agent_has_heard_is_not_sent_again_when_the_host_is_lost(s
     assert _get(f"{servers.broken}/sent/hang") == 2
 
 
-def test_a_case_that_is_recorded_says_nothing_of_calls_that_are_not_sent(servers, tmp_path, capsys):
+def test_a_case_that_is_recorded_passes_without_the_calls_that_are_not_sent(servers, tmp_path, capsys):
     turns, made = tmp_path / "turns.txt", tmp_path / "a.evalset.json"
     turns.write_text("ask\n\nOslo\n")
     words = ["record", f"a2a:{servers.desk}/stream", str(made), "--case", "one", "--turns", str(turns)]
@@ -299,6 +320,14 @@ def test_a_case_that_is_recorded_says_nothing_of_calls_that_are_not_sent(servers
     assert "the agent does not send its tool calls" in capsys.readouterr().err
     (case,) = json.loads(made.read_text())["eval_cases"]
     assert [[*turn] for turn in case["conversation"]] == [["user_content", "final_response"]] * 2
+    for calls_alone, code in ((False, 0), (True, 3)):
+        if calls_alone:
+            config = json.loads((tmp_path / "test_config.json").read_text())
+            del config["criteria"]["response_match_score"]
+            (tmp_path / "test_config.json").write_text(json.dumps(config))
+        with pytest.raises(SystemExit) as left:
+            main(["run", words[1], "--home", str(tmp_path)])
+        assert left.value.code == code
 
 
 def _turn(message, response, calls):

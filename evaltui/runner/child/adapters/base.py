@@ -79,6 +79,54 @@ class SessionSpec:
     state: Json = field(default_factory=dict)
 
 
+_SESSION_NAMES = ("app_name", "user_id", "session_id")
+TEXTS_AND_FILES = ("text", "inline_data", "file_data", "function_response")
+"""Parts of a message that every framework takes."""
+
+
+@dataclass(frozen=True)
+class AgentInput:
+    """Input of a case that a kind of agent takes; all of it by default."""
+
+    kind: str = "the agent"
+    """Of the agent, for messages, with its article."""
+    state: bool = True
+    session: tuple[str, ...] = _SESSION_NAMES
+    parts: tuple[str, ...] | None = None
+    """Kinds of message parts; None for all that genai has."""
+
+    @property
+    def not_passed_on(self) -> tuple[str, ...]:
+        """Names that a session input must have although the agent has no place for them."""
+        return tuple(name for name in ("app_name", "user_id") if name not in self.session)
+
+    def require_session(self, spec: SessionSpec, past: Sequence[Step]) -> None:
+        """Raises ValueError for a start of a conversation that the agent cannot get."""
+        remedy = "Remove it from the case, or run the case with an agent that takes it"
+        if spec.state and not self.state:
+            keys = ", ".join(spec.state)
+            raise ValueError(f"the session state ({keys}) cannot be set: {self.kind} takes none. {remedy}")
+        if spec.session_id and "session_id" not in self.session:
+            raise ValueError(
+                f"the session id {spec.session_id!r} cannot be set: {self.kind} takes none. {remedy}"
+            )
+        for step in past:
+            if step.author == "user":
+                self.require_message(step.content or {})
+
+    def require_message(self, content: Json) -> None:
+        """Raises ValueError for a message with a part that the agent cannot get."""
+        if self.parts is None:
+            return
+        for number, part in enumerate(content.get("parts") or []):
+            for name, value in part.items():
+                if name not in self.parts and value not in (None, False):
+                    raise ValueError(
+                        f"part {number + 1} of the message has {name}: {self.kind} takes "
+                        f"{', '.join(self.parts)}. Remove it from the message"
+                    )
+
+
 class Reporter:
     """Takes what an adapter reports of one conversation and hands it on as events.
 
@@ -199,6 +247,11 @@ class AgentSession(Protocol):
 
 class AgentAdapter(Protocol):
     """An imported agent, ready to talk."""
+
+    @property
+    def input(self) -> AgentInput:
+        """Nothing else of a case gets here."""
+        ...
 
     async def open(self) -> AgentInfo:
         """Called once, in the task that will also call `close`: opens what lives as long as the host."""

@@ -23,6 +23,7 @@ from .base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
     AgentInfo,
+    AgentInput,
     AgentLoadError,
     AgentSession,
     Reporter,
@@ -47,6 +48,8 @@ _END = object()
 
 class FunctionAdapter:
     """The way in for agents that are a plain callable; `name` is that of the agent."""
+
+    input = AgentInput()
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._function = function

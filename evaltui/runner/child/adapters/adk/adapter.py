@@ -30,6 +30,7 @@ from ..base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
     AgentInfo,
+    AgentInput,
     AgentLoadError,
     Reporter,
     SessionSpec,
@@ -75,6 +76,8 @@ class AdkAdapter:
     `agent_name` runs the agent of that name below the root as the root, within the same App. Raises
     AgentLoadError for anything else, and for a name that no agent has.
     """
+
+    input = AgentInput()
 
     def __init__(self, found: object, agent_name: str | None = None) -> None:
         root = found.root_agent if isinstance(found, App) else found

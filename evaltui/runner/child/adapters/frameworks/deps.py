@@ -26,8 +26,6 @@ class Deps:
     def __init__(self, deps_type: Any, state: Json, what: str = "deps") -> None:
         self._what = what
         self._kind: Any = typing.get_origin(deps_type) or deps_type
-        # Of an agent without dependencies nothing ever changes it.
-        self._given = copy_state(state)
         self._hints = self._type_hints()
         self.value: Any = self._made(copy_state(state))
 
@@ -47,6 +45,11 @@ class Deps:
 
     def _made(self, state: Json) -> Any:
         if self._kind is type(None):
+            if state:
+                raise AgentLoadError(
+                    f"the initial state has the key {next(iter(state))!r}, but the agent has no {self._what} "
+                    f"for it. Remove the key, or declare the type of its {self._what}"
+                )
             return None
         if self._is_dict:
             return state
@@ -89,15 +92,10 @@ class Deps:
         except PydanticSchemaGenerationError:
             return value
 
-    def lacks(self, state: Json) -> str | None:
-        """The first key of a state that it has no place for; None where it has one for each."""
-        more = self._is_dict or getattr(self._kind, "model_config", {}).get("extra") == "allow"
-        return None if more else next((key for key in state if key not in self._hints), None)
-
     def state(self) -> Json:
         """What of it JSON can hold."""
         if self.value is None:
-            return copy_state(self._given)
+            return {}
         plain: Json = {}
         for name, value in self._items():
             try:

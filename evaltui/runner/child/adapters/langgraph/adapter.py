@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
 from typing import Any
@@ -20,7 +20,9 @@ from .....core.model.events import Json, Step
 from ....call_recorder import current_call_recorder
 from ..base import (
     DEFAULT_USER_ID,
+    TEXTS_AND_FILES,
     AgentInfo,
+    AgentInput,
     AgentLoadError,
     AgentSession,
     Reporter,
@@ -42,6 +44,8 @@ from .waiting import Waiting
 
 class LangGraphAdapter:
     """The way in for graphs whose state has the key `messages`. Raises AgentLoadError for others."""
+
+    input = AgentInput("a LangGraph graph", session=("user_id", "session_id"), parts=TEXTS_AND_FILES)
 
     def __init__(self, found: Any) -> None:
         graph = found.compile() if isinstance(found, StateGraph) else found
@@ -117,6 +121,14 @@ class _InMemory:
         return self._values[int(data[1])]
 
 
+def _input_keys(graph: Any) -> Collection[str]:
+    """Keys that a graph begins with; it drops all others."""
+    builder: Any = getattr(graph, "builder", None)
+    schema = getattr(builder, "input_schema", None)
+    keys: Collection[str] = graph.channels if schema is None else builder.schemas[schema]
+    return keys
+
+
 class LangGraphSession:
     """One conversation: a thread of the graph in a memory of its own, whatever checkpointer the graph has."""
 
@@ -125,14 +137,10 @@ class LangGraphSession:
         self._reporter = reporter
         state = state_after(spec.state, past)
         kind = getattr(graph, "context_schema", None)
-        self._given = {key: value for key, value in state.items() if key not in graph.channels}
-        self._context = Deps(type(None) if kind is None else kind, self._given, "context")
-        if (unknown := self._context.lacks(self._given)) is not None:
-            raise ValueError(
-                f"the initial state has the key {unknown!r}, which neither the state of the graph nor its "
-                "context has. Remove it, or add it to one of them"
-            )
-        self._input = {key: value for key, value in state.items() if key in graph.channels}
+        taken = _input_keys(graph)
+        self._given = {key: value for key, value in state.items() if key not in taken}
+        self._context = Deps(type(None) if kind is None else kind, self._given, "input or context")
+        self._input = {key: value for key, value in state.items() if key in taken}
         self._input[MESSAGES] = [*(self._input.get(MESSAGES) or []), *messages_of(past)]
         self._begun = False
         self._step_numbers = step_numbers(past)

@@ -22,6 +22,7 @@ from ..base import (
     DEFAULT_APP_NAME,
     DEFAULT_USER_ID,
     AgentInfo,
+    AgentInput,
     AgentSession,
     Reporter,
     SessionSpec,
@@ -49,6 +50,8 @@ MAX_MODEL_CALLS = 50
 
 class NativeAdapter:
     """The way in for agents made of `evaltui.Agent`."""
+
+    input = AgentInput()
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

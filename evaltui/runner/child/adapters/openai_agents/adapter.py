@@ -16,7 +16,9 @@ from .....core.conversation.waiting import CONFIRMATION
 from .....core.model.events import Json, Step
 from ....errors import message_of
 from ..base import (
+    TEXTS_AND_FILES,
     AgentInfo,
+    AgentInput,
     AgentLoadError,
     AgentSession,
     Reporter,
@@ -50,6 +52,8 @@ class OpenAIAgentsAdapter:
 
     Raises AgentLoadError where there is none.
     """
+
+    input = AgentInput("an OpenAI agent", session=(), parts=TEXTS_AND_FILES)
 
     def __init__(self, agent: Agent[Any], agent_name: str | None = None) -> None:
         self._agents = {one.name: one for one in (*reversed(agents_below(agent)), agent)}

@@ -143,8 +143,8 @@ def result_part(item: Json, name: str) -> Json:
 
 
 def input_message(content: Json) -> Json:
-    """A message of the user. Raises ValueError for a part that OpenAI has no input of."""
-    parts = content.get("parts") or []
+    """A message of the user, of texts, images and files."""
+    parts = [part for part in content.get("parts") or [] if part]
     if all(part.keys() == {"text"} for part in parts):
         return {"role": "user", "content": "\n".join(part["text"] for part in parts)}
     return {"role": "user", "content": [_input_part(part) for part in parts]}
@@ -161,13 +161,11 @@ def _input_part(part: Json) -> Json:
             return {"type": "input_image", "image_url": url, "detail": "auto"}
         name = str(blob.get("display_name") or f"file.{kind.rpartition('/')[2]}")
         return {"type": "input_file", "filename": name, "file_data": url}
-    if file := part.get("file_data"):
-        url = str(file.get("file_uri"))
-        if str(file.get("mime_type")).startswith("image/"):
-            return {"type": "input_image", "image_url": url, "detail": "auto"}
-        return {"type": "input_file", "file_url": url}
-    kinds = ", ".join(part) or "nothing"
-    raise ValueError(f"the message has a part with {kinds}; an OpenAI model takes texts, images and files")
+    file = part["file_data"]
+    url = str(file.get("file_uri"))
+    if str(file.get("mime_type")).startswith("image/"):
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    return {"type": "input_file", "file_url": url}
 
 
 def past_items(past: Sequence[Step]) -> list[Json]:

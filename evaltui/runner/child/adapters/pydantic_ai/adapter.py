@@ -19,7 +19,9 @@ from .....core.model.events import Json, Step
 from .....text.values import show_value
 from ....errors import message_of
 from ..base import (
+    TEXTS_AND_FILES,
     AgentInfo,
+    AgentInput,
     AgentLoadError,
     AgentSession,
     Reporter,
@@ -45,6 +47,8 @@ class PydanticAIAdapter:
 
     Raises AgentLoadError for anything else of Pydantic AI.
     """
+
+    input = AgentInput("a Pydantic AI agent", session=(), parts=TEXTS_AND_FILES)
 
     def __init__(self, agent: Any) -> None:
         if not isinstance(agent, AbstractAgent):
@@ -121,12 +125,9 @@ class PydanticAISession:
     def __init__(self, agent: Any, spec: SessionSpec, reporter: Reporter, past: Sequence[Step]) -> None:
         self._agent = agent
         self._reporter = reporter
-        self._deps = Deps(agent.deps_type, state_after(spec.state, past))
-        if (unknown := self._deps.lacks(spec.state)) is not None:
-            raise ValueError(
-                f"the initial state has the key {unknown!r}, which the agent's deps do not have. Remove it, "
-                "or add it to the agent's deps_type"
-            )
+        # Without `deps_type`, which is `object` from version 2 on, the agent takes none.
+        kind = type(None) if agent.deps_type is object else agent.deps_type
+        self._deps = Deps(kind, state_after(spec.state, past))
         self._history = messages_of(past)
         self._step_numbers = step_numbers(past)
         self._results_reported: set[tuple[str, Any]] = set()

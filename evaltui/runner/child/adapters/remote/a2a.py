@@ -19,7 +19,7 @@ from google.protobuf.json_format import Error, MessageToDict, ParseDict
 from google.protobuf.message import Message
 
 from .....core.model.events import Json, Step
-from ..base import AgentInfo, Reporter, SessionSpec, step_numbers
+from ..base import TEXTS_AND_FILES, AgentInfo, AgentInput, Reporter, SessionSpec, step_numbers
 from .a2a_card import BINDINGS, find_card
 from .a2a_steps import FAILED, Heard, TurnSteps, a2a_part
 from .errors import (
@@ -50,6 +50,8 @@ class TaskFailedError(RemoteError):
 class A2AAdapter:
     """The agent whose card is at `url`, or below it. Nothing is asked before `open`."""
 
+    input = AgentInput("an A2A agent", state=False, session=(), parts=TEXTS_AND_FILES)
+
     def __init__(self, url: str, headers: Sequence[tuple[str, str]]) -> None:
         self._url = url
         self._headers = headers
@@ -71,15 +73,8 @@ class A2AAdapter:
     async def new_session(
         self, spec: SessionSpec, reporter: Reporter, past: Sequence[Step] = ()
     ) -> A2ASession:
-        """Raises ValueError for a past that is none of this agent's conversations as far as they are now, and
-        for a state, which no agent takes."""
+        """Raises ValueError for a past that is none of this agent's conversations as far as they are now."""
         assert self._agent is not None
-        if spec.state:
-            keys = ", ".join(list(spec.state))
-            raise ValueError(
-                f"the session state ({keys}) cannot be set: A2A knows none. Remove it from the case, or run "
-                "the case with the agent itself"
-            )
         place, heard = self._agent.place_after(past)
         return A2ASession(self._agent, reporter, place, heard, past)
 
@@ -96,12 +91,12 @@ class _Agent:
         self.where = where
         self._client = client
         self._variables = variables
-        self._conversations: dict[str, tuple[int, Heard]] = {}
+        self._conversations: dict[str, tuple[int, str, Heard]] = {}
 
-    def goes_on(self, context_id: str, turns: int, heard: Heard) -> None:
-        """A conversation has so many turns now, and all of them are known."""
+    def goes_on(self, context_id: str, turns: int, waiting_task: str, heard: Heard) -> None:
+        """A conversation has so many finished turns; the next message is for `waiting_task`, "" for none."""
         if context_id:
-            self._conversations[context_id] = turns, heard
+            self._conversations[context_id] = turns, waiting_task, heard
 
     def forget(self, context_id: str) -> None:
         """What was said in a conversation is not known any more: a message may have been heard or not."""
@@ -117,13 +112,14 @@ class _Agent:
         known = (step.framework for step in reversed(past) if step.framework)
         place: Json = next(known, {}).get("a2a", {})
         turns = 1 + max(step.turn or 0 for step in past)
-        known_turns, heard = self._conversations.get(str(place.get("context_id")), (0, Heard()))
-        if known_turns != turns:
+        context_id = str(place.get("context_id") or "")
+        held_turns, waiting_task, heard = self._conversations.get(context_id, (0, "", Heard()))
+        if held_turns != turns:
             raise ValueError(
                 "cannot continue from here: an A2A agent keeps its conversation itself. Replay it, or start "
                 "a new one"
             )
-        return place, heard
+        return {"context_id": context_id, "task_id": waiting_task}, heard
 
     async def responses(self, message: Json, reporter: Reporter) -> AsyncGenerator[Json]:
         """What the agent sends until its task is done or waits, as JSON.
@@ -233,16 +229,18 @@ class A2ASession:
             raise
         except RemoteError as error:
             if not _may_be_heard(error):
-                self._agent.goes_on(self._context_id, self._turns, self._heard)
+                self._agent.goes_on(self._context_id, self._turns, self._task_id, self._heard)
             raise
         finally:
             self._report(turn.end())
         if turn.state in FAILED:
+            # The task is over, the context is not.
+            self._agent.goes_on(self._context_id, self._turns, "", self._heard)
             said = turn.failure or f"the task is {turn.state}; the agent does not say why"
             raise TaskFailedError(said, self._agent.where)
         self._context_id, self._task_id = turn.context_id or self._context_id, turn.waiting_task
         self._turns += 1
-        self._agent.goes_on(self._context_id, self._turns, self._heard)
+        self._agent.goes_on(self._context_id, self._turns, self._task_id, self._heard)
 
     async def _take_through(self, turn: TurnSteps, message: Json) -> None:
         is_empty = True

@@ -22,6 +22,7 @@ from ..adk.past import past_events
 from ..base import (
     DEFAULT_USER_ID,
     AgentInfo,
+    AgentInput,
     AgentLoadError,
     Reporter,
     SessionSpec,
@@ -45,6 +46,8 @@ class AdkApiAdapter:
 
     Raises AgentLoadError for a variable of `headers` that is not set.
     """
+
+    input = AgentInput("an app of an api_server", session=("user_id", "session_id"))
 
     def __init__(self, url: str, headers: Sequence[tuple[str, str]]) -> None:
         self._url = url.rstrip("/")
