@@ -53,7 +53,7 @@ def freshness(
 ) -> Freshness:
     """`case` and `config` are those of now, None while they cannot be read.
 
-    `is_rescored` is whether the result is about to be scored again, so that only what the agent got counts.
+    `is_rescored` is whether the result is about to be scored again: it need not be by the case of now yet.
     """
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
@@ -64,7 +64,7 @@ def freshness(
         reasons.append("case")
     if config is not None and _runs_otherwise(result, case, config.config):
         reasons.append("config")
-    if not reasons and not is_rescored:
+    if not reasons and (result.unscored or not is_rescored):
         reasons += _unscored(result, case, config)
     if reasons:
         return Freshness(State.STALE, tuple(dict.fromkeys(reasons)))

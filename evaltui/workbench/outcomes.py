@@ -24,7 +24,7 @@ from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.read_scores import ReadScores
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Changes, Results, needs_attention
-from evaltui.workbench.state import CaseOutcome, Run, RunRef
+from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
@@ -72,6 +72,8 @@ class Outcomes:
         """The log or result file of the run that others are compared with, as the user has chosen it."""
         self.last_run: RunRow | None = None
         """The newest run of earlier sittings; None without one, and while it is being read."""
+        self.is_loading = False
+        """Whether results of earlier sittings are still to be read."""
         self.version = 0
         """Another one whenever results have come or gone."""
         self.rescorings = 0
@@ -80,7 +82,7 @@ class Outcomes:
         """Cases that fail since their last run and did not before, until they have been shown."""
         self.read_scores = ReadScores(self._results_read)
         """What a filter compares."""
-        self._before: dict[CaseId, str] = {}
+        self._before: dict[CaseId, EarlierResult] = {}
         self._stale: dict[str, _StaleCases] = {}
         self._stale_cases = frozenset[CaseId]()
         self._totals: dict[str, tuple[Results, Changes, TotalsInParts]] = {}
@@ -131,7 +133,7 @@ class Outcomes:
         run = self._run()
         if run is not None and not run.over and self.previous_run is None:
             counts[RUNNING] = len(run.running)
-        if self.previous_run is None:
+        if self.previous_run is None and not self.is_loading:
             counts[NOT_RUN] = sum(len(eval_set.cases) for eval_set in self._sets.listed) - counts.total()
         return +counts
 
@@ -249,7 +251,7 @@ class Outcomes:
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Notes the result that a run has for a case; the caller notifies."""
         if (earlier := self.results.get(case)) is not None:
-            self._before[case] = earlier.status
+            self._before[case] = EarlierResult(earlier.status, earlier.run.name)
             if needs_attention(scored.kept) and not needs_attention(earlier.kept):
                 self.newly_failing.add(case)
         self.results.put(case, scored)
@@ -363,6 +365,14 @@ class Outcomes:
 
     async def restore(self) -> None:
         """Shows the last result that the stored runs have of each case, where this sitting has none."""
+        self.is_loading = True
+        try:
+            await self._restore()
+        finally:
+            self.is_loading = False
+            self._changed()
+
+    async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
         from evaltui.workbench.past_runs import last_outcomes
 

@@ -177,7 +177,7 @@ class RunController:
             self._say(f"Cannot resume: {error}" if error.differs else str(error))
             return False
         except EvalSetError as error:
-            self._say(f"Cannot resume: {error.problems[0]}")
+            self._say(f"Cannot resume: {error.problems[0].located()}")
             return False
         except (OSError, ValueError) as error:
             self._say(str(error))

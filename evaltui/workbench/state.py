@@ -192,6 +192,14 @@ class CaseOutcome:
         return self.stored.model()
 
 
+class EarlierResult(NamedTuple):
+    """The result that the last one has replaced."""
+
+    status: str
+    run: str
+    """The name of its run."""
+
+
 class SameConfig:
     """Whether configs, most of which are the same objects, score as one does."""
 

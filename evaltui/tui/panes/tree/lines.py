@@ -86,7 +86,11 @@ class TreeLines:
             name.append(("  old format", "warning"))
         name += self._saved_mark(eval_set.path)
         if errors := self._workbench.sets.errors(eval_set):
-            return [("! ", "error"), *name[1:], (f"  {visible(str(errors[0]))}", "error")], []
+            return [
+                ("! ", "error"),
+                *name[1:],
+                (f"  {visible(errors[0].beside(eval_set.path))}", "error"),
+            ], []
         outcomes = self._workbench.outcomes
         counts = outcomes.counts_of(eval_set.case_path)
         if not counts:
