@@ -10,6 +10,7 @@ from fake_runs import FakeRuns, NoHost
 from evaltui.core.jsondoc.edits import Put, Remove
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs import execution
+from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.workbench import Workbench
 
 SET, CONFIG = "s.evalset.json", "test_config.json"
@@ -186,5 +187,17 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         if name in (SET, CONFIG) and expected != "none":
             # Of what it was changed from between two starts, a run has only fingerprints.
             assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
+    finally:
+        await workbench.close()
+
+
+async def test_an_error_of_a_config_is_not_one_of_its_sets(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    (folder / CONFIG).write_text("{oops")
+    workbench = await opened(folder)
+    try:
+        workbench.sets.open(workbench.sets.listed[0].path)
+        refusal = BY_ID["run"].refusal(workbench)
+        assert refusal.startswith(f"Cannot run {SET}: {CONFIG}:1: not valid JSON")
     finally:
         await workbench.close()
