@@ -20,7 +20,9 @@ from evaltui.core.metrics.scoring import Expected, failed_repeat, score_repeat
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.events import Event, split
+from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status, worst_status
+from evaltui.core.recordings.given import given_to_agent
 from evaltui.runner.parent.starting import StartedHost
 from evaltui.runner.plan import (
     AgentLoaded,
@@ -109,7 +111,9 @@ class FakeRuns:
             for event in events:
                 placed = {"path": path, "set": one.eval_set_id, "case": case.eval_id, "repeat": number}
                 on_update(Happened(replace(event, **placed)))
-            repeats[number] = replace(result, expects=case_fingerprint(case))
+            modes = modes_of(plan.record, plan.tools, one.config.evaltui.tools)
+            prints = {"expects": case_fingerprint(case), "given": given_to_agent(case, modes)}
+            repeats[number] = replace(result, **prints)
             on_update(RepeatDone(named, one.eval_set_id, number, repeats[number]))
         in_order = [repeats[number] for number in sorted(repeats)]
         pass_if = plan.pass_if_of(one)

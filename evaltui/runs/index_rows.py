@@ -49,6 +49,7 @@ class LoggedFigures(NamedTuple):
     tokens: float | None
     costs: Mapping[Payer, Cost]
     expects: str
+    given: str
 
 
 def logged_cases(path: Path, header: RunHeader) -> Iterator[LoggedCase]:
@@ -144,6 +145,7 @@ def _figures_of(place: int, logged: LoggedCase) -> LoggedFigures:
         one.tokens,
         one.costs,
         one.expects,
+        one.given,
     )
 
 
@@ -158,7 +160,7 @@ _PLACE = r"(?:0|[1-9][0-9]{0,17}+)"
 _USUAL = re.compile(
     rf'\{{"kind":"(?:index|case_result)","path":{_TEXT},"eval_id":{_TEXT},"eval_set_id":{_TEXT},'
     rf'"status":"([A-Z_]++)"(?:,"scores":({_FLAT}))?(?:,"seconds":({_NUMBER}))?(?:,"tokens":({_NUMBER}))?'
-    rf'(?:,"throttled":{_NUMBER})?(?:,"expects":{_TEXT})?(?:,"judges":\{{{_JUDGE}(?:,{_JUDGE})*+\}})?'
+    rf'(?:,"throttled":{_NUMBER})?(?:,"expects":{_TEXT})?(?:,"given":{_TEXT})?(?:,"judges":\{{{_JUDGE}(?:,{_JUDGE})*+\}})?'
     rf'(?:,"costs":(\{{"[a-z ]++":{_FLAT}(?:,"[a-z ]++":{_FLAT})*+\}}))?'
     rf'(?:,"events":\[({_PLACE}),({_PLACE})\])?(?:,"repeats_at":\[{_PLACE}(?:,{_PLACE})*+\])?\}}\n'
 )
@@ -166,7 +168,8 @@ _USUAL = re.compile(
 
 def _figures(place: int, line: re.Match[str]) -> LoggedFigures | None:
     """None for a line that has to be read as JSON."""
-    path, eval_id, eval_set_id, known, scores, seconds, tokens, expects, costs, start, stop = line.groups()
+    path, eval_id, eval_set_id, known, *figures, start, stop = line.groups()
+    scores, seconds, tokens, expects, given, costs = figures
     status = STATUSES.get(known)
     if status is None or (start is not None and int(start) > int(stop)):
         return None
@@ -186,6 +189,7 @@ def _figures(place: int, line: re.Match[str]) -> LoggedFigures | None:
             None if tokens is None else float(tokens),
             _costs(costs),
             expects or "",
+            given or "",
         )
     except ValueError:
         return None

@@ -224,6 +224,8 @@ class CaseResult(BaseModel):
     """Seconds in which model calls waited for the limits of the run, of all runs of the case."""
     expects: str = ""
     """Fingerprint of the case."""
+    given: str = ""
+    """Fingerprint of what the agent got of the case."""
     judges: dict[str, str] = {}
     statuses: list[Status] = []
     """Of its repeats, where they differ."""

@@ -163,7 +163,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         except EvalSetError as error:
             if not request.skips_invalid:
                 raise
-            notes.append(f"{path.name} cannot be run: {error.problems[0]}")
+            notes.append(f"Cannot run {path.name}: {error.problems[0].beside(path)}")
             continue
         named = case_path(request.agent_dir, path)
         one = found.plan(eval_ids)

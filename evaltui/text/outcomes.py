@@ -12,6 +12,7 @@ from evaltui.text.lines import Line, Span
 
 NOT_RUN = "NOT_RUN"
 RUNNING = "RUNNING"
+STALE = "STALE"
 
 GLYPHS: Mapping[str, str] = {
     "PASSED": "✓",
@@ -84,10 +85,13 @@ def counted_as(status: str, number: int) -> str:
 
 
 def counts(by_status: Mapping[str, int]) -> Line:
-    """`✓ 41  ✗ 5  ! 1`, without zeros."""
+    """`✓ 41  ✗ 5  ! 1  2 stale`, without zeros."""
     line: Line = []
-    for status in (*COUNTED, RUNNING, NOT_RUN):
+    for status in (*COUNTED, RUNNING, STALE, NOT_RUN):
         if number := by_status.get(status, 0):
             line += [("  ", "")] if line else []
-            line.append((f"{GLYPHS[status]} {show_number(number)}", ROLES[status]))
+            if status == STALE:
+                line.append((f"{show_number(number)} stale", "muted"))
+            else:
+                line.append((f"{GLYPHS[status]} {show_number(number)}", ROLES[status]))
     return line

@@ -110,6 +110,8 @@ class WorkbenchApp(KeysInOrder[int]):
             self.push_screen(DetailsScreen(title, partial(write_sentences, sentences=keymap.problems)))
 
     async def _start(self) -> None:
+        # They are read once the first frame is seen.
+        self.workbench.outcomes.is_loading = True
         opening = asyncio.create_task(self.workbench.open())
         # Sets that are read at once are in the first frame, others do not hold it up.
         with self.batch_update():

@@ -21,11 +21,16 @@ if TYPE_CHECKING:
     from evaltui.core.model.events import Json
     from evaltui.core.secrets import Secrets
     from evaltui.files.agent_address import AgentAddress
+    from evaltui.files.agent_files import AgentFiles, Contents
     from evaltui.files.interpreters import Interpreter
     from evaltui.runner.parent.python_check import PythonCheck
     from evaltui.runner.parent.starting import StartedHost
     from evaltui.runner.parent.warm_hosts import WarmHosts
     from evaltui.runs.store import RunStore
+
+
+PYTHON = "Python"
+"""Stands for its Python among the files of an agent that have changed."""
 
 
 class AgentState:
@@ -66,8 +71,12 @@ class AgentState:
         """Whether its Python has what it needs; None before that is known, and behind a network."""
         self.read_only = False
         """Whether no process of it may be started."""
+        self.followed = False
+        """Whether every change of its files is heard of, and counted then."""
         self._options = options
         self._changes: list[tuple[str, ...]] = []
+        self._files: AgentFiles | None = None
+        self._contents: Contents | None = None
         self._changed = changed
         self._is_running = is_running
         self._find_python = find_python
@@ -129,6 +138,28 @@ class AgentState:
         """Counts a change of these files of the agent: results from before are stale."""
         self.code_version += 1
         self._changes.append(tuple(names))
+
+    async def compare_files(self, *, after_run: bool = False) -> None:
+        """Counts a change of the files that differ from when they were compared last, and of its Python.
+
+        `after_run`, data that changed was written by the agent itself.
+        """
+        from evaltui.files.agent_files import changed_files
+        from evaltui.runs.resuming import is_source
+
+        before, self._contents = self._contents, await asyncio.to_thread(self._contents_now)
+        if before is not None and not self.followed:
+            changed = changed_files(before, self._contents)
+            if names := [name for name in changed if not after_run or name == PYTHON or is_source(name)]:
+                self.code_changed(names)
+
+    def _contents_now(self) -> Contents:
+        """In a thread."""
+        if self._files is None:
+            from evaltui.files.agent_files import AgentFiles
+
+            self._files = AgentFiles(self.dir, only_env=bool(self.address.url))
+        return {**self._files.contents(), PYTHON: str(self.address.interpreter.path)}
 
     def files_changed_since(self, version: int) -> tuple[str, ...]:
         """Names of the files that have changed since a version of the code."""

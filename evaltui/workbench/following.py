@@ -49,6 +49,7 @@ class Following:
 
     def start(self) -> None:
         """Reads what earlier runs say of each case, and follows what changes from now on."""
+        self._agent.followed = True
         self._tasks = [
             asyncio.create_task(self._told(one)) for one in (self._follow_files(), self._follow_runs())
         ]

@@ -116,7 +116,7 @@ class MoreRepeats:
         except asyncio.CancelledError:
             self._say(f"{self._title}: cancelled")
         except EvalSetError as error:
-            self._say(f"Cannot run: {error.problems[0]}")
+            self._say(f"Cannot run: {error.problems[0].located()}")
         except ResumeError as error:
             again = ". Run the matrix again" if error.differs else ""
             self._say(f"Cannot run: {error}{again}")

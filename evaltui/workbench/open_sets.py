@@ -18,9 +18,11 @@ from evaltui.files.settings import remember_config, remembered_config
 from evaltui.files.workspace import Workspace, open_workspace, tags_of, with_tags
 from evaltui.text.values import visible
 from evaltui.workbench.open_files import OpenFiles
+from evaltui.workbench.state import SameConfig
 
 if TYPE_CHECKING:
     from evaltui.core.jsondoc.document import JsonDocument
+    from evaltui.core.model.stored_cases import StoredCase
     from evaltui.files.configs import ConfigInUse
     from evaltui.files.open_file import OpenFile
     from evaltui.files.saving import Fingerprint
@@ -68,6 +70,7 @@ class OpenSets:
         self._given = given
         self._changed = changed
         self._opened: dict[Path, _Opened] = {}
+        self._same_configs: dict[str, SameConfig] = {}
         self._lock = threading.Lock()
         # As the sets had them, which need not be absolute; of those that are gone, too.
         self._file_of_path: dict[str, Path] = {}
@@ -103,6 +106,22 @@ class OpenSets:
             for case in eval_set.cases:
                 yield CaseId(eval_set.case_path, case.eval_id)
 
+    def case_now(self, case: CaseId) -> StoredCase | None:
+        """A case as it is now, validated or not; None where there is none, or its set cannot be read."""
+        eval_set = self.by_case_path(case.path)
+        number = eval_set.number(case.eval_id) if eval_set else None
+        return None if eval_set is None or number is None else eval_set.cases[number]
+
+    def config_scoring(self, path: str) -> SameConfig | None:
+        """The config that scores the cases of a set; None where it has errors, and before it is read."""
+        opened = self._opened.get(self.file_of(path))
+        if opened is None or isinstance(opened.config, EvalSetError):
+            return None
+        config, same = opened.config.config, self._same_configs.get(path)
+        if same is None or same.config is not config:
+            same = self._same_configs[path] = SameConfig(config)
+        return same
+
     def find_case(self, case: CaseId, eval_set_id: str) -> CaseId | None:
         """The case of a run as it is called now; None where it is not any more."""
         by_label = case.path == eval_set_id
@@ -114,16 +133,20 @@ class OpenSets:
         """A set as it is now; None while it is being opened, and observers are called when it has been."""
         if path is None:
             return None
-        known = self._opened.get(path)
-        if known is not None and known.versions == self._versions(path):
-            return known.file
-        if known is not None and self._is_quick(path):
-            return self._open(path)
+        if (file := self.opened_already(path)) is not None:
+            return file
         if path not in self._reading:
             task = asyncio.create_task(asyncio.to_thread(self.open, path))
             self._reading[path] = task
             task.add_done_callback(lambda _: self._was_read(path))
         return None
+
+    def opened_already(self, path: Path) -> EvalSetFile | None:
+        """A set as it is now; None where opening it takes time."""
+        known = self._opened.get(path)
+        if known is not None and known.versions == self._versions(path):
+            return known.file
+        return self._open(path) if known is not None and self._is_quick(path) else None
 
     def now(self, path: Path) -> EvalSetFile | None:
         """As `opened`; one that is to be edited need not wait for being validated."""

@@ -43,14 +43,14 @@ class OtherThresholds:
     def outcome(self, scored: CaseOutcome, stored: StoredCase) -> CaseOutcome | None:
         """How a case comes out that was scored by `stored`; None where only scoring it again tells."""
         kept = scored.kept
-        if not isinstance(kept, ResultInFile) or kept.runs != 1 or scored.outdated:
+        if not isinstance(kept, ResultInFile) or kept.runs != 1 or scored.undecided:
             return None
         is_followed = isinstance(kept.file, ScoredWhenRead)
         run = kept.file.as_run(kept.place) if isinstance(kept.file, ScoredWhenRead) else scored
         if not isinstance(run.kept, ResultInFile) or not isinstance(file := run.kept.file, ResultsInLog):
             return None
         if is_followed and self._config.scores_as(run.config):
-            return replace(scored, kept=run.kept, stored=stored, config=self._config)
+            return self._scored(scored, run.kept, stored)
         # Most results share their scores with others.
         key = id(run.config), id(run.kept.scores), run.kept.status
         if key not in self._statuses:
@@ -61,7 +61,11 @@ class OtherThresholds:
         if file not in self._files:
             self._files[file] = ScoredWhenRead(file, self._config, self._secrets)
         new = self._files[file].result_of(run, run.kept, status)
-        return replace(scored, kept=new, stored=stored, config=self._config)
+        return self._scored(scored, new, stored)
+
+    def _scored(self, scored: CaseOutcome, kept: ResultInFile, stored: StoredCase) -> CaseOutcome:
+        ran = scored.ran or (scored.stored, scored.config)
+        return replace(scored, kept=kept, stored=stored, config=self._config, ran=ran, unscored=False)
 
     def _status(self, config: EvalConfig, kept: ResultInFile) -> Status | None:
         """The status of a result by the thresholds, `config` being what it was scored by."""

@@ -6,23 +6,25 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
-from evaltui.text.outcomes import NOT_RUN, RUNNING
+from evaltui.text.outcomes import NOT_RUN, RUNNING, STALE
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.background import Progress, in_thread
+from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
 from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.read_scores import ReadScores
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Changes, Results, needs_attention
-from evaltui.workbench.state import CaseOutcome, Run, RunRef
+from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
 from evaltui.workbench.traces import Trace, Traces
 
 if TYPE_CHECKING:
@@ -30,6 +32,16 @@ if TYPE_CHECKING:
     from evaltui.runs.listing import RunRow
     from evaltui.workbench.past_runs import PastRun
     from evaltui.workbench.set_totals import SetTotals, TotalsInParts
+
+
+class _StaleCases(NamedTuple):
+    """The stale cases of a set, and what they were told by."""
+
+    results: Results
+    state: tuple[object, ...]
+    changes: Changes
+    cases: set[CaseId]
+
 
 # Results that leave memory to be given back when they have been read.
 _MANY = 1000
@@ -60,6 +72,8 @@ class Outcomes:
         """The log or result file of the run that others are compared with, as the user has chosen it."""
         self.last_run: RunRow | None = None
         """The newest run of earlier sittings; None without one, and while it is being read."""
+        self.is_loading = False
+        """Whether results of earlier sittings are still to be read."""
         self.version = 0
         """Another one whenever results have come or gone."""
         self.rescorings = 0
@@ -68,7 +82,9 @@ class Outcomes:
         """Cases that fail since their last run and did not before, until they have been shown."""
         self.read_scores = ReadScores(self._results_read)
         """What a filter compares."""
-        self._before: dict[CaseId, str] = {}
+        self._before: dict[CaseId, EarlierResult] = {}
+        self._stale: dict[str, _StaleCases] = {}
+        self._stale_cases = frozenset[CaseId]()
         self._totals: dict[str, tuple[Results, Changes, TotalsInParts]] = {}
         self._agent = agent
         self._sets = sets
@@ -98,13 +114,26 @@ class Outcomes:
         """The status of a case's last result, or that it is running, or not run."""
         return RUNNING if case in self._running else self.last_status(case)
 
+    def counts_of(self, path: str | None = None) -> Counter[str]:
+        """How many cases of a set, or of all, have which status by a result of now, or a stale one."""
+        counts = self.results.counts(path)
+        for case in self.stale() if path is None else self._stale_of(path):
+            counts[self.last_status(case)] -= 1
+            counts[STALE] += 1
+        return +counts
+
+    def passed(self, path: str) -> int:
+        """How many cases of a set passed by a result of now, flaky ones by their policy."""
+        stale = self._stale_of(path)
+        return self.results.passed(path) - sum(case not in self.results.attention for case in stale)
+
     def counts(self) -> Counter[str]:
         """How many cases are shown with which status, those that are running or not run among them."""
-        counts = self.results.counts()
+        counts = self.counts_of()
         run = self._run()
         if run is not None and not run.over and self.previous_run is None:
             counts[RUNNING] = len(run.running)
-        if self.previous_run is None:
+        if self.previous_run is None and not self.is_loading:
             counts[NOT_RUN] = sum(len(eval_set.cases) for eval_set in self._sets.listed) - counts.total()
         return +counts
 
@@ -117,20 +146,44 @@ class Outcomes:
         scored = self.results.get(case)
         return scored.status if scored else NOT_RUN
 
-    def is_stale(self, case: CaseId) -> bool:
-        """Whether the agent, the case or the config has been changed since the case's last result."""
-        scored = self.results.get(case)
-        return scored is not None and (scored.code != self._agent.code_version or bool(scored.outdated))
-
-    def changed_since(self, case: CaseId) -> tuple[str, ...]:
-        """What has been changed since the case's last result: files of the agent, `case`, `config`."""
+    def freshness(self, case: CaseId) -> Freshness | None:
+        """How the case's last result stands to agent, case and config of now; None without one."""
         scored = self.results.get(case)
         if scored is None:
-            return ()
-        if scored.code == self._agent.code_version:
-            return scored.outdated
-        files = dict.fromkeys([*scored.changed_files, *self._agent.files_changed_since(scored.code)])
-        return (*(files or ("agent",)), *scored.outdated)
+            return None
+        return freshness(
+            scored,
+            self._sets.case_now(case),
+            self._sets.config_scoring(case.path),
+            self._agent,
+            is_rescored=self.is_rescored(case),
+        )
+
+    def is_stale(self, case: CaseId) -> bool:
+        """Whether only another run can tell how the case comes out now."""
+        return (now := self.freshness(case)) is not None and now.is_stale
+
+    def stale(self) -> frozenset[CaseId]:
+        """The cases with a stale result that counts; the same object as long as they are the same ones."""
+        cases = frozenset(chain.from_iterable(map(self._stale_of, self.results.paths())))
+        if cases != self._stale_cases:
+            self._stale_cases = cases
+        return self._stale_cases
+
+    def _stale_of(self, path: str) -> set[CaseId]:
+        """Those of a set; while nothing else changes, only cases with another result are gone through."""
+        eval_set, agent, results = self._sets.by_case_path(path), self._agent, self.results
+        config = self._sets.config_scoring(path)
+        state = eval_set and eval_set.cases, config, agent.code_version, agent.settings, self.rescorings
+        stale = self._stale.get(path)
+        if stale is None or stale.results is not results or stale.state != state:
+            stale = self._stale[path] = _StaleCases(results, state, results.follow(), set())
+            cases = [case for case, _ in results.of(path)]
+        else:
+            cases = [case for case in stale.changes.take() if case.path == path]
+            stale.cases.difference_update(cases)
+        stale.cases.update(case for case in cases if results.is_counted(case) and self.is_stale(case))
+        return stale.cases
 
     def trace(self, case: CaseId) -> Trace | None:
         """What happened in a case in its last run, in the repeat that is shown; live while it runs.
@@ -198,7 +251,7 @@ class Outcomes:
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Notes the result that a run has for a case; the caller notifies."""
         if (earlier := self.results.get(case)) is not None:
-            self._before[case] = earlier.status
+            self._before[case] = EarlierResult(earlier.status, earlier.run.name)
             if needs_attention(scored.kept) and not needs_attention(earlier.kept):
                 self.newly_failing.add(case)
         self.results.put(case, scored)
@@ -258,12 +311,22 @@ class Outcomes:
             file = self._sets.file_of(path)
             if file not in concerned:
                 continue
-            opened = self._sets.last_opened(file)
+            opened = self._sets.opened_already(file)
             if opened is None and file not in self._opening:
-                # Its results were shown although it has not been validated.
+                # Its results are shown although it has not been validated.
                 self._opening[file] = asyncio.create_task(self._open_to_rescore(file))
             if opened is not None and opened.config is not None:
-                self._rescoring.score(self.results.of(path), opened, opened.config.config)
+                # Where the agent would get something else, its result stays as it came out.
+                results = [
+                    (case, scored)
+                    for case, scored in self.results.of(path)
+                    if not self._gets_otherwise(case, scored)
+                ]
+                self._rescoring.score(results, opened, opened.config.config)
+
+    def _gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
+        now, config = self._sets.case_now(case), self._sets.config_scoring(case.path)
+        return now is not None and gets_otherwise(scored, now, config, self._agent)
 
     async def _open_to_rescore(self, path: Path) -> None:
         try:
@@ -302,17 +365,28 @@ class Outcomes:
 
     async def restore(self) -> None:
         """Shows the last result that the stored runs have of each case, where this sitting has none."""
+        self.is_loading = True
+        try:
+            await self._restore()
+        finally:
+            self.is_loading = False
+            self._changed()
+
+    async def _restore(self) -> None:
         from evaltui.runs.listing import newest_run
         from evaltui.workbench.past_runs import last_outcomes
 
         sets = self._sets
         if sets.workspace is None:
             return
-        code, url = self._agent.code_version, self._agent.address.url
-        found = last_outcomes(self._agent.store, sets, sets.workspace, code, url)
-        shown, progress = 0, Progress()
+        agent, address = self._agent, self._agent.address
+        python = "" if agent.read_only or address.url else str(address.interpreter.path)
+        code = agent.code_version
+        found = last_outcomes(agent.store, sets, sets.workspace, code, address.url, python)
+        shown, progress, unscored = 0, Progress(), set[str]()
         while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
             progress.done += len(outcomes)
+            unscored |= {case.path for case, scored in outcomes if scored.unscored}
             results, _ = self._latest or (self.results, self.traces)
             results.put_all(
                 (case, scored)
@@ -325,6 +399,8 @@ class Outcomes:
                 shown = len(results)
                 self._results_read()
         self._results_read()
+        # As while the workbench is open: by what is expected now.
+        self.rescore({self._sets.file_of(path) for path in unscored})
         await self._add_up()
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
         self._changed()

@@ -12,13 +12,15 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evaltui.core.compare.repeats import pass_if_of
 from evaltui.core.compare.run_comparison import config_of
 from evaltui.core.conversation.replay import events_of_invocation
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
+from evaltui.core.model.json_values import member
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
@@ -34,6 +36,7 @@ from evaltui.runs.listing import run_title
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.resuming import files_changed_since
 from evaltui.runs.store import RunStore
+from evaltui.workbench.agent_state import PYTHON
 from evaltui.workbench.background import Progress
 from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 from evaltui.workbench.open_sets import OpenSets
@@ -160,11 +163,13 @@ def last_outcomes(
     workspace: Workspace,
     code: int,
     url: str = "",
+    python: str = "",
 ) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
     `code` is the agent's version now; results of an agent that was changed since have version -1. Of one
-    behind a network with this `url`, and where traces were scored, no change is known.
+    behind a network with this `url`, and where traces were scored, no change is known. `python` is
+    the agent's Python now, "" where none was looked for.
     What cannot be read of a log is passed over.
     """
     count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
@@ -180,7 +185,7 @@ def last_outcomes(
                 # Not what the agent does as it is.
                 continue
             title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
-            read = _Reading(store, sets, workspace, code, url, log, title, header)
+            read = _Reading(store, sets, workspace, code, url, python, log, title, header)
             if header.by_label or any(read.is_wanted(case, done) for case, _ in header.selected()):
                 outcomes = read.outcomes(done, found)
                 while some := list(islice(outcomes, _AT_ONCE)):
@@ -197,6 +202,7 @@ class _Reading:
     workspace: Workspace
     code: int
     url: str
+    python: str
     log: Path
     title: str
     header: RunHeader
@@ -242,13 +248,12 @@ class _Reading:
             kept,
             self._ref,
             stored,
-            config,
-            _UNKNOWN,
-            self._version,
+            calls=_UNKNOWN,
+            code=self._version,
             pass_if=pass_if,
             logged=kept,
             changed_files=self._changed,
-            outdated=tuple(_changed_since(self.header, row, eval_set, stored)),
+            **_ran_as(self.header, row, eval_set, stored, config),
         )
 
     @cached_property
@@ -264,7 +269,9 @@ class _Reading:
         """The files of the agent that were changed since the run."""
         before = self.header.files
         agent = AgentAddress(self.store.agent_dir)
-        return tuple(files_changed_since(self.log, before, agent)) if before else ()
+        files = files_changed_since(self.log, before, agent) if before else ()
+        python = member(self.header.data, "settings", dict, {}).get("python")
+        return (*files, PYTHON) if self.python and python and python != self.python else files
 
     @cached_property
     def _version(self) -> int:
@@ -276,15 +283,21 @@ class _Reading:
         return self.code if is_same and header.data.get("url", "") == self.url else -1
 
 
-def _changed_since(
-    header: RunHeader, row: LoggedFigures, eval_set: SetOfRun, stored: StoredCase
-) -> Iterator[str]:
-    """What was another one when a case was run, besides the agent: `case`, `config`, `scoring`."""
-    if row.expects and not eval_set.is_same and row.expects != stored.fingerprint:
-        yield "case"
+def _ran_as(
+    header: RunHeader, row: LoggedFigures, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
+) -> dict[str, Any]:
+    """The fields of `CaseOutcome` that say what the run was of, and whether case and config of now are it."""
     then, now = eval_set.scored_then, eval_set.scored_now
     ids = row.eval_set_id, row.id.eval_id
+    config_then: EvalConfig | None = config
     if then is not None and now is not None and config_of(then, *ids) != config_of(now, *ids):
-        yield "config"
-    elif header.data.get("adk_verdicts"):
-        yield "scoring"
+        config_then = eval_set.config_then
+    is_case = not row.expects or eval_set.is_same or row.expects == stored.fingerprint
+    is_scoring_known = config_then is not None and not header.data.get("adk_verdicts")
+    ran = (stored if is_case else None, config_then if is_scoring_known else None)
+    return {
+        "config": config_then or config,
+        "ran": None if None not in ran else ran,
+        "given": row.given,
+        "unscored": None in ran or config_then is not config,
+    }

@@ -56,7 +56,8 @@ class Rescoring:
             if self._scoring == case:
                 self._scoring = None
             stored = opened.case(case.eval_id)
-            if stored is not None and not (is_same(scored.config) and _is_case_of(scored, stored)):
+            is_scored = not scored.unscored and is_same(scored.config)
+            if stored is not None and not (is_scored and _is_case_of(scored, stored)):
                 self._waiting[case] = scored, stored, config
         self._wishes += 1
         if self._waiting and (self._task is None or self._task.done()):
@@ -134,4 +135,6 @@ class Rescoring:
 
 def _is_case_of(scored: CaseOutcome, stored: StoredCase) -> bool:
     """Whether this is what a result was scored by, although it may have been read again since then."""
+    if scored.unscored and scored.ran is not None:
+        return False
     return stored is scored.stored or stored.says_the_same(scored.stored)

@@ -296,17 +296,23 @@ class Results:
 
     def count_without(self, cases: Iterable[CaseId]) -> None:
         """Counts no result of these cases, and those of all others."""
-        for case in list(self._uncounted):
+        again = list(self._uncounted)
+        for case in again:
             self.count_again(case)
         for case in cases:
             self._count(case, -1)
             self._uncounted.add(case)
+        self.note(*again, *self._uncounted)
 
     def count_again(self, case: CaseId) -> None:
         """Counts the result of a case."""
         if case in self._uncounted:
             self._uncounted.remove(case)
             self._count(case, 1)
+
+    def is_counted(self, case: CaseId) -> bool:
+        """Whether the case has a result, and is not being run again."""
+        return case in self._scored and case not in self._uncounted
 
     def __len__(self) -> int:
         return len(self._scored)
@@ -334,7 +340,7 @@ class Results:
 
     def paths(self) -> list[str]:
         """The sets that have results."""
-        return list(dict.fromkeys(case.path for case in self._scored))
+        return [path for path, count in self._of_set.items() if count]
 
     def move(self, moved: Mapping[CaseId, CaseId]) -> None:
         """Cases are called otherwise now."""

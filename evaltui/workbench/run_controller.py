@@ -177,7 +177,7 @@ class RunController:
             self._say(f"Cannot resume: {error}" if error.differs else str(error))
             return False
         except EvalSetError as error:
-            self._say(f"Cannot resume: {error.problems[0]}")
+            self._say(f"Cannot resume: {error.problems[0].located()}")
             return False
         except (OSError, ValueError) as error:
             self._say(str(error))
@@ -247,7 +247,12 @@ class RunController:
 
     async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
         try:
-            run.stage = await self._execute(run, chosen, first)
+            await self._agent.compare_files()
+            run.code = self._agent.code_version
+            stage = await self._execute(run, chosen, first)
+            # While nobody has seen its end: what changes from then on is no work of the agent's.
+            await self._agent.compare_files(after_run=True)
+            run.stage = stage
         except asyncio.CancelledError:
             # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
             run.stage = Stage.CANCELLED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -169,12 +169,6 @@ class DueCases:
         scored = self._outcomes.get(case)
         return scored is not None and scored.calls.live > 0
 
-    def stale(self) -> Iterator[CaseId]:
-        """The cases whose result is of the agent, the case or the config as they were before."""
-        results = self._outcomes.results
-        for path in results.paths():
-            yield from (case for case, _ in results.of(path) if self._outcomes.is_stale(case))
-
     def calls_of(self, cases: Iterable[CaseId]) -> ModelCalls:
         """What the cases made when they were run last; of one that was never run, nothing is known."""
         outcomes = map(self._outcomes.get, cases)
@@ -214,7 +208,7 @@ class Reaction:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Cases whose result is of the agent as it was before."""
+    """The cases with a stale result."""
 
     cases: frozenset[CaseId] = frozenset()
     calls: ModelCalls = NO_CALLS

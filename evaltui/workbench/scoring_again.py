@@ -60,29 +60,48 @@ async def score_again(
     """What was done in a run, as it comes out by another case or config; errors stay what they were.
 
     A log has what was done without secrets: then the case is compared without them, too. Where its own are
-    what decides, the last result stands and is outdated.
+    what decides, the last result stands and is undecided.
     """
     from evaltui.core.metrics.scoring import Expected
 
     eval_set_id = scored.result.eval_set_id
-    judged_as = scored.judged_as or (scored.stored, scored.config)
-    before = partial(_expected, eval_set_id, *judged_as, secrets)
+    ran = scored.ran or (scored.stored, scored.config)
+    before = partial(_expected_in_run, eval_set_id, *ran, secrets)
     again = partial(_scored_by, scored, actual, before)
     masked = secrets if needs_masking(stored, secrets) else None
     result = await again(_expected(eval_set_id, stored, config, secrets), masked)
-    new = replace(scored, kept=result, stored=stored, config=config, judged_as=judged_as, outdated=())
+    new = replace(
+        scored,
+        kept=result,
+        stored=stored,
+        config=config,
+        ran=ran,
+        unscored=False,
+        undecided=_has_stale_scores(result),
+    )
     if not secrets.may_be_in(stored.text) or _is_known(new, scored, secrets):
         return new
     by_secrets = await again(Expected(eval_set_id, stored.model(), config), masked)
     if by_secrets.status is result.status:
         return new
     # Without them, one key is like another: it may have been the wrong one.
-    return replace(new, kept=scored.kept, outdated=("case",))
+    return replace(new, kept=scored.kept, undecided=True)
+
+
+def _has_stale_scores(result: CaseResult) -> bool:
+    """Whether a metric that decides would see something else now than in the run."""
+    from evaltui.core.model.outcome import Status
+
+    return any(
+        metric.reason.startswith(_STALE) and metric.status is not Status.INFORMATIONAL
+        for repeat in result.repeats
+        for metric in repeat.metrics
+    )
 
 
 def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:
     """Whether a result that secrets may decide holds: it is as before, when they were the same ones."""
-    if last.outdated or new.result.status is not last.result.status:
+    if last.undecided or last.unscored or new.result.status is not last.result.status:
         return False
     return secrets.hidden_in(new.stored.text) == secrets.hidden_in(last.stored.text)
 
@@ -90,7 +109,7 @@ def _is_known(new: CaseOutcome, last: CaseOutcome, secrets: Secrets) -> bool:
 async def _scored_by(
     scored: CaseOutcome,
     actual: Actual,
-    before: Callable[[], Expected],
+    before: Callable[[], Expected | None],
     expected: Expected,
     secrets: Secrets | None,
 ) -> CaseResult:
@@ -143,7 +162,16 @@ def _expected(eval_set_id: str, stored: StoredCase, config: EvalConfig, secrets:
     return Expected(eval_set_id, secrets.masked(stored.model()), secrets.masked(config))
 
 
-def _as_before(repeat: RepeatResult, before: Callable[[], Expected]) -> CustomScorer:
+def _expected_in_run(
+    eval_set_id: str, stored: StoredCase | None, config: EvalConfig | None, secrets: Secrets
+) -> Expected | None:
+    """None where the log of the run does not have all of it."""
+    if stored is None or config is None:
+        return None
+    return _expected(eval_set_id, stored, config, secrets)
+
+
+def _as_before(repeat: RepeatResult, before: Callable[[], Expected | None]) -> CustomScorer:
     """Custom metrics are the user's code, which runs with the agent only: their last result stands, but for
     the threshold where that decides. Where they would now get something else than `before`, that is said."""
 
@@ -164,7 +192,7 @@ def _as_before(repeat: RepeatResult, before: Callable[[], Expected]) -> CustomSc
     return score
 
 
-def _as_judged(repeat: RepeatResult, before: Callable[[], Expected]) -> KnownJudgement:
+def _as_judged(repeat: RepeatResult, before: Callable[[], Expected | None]) -> KnownJudgement:
     """Judges are asked when a case is run only: what they found then stands, but for the threshold. Where
     they would now be shown something else than `before`, that is said."""
     from evaltui.core.metrics.custom import held_against
@@ -191,10 +219,10 @@ def _remarked(known: MetricResult, remark: str, is_same: bool) -> MetricResult:
     return replace(known, reason=reason if is_same else "; ".join(filter(None, (remark, reason))))
 
 
-def _shown_before(given: MetricInput, before: Expected) -> bool:
+def _shown_before(given: MetricInput, before: Expected | None) -> bool:
     from evaltui.core.metrics.scoring import metric_input
 
-    return any(
+    return before is not None and any(
         _shown(metric_input(before, metric, given.actual)) == _shown(given)
         for metric in before.config.metrics()
         if metric.metric_name == given.metric.metric_name

@@ -6,14 +6,14 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.results import needs_attention
-from evaltui.workbench.state import CaseOutcome
+from evaltui.workbench.state import CaseOutcome, EarlierResult
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
@@ -24,8 +24,18 @@ MOST_SLOW = 3
 _PART = 1000
 
 Outcome = Callable[[CaseId], CaseOutcome | None]
-Earlier = Callable[[CaseId], str | None]
-"""The status of the result that the last one has replaced; None where there was none."""
+
+
+Earlier = Callable[[CaseId], EarlierResult | None]
+"""None where there was none."""
+
+
+class Moved(NamedTuple):
+    """A case with another status than before."""
+
+    case: CaseId
+    before: EarlierResult
+    status: str
 
 
 @dataclass
@@ -69,8 +79,7 @@ class SetTotals:
     """Those that pass or fail cases, by name."""
     slowest: list[tuple[float, CaseId]] = field(default_factory=list)
     """The seconds of those that took longest, the longest first."""
-    changes: list[tuple[CaseId, str, str]] = field(default_factory=list)
-    """The cases with another status than before, that one, and the one of now."""
+    changes: list[Moved] = field(default_factory=list)
 
     @property
     def passed(self) -> int:
@@ -154,8 +163,8 @@ def _totals(path: str, cases: Iterable[StoredCase], outcome: Outcome, earlier: E
         if (seconds := _add(totals, scored)) is not None:
             times.append((seconds, case))
         before = earlier(case)
-        if before is not None and before != scored.status:
-            totals.changes.append((case, before, scored.status))
+        if before is not None and before.status != scored.status:
+            totals.changes.append(Moved(case, before, scored.status))
     for some in alike.values():
         _add_shared(totals, some[0], len(some), thresholds)
     totals.timed, totals.seconds = len(times), sum(seconds for seconds, _ in times)

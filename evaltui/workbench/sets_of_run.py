@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Json
@@ -15,7 +16,8 @@ from evaltui.runs.log_header import LoggedSet
 from evaltui.workbench.open_sets import OpenSets
 
 
-class SetOfRun(NamedTuple):
+@dataclass(frozen=True)
+class SetOfRun:
     """An eval set, and what scores it now."""
 
     file: EvalSetFile
@@ -27,6 +29,14 @@ class SetOfRun(NamedTuple):
     """The config that scored it in the run; None where nobody knows, or it says the same now."""
     scored_now: Json | None = None
     """As `EvalConfig.scoring`; None where that says the same as then, or nobody knows."""
+
+    @cached_property
+    def config_then(self) -> EvalConfig | None:
+        """The config that scored it in the run; None where that cannot be read."""
+        try:
+            return EvalConfig.model_validate(self.scored_then)
+        except ValueError:
+            return None
 
     def case(self, eval_id: str) -> StoredCase | None:
         """A case that can be scored; None where there is none."""

@@ -123,14 +123,19 @@ class CaseOutcome:
     """The repeat that the user wants to see; None for the deciding one."""
     pass_if: PassIf | None = None
     """The policy that was asked for with the run."""
-    judged_as: tuple[StoredCase, EvalConfig] | None = None
-    """What judges saw, once the case has been scored again."""
+    ran: tuple[StoredCase | None, EvalConfig | None] | None = None
+    """The case and the config of the run, which judges saw, each None where its log does not have it; None
+    where they are `stored` and `config`."""
+    given: str = ""
+    """Fingerprint of what the agent got in a run whose log does not have the case; "" where nobody knows."""
+    unscored: bool = False
+    """Whether the result is that of the log, and `stored` and `config` have not scored it yet."""
     changed_files: tuple[str, ...] = ()
     """The files of the agent that were changed between that run and the start of the workbench."""
     logged: ResultInFile | None = None
     """Where in the log of its run the case is, as it came out then; None where it is in none."""
-    outdated: tuple[str, ...] = ()
-    """What besides the agent was another one in that run: `case`, `config`, `scoring`."""
+    undecided: bool = False
+    """Whether a judge, a custom metric or a secret decides the outcome, which only another run can tell."""
 
     @property
     def status(self) -> Status:
@@ -187,18 +192,26 @@ class CaseOutcome:
         return self.stored.model()
 
 
+class EarlierResult(NamedTuple):
+    """The result that the last one has replaced."""
+
+    status: str
+    run: str
+    """The name of its run."""
+
+
 class SameConfig:
     """Whether configs, most of which are the same objects, score as one does."""
 
     def __init__(self, config: EvalConfig) -> None:
-        self._config = config
+        self.config = config
         # Kept, so that no other one gets the number of one that is gone.
         self._known: dict[int, tuple[EvalConfig, bool]] = {}
 
     def __call__(self, other: EvalConfig) -> bool:
         known = self._known.get(id(other))
         if known is None:
-            is_same = other is self._config or other.scores_as(self._config)
+            is_same = other is self.config or other.scores_as(self.config)
             known = self._known[id(other)] = other, is_same
         return known[1]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.agent_files import AgentFiles, write_times
+from evaltui.files.agent_files import AgentFiles
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.navigation import Navigation
 from evaltui.workbench.open_sets import OpenSets
@@ -96,7 +96,7 @@ class Watch:
         # Whether the last save was one of several: where a formatter or an editor of many files writes, the
         # next one will be, too.
         self._several = False
-        self._waiting: tuple[object, Waiting] = (None, Waiting())
+        self._waiting = Waiting()
 
     # On and off
 
@@ -131,7 +131,7 @@ class Watch:
             await asyncio.wait(tasks)
 
     def _end(self) -> None:
-        self.on = False
+        self.on = self._agent.followed = False
         for task in self._tasks():
             task.cancel()
         if self.last is not None and self.last.step not in (ReactionStep.DONE, ReactionStep.BROKEN):
@@ -152,11 +152,12 @@ class Watch:
         self._files = WatchedFiles(self._agent.dir, self._given, only_env=is_remote)
         self._files.modules = self._modules | self._of_metrics
         try:
-            await self._compare_with_last_run()
+            await self._agent.compare_files()
+            self._agent.followed = self.on
             await self._saved_sets.look_at(self._sets.listed)
             await self._files.follow(self._on_save, self._on_ready)
         except Exception as error:  # whatever it is, the workbench goes on and says so
-            self.on = False
+            self.on = self._agent.followed = False
             self._ready.set()
             self._say(f"Watch mode ended: {type(error).__name__}: {error}")
 
@@ -182,13 +183,6 @@ class Watch:
         finally:
             await started.end()
             self._agent.keep_host_warm()
-
-    async def _compare_with_last_run(self) -> None:
-        run = self._runs.current
-        if run is not None and not self._agent.address.url:
-            written = await asyncio.to_thread(write_times, self._agent.dir)
-            if names := [name for name, at in written.items() if at > run.at]:
-                self._agent.code_changed(names)
 
     def _on_imported(self, started: StartedHost, info: Json) -> None:
         # Those from elsewhere are watched as well.
@@ -352,11 +346,10 @@ class Watch:
         run = self._runs.current
         if run is None or self._runs.is_running:
             return Waiting()
-        version = self._agent.code_version, run.number, run.stage
-        if self._waiting[0] != version:
-            cases = frozenset(self._due.stale())
-            self._waiting = version, Waiting(cases, self._due.calls_of(cases))
-        return self._waiting[1]
+        cases = self._outcomes.stale()
+        if self._waiting.cases is not cases:
+            self._waiting = Waiting(cases, self._due.calls_of(cases))
+        return self._waiting
 
     def run_waiting(self) -> None:
         """Runs what waits."""

@@ -180,10 +180,12 @@ class Workbench:
     async def open(self) -> None:
         """Looks for the eval sets, again if they were open; results of cases that still exist are kept."""
         await self.editing.look_outside()
+        await self.agent.compare_files()
         await self.sets.read()
         if self.agent.error is not None or self.agent.address.problem or is_first_minute(self.sets):
             self.agent.load_again()
         self.outcomes.keep_only(set(self.sets.every_case()))
+        self.outcomes.rescore([eval_set.path for eval_set in self.sets.listed])
         self.navigation.select_nearest(self.navigation.selection)
         self._notify()
 

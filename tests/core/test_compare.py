@@ -211,7 +211,7 @@ def test_a_rule_for_one_case_does_not_change_another():
     base = run(summary("a", P), summary("b", P), circumstances=Circumstances(configs={"s": {}}))
     now = run(summary("a", P), summary("b", P), circumstances=Circumstances(configs={"s": config}))
     assert kinds(base, now) == {"a": "expectation changed", "b": "unchanged"}
-    assert what_changed(base, now) == ()
+    assert what_changed(base, now) == ("s: config: evaltui.turns added",)
 
 
 def test_what_was_different_between_two_runs():

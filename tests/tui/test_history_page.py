@@ -89,6 +89,11 @@ def test_when_a_case_last_passed(points, said):
     assert row.startswith(f"▸ History   {said}  ")
 
 
+def test_a_case_that_passes_by_now_is_not_one_that_never_passed():
+    shown = lines(P, past(point(1, F)))
+    assert not any("never passed" in line for line in shown)
+
+
 def test_of_a_case_that_passed_there_are_the_bars_only():
     shown = lines(P, past(point(1, P)))
     assert shown[-1].split() == ["▸", "History", "1", "run"]

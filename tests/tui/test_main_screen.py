@@ -245,7 +245,7 @@ async def test_a_broken_set_is_a_node_that_says_so(house):
         await ready(app, pilot)
         await until(pilot, lambda: "! torn  line 1: not valid JSON" in screen_text(app))
         await pilot.press("end")
-        await until(pilot, lambda: "this file cannot be run before these are mended" in screen_text(app))
+        await until(pilot, lambda: "Cannot run: fix these first" in screen_text(app))
         await pilot.press("r")
         await until(pilot, lambda: "Cannot run torn.evalset.json" in screen_text(app))
         assert app.workbench.runs.current is None

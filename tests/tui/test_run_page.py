@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from evaltui.tui.pages.set_result import write_set_results
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.workbench.set_totals import TotalsInParts
-from evaltui.workbench.state import Run
+from evaltui.workbench.state import EarlierResult, Run
 from evaltui.workbench.traffic import Traffic
 from evaltui.workbench.workbench import Workbench
 
@@ -140,7 +141,11 @@ class Known:
         return self._found.get(case.eval_id)
 
     def _earlier(self, case):
-        return self._before.get(case.eval_id)
+        status = self._before.get(case.eval_id)
+        return status and EarlierResult(status, "run 17")
+
+    def counts_of(self, path):
+        return Counter()
 
     def history(self, case):
         return None
@@ -173,7 +178,7 @@ def test_a_set_says_what_did_not_pass_what_changed_and_what_was_slow():
     assert lines[3] == "pass rate 21–94% time mean 4 s tokens cost"
     assert lines[4].startswith("67% ━")
     assert lines[lines.index("Did not pass 1") + 1].startswith("✗ bad 2 differences turn 2: set")
-    changes = lines.index("Since the run before")
+    changes = lines.index("Since run 17")
     assert lines[changes + 1 : changes + 3] == ["✗ → ✓ good", "✓ → ✗ bad"]
     metrics = lines.index("Metrics")
     assert lines[metrics + 1].split()[:2] == ["✗", "tool_trajectory"]
@@ -190,6 +195,18 @@ def test_no_line_of_a_set_is_too_long(width):
 
 def test_a_set_without_results_says_how_to_run_it():
     assert lines_of(set_page(78, {})) == [" ○ NOT RUN    4 cases   s  Run set"]
+
+
+async def test_the_page_of_a_set_ends_with_its_run(tmp_path):
+    write_cases(tmp_path, "home", {"good": [turn("Hello", "Hello.")], "other": [turn("Ho", "Ho.")]})
+    app = WorkbenchApp(Workbench(tmp_path, run_service=FakeRuns()))
+    async with app.run_test(size=(160, 45)) as pilot:
+        bench = app.workbench
+        await until(pilot, lambda: bool(bench.sets.listed))
+        await pilot.press("g", "up", "3", "s")
+        await until(pilot, lambda: bench.runs.current is not None and not bench.runs.is_running)
+        await until(pilot, lambda: "2/2 passed" in screen_text(app))
+        assert "RUNNING" not in screen_text(app)
 
 
 async def test_a_case_that_fails_since_the_last_run_is_tinted_once_and_enter_goes_to_it(

@@ -44,20 +44,20 @@ async def again(last: CaseOutcome, now: StoredCase, by: EvalConfig) -> CaseOutco
 @pytest.mark.parametrize("key", [RIGHT, WRONG])
 async def test_a_failure_does_not_become_a_pass_because_both_keys_are_masked(key):
     new = await again(scored(Status.FAILED), case(key, "Well done."), config())
-    assert (new.result.status, new.outdated) == (Status.FAILED, ("case",))
+    assert (new.result.status, new.undecided) == (Status.FAILED, True)
     # Nor by the next edit.
     later = await again(new, case(key, "Very well done."), config())
-    assert (later.result.status, later.outdated) == (Status.FAILED, ("case",))
+    assert (later.result.status, later.undecided) == (Status.FAILED, True)
 
 
 async def test_a_pass_is_not_shown_as_one_by_another_key():
     new = await again(scored(Status.PASSED), case(WRONG), config())
-    assert new.outdated == ("case",)
+    assert new.undecided
 
 
 async def test_what_the_key_does_not_decide_is_scored_at_once():
     passed = await again(scored(Status.PASSED), case(RIGHT, "Well done."), config())
-    assert (passed.result.status, passed.outdated) == (Status.PASSED, ())
+    assert (passed.result.status, passed.undecided) == (Status.PASSED, False)
     rule = {"tool": "log_in", "arg": "key", "match": "ignore"}
     relaxed = await again(scored(Status.FAILED), case(RIGHT), config(rules=[rule]))
-    assert (relaxed.result.status, relaxed.outdated) == (Status.PASSED, ())
+    assert (relaxed.result.status, relaxed.undecided) == (Status.PASSED, False)

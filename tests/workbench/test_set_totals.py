@@ -13,7 +13,7 @@ from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, S
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.workbench import set_totals
 from evaltui.workbench.set_totals import TotalsInParts
-from evaltui.workbench.state import CaseOutcome, RunRef
+from evaltui.workbench.state import CaseOutcome, EarlierResult, RunRef
 from evaltui.workbench.workbench import Workbench
 
 NAMES = [f"case_{number}" for number in range(11)]
@@ -49,7 +49,7 @@ async def test_parts_say_what_all_cases_say(workbench, seed):
             outcomes.results.drop(case)
         else:
             if (earlier := outcomes.get(case)) is not None:
-                before[case] = earlier.status
+                before[case] = EarlierResult(earlier.status, earlier.run.name)
             outcomes.put(case, a_result(chosen))
         if chosen.random() < 0.5:
             assert outcomes.totals(eval_set) == TotalsInParts().get(eval_set, outcomes.get, before.get)

@@ -138,7 +138,7 @@ async def test_the_shown_run_and_the_policy_survive_an_edit(coin, until):
     coin.editing.do(
         "say",
         coin.navigation.file,
-        lambda eval_set: eval_set.case(number).turn(0).user.set_text("x"),
+        lambda eval_set: eval_set.case(number).turn(0).answer.set_text("x"),
     )
     await until(lambda: coin.outcomes.get(key).stored is not scored.stored)
     new = coin.outcomes.get(key)

@@ -170,7 +170,7 @@ async def test_a_broken_set_is_passed_over_and_named(echo, until):
     await until(lambda: workbench.runs.current.over)
     assert workbench.outcomes.results.counts() == {"PASSED": 1, "FAILED": 1}
     assert [remark.partition(":")[0] for remark in workbench.runs.current.remarks] == [
-        "refused.evalset.json cannot be run"
+        "Cannot run refused.evalset.json"
     ]
     assert workbench.sets.errors(workbench.sets.listed[1])
     assert workbench.sets.errors(workbench.sets.listed[2])

@@ -83,7 +83,8 @@ def config_changes(before: Json | None, after: Json | None) -> Iterator[str]:
 
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict):
+        # An empty object says as much as none.
         for name, item in value.items():
             yield from _leaves(item, f"{path}.{name}" if path else str(name))
     else:
@@ -101,11 +102,11 @@ def what_changed(base: RunSummary, candidate: RunSummary, case: CaseId | None = 
             label = labels.get(path, path)
             name = label if list(labels.values()).count(label) == 1 else path
             # No case has this id: rules for single cases are left out.
-            configs = [
-                None if config is None else config_of(config, label, "")
-                for config in (then.configs.get(path), now.configs.get(path))
-            ]
-            found += [f"{name}: {text}" for text in config_changes(*configs)]
+            whole = then.configs.get(path), now.configs.get(path)
+            configs = [None if config is None else config_of(config, label, "") for config in whole]
+            # What is about single cases is said where nothing else is.
+            changes = [*config_changes(*configs)] or config_changes(*whole)
+            found += [f"{name}: {change}" for change in changes]
         if then.adk_verdicts != now.adk_verdicts:
             found.append(f"--adk-verdicts was {'left out' if then.adk_verdicts else 'added'}")
     elif (before := base.results.get(case)) and (after := candidate.results.get(case)):

@@ -55,6 +55,8 @@ class CaseSummary:
     costs: Mapping[Payer, Cost] = field(default_factory=dict)
     decision: Decision | None = None
     """What a sequential test says of its runs; None where their number was fixed."""
+    given: str = ""
+    """Fingerprint of what the agent got of the case; "" where nobody knows."""
 
     @property
     def cost(self) -> Cost | None:
@@ -131,6 +133,7 @@ class CaseSummary:
             "tokens": self.tokens,
             "throttled": self.throttled or None,
             "expects": self.expects,
+            "given": self.given,
             "judges": dict(self.judges),
             "statuses": [status.value for status in self.statuses],
             "times": list(self.times),
@@ -168,6 +171,7 @@ class CaseSummary:
             tokens=data.get("tokens"),
             throttled=data.get("throttled", 0.0),
             expects=data.get("expects", ""),
+            given=data.get("given", ""),
             judges=members_of(data, "judges", (str,)) if "judges" in data else _NONE,
             path=intern(data.get("path", "")),
             statuses=tuple(map(Status, _of_runs(data, "statuses", str, runs))) if "statuses" in data else (),
@@ -179,7 +183,7 @@ class CaseSummary:
 
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("runs", "passed"), (int,)),
-    **dict.fromkeys(("eval_set_id", "eval_id", "status", "pass_if", "expects", "path"), (str,)),
+    **dict.fromkeys(("eval_set_id", "eval_id", "status", "pass_if", "expects", "given", "path"), (str,)),
     **dict.fromkeys(("seconds", "tokens"), (int, float, type(None))),
     "throttled": (int, float),
     **dict.fromkeys(("scores", "judges", "costs"), (dict,)),
@@ -252,6 +256,7 @@ def summarize(case: CaseResult) -> CaseSummary:
         tokens=_mean(list(_tokens(case))),
         throttled=round(case.throttled, 3),
         expects=case.repeats[0].expects if case.repeats else "",
+        given=case.repeats[0].given if case.repeats else "",
         judges={
             metric.name: f"{metric.judge.model} ({metric.judge.prompt})"
             for metric in case.metrics

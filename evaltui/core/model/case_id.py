@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evaltui.core.model.json_values import spelt
@@ -122,11 +123,14 @@ def _tools(conversation: list[Any]) -> tuple[str, ...]:
 _GIVEN = ("session_input", "conversation_scenario")
 
 
-def given_fingerprint(case: Any) -> str:
-    """Of what the agent gets to see of a case, which is JSON data in either spelling of keys."""
+def given_fingerprint(case: Any, stubs: Sequence[Any] = ()) -> str:
+    """Fingerprint of what the agent gets of a case, which is JSON data in either spelling of keys, and of the
+    tool results that the case stubs."""
     given: dict[str, Any] = {name: _get(case, name) for name in _GIVEN}
     turns = _get(case, "conversation")
     given["said"] = [_get(turn, "user_content") for turn in turns] if isinstance(turns, list) else None
+    if stubs:
+        given["stubs"] = stubs
     return fingerprint(json.dumps(given, sort_keys=True, separators=(",", ":")))
 
 

@@ -189,6 +189,8 @@ class RepeatResult:
     """The session state after the last turn; None where nobody knows."""
     expects: str = ""
     """The fingerprint of the case that it was compared with; "" where nobody knows."""
+    given: str = ""
+    """The fingerprint of what the agent got of that case; "" where nobody knows."""
     session_id: str = ""
     """What the agent framework called the session; "" where nobody knows."""
     user_id: str = ""

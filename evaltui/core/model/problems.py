@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from ...text.values import nearest, visible
@@ -51,6 +52,12 @@ class Problem:
         """`eval_cases[2].eval_id: missing`"""
         where = format_path(self.path)
         return f"{where}: {self.message}" if where else self.message
+
+    def beside(self, path: Path) -> str:
+        """As text of the file with this path; one of another file names it: `test_config.json:1: no JSON`."""
+        if self.file is None or self.file == str(path):
+            return str(self)
+        return replace(self, file=Path(self.file).name).located()
 
     def located(self, severity: str = "") -> str:
         """`a.evalset.json:41: error: eval_cases[2].eval_id: missing`; no severity where it is empty."""

@@ -6,12 +6,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaltui.core.model.content import FunctionCall, FunctionResponse
-from evaltui.core.model.eval_set import EvalCase, Invocation, tool_calls, tool_responses
+from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.problems import EvalSetError
@@ -24,6 +23,7 @@ from evaltui.core.recordings.entry import (
     entry_from_json,
     written,
 )
+from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.secrets import Secrets
 from evaltui.files.recordings import (
     Key,
@@ -33,28 +33,6 @@ from evaltui.files.recordings import (
 )
 from evaltui.runner.call_recorder import CallRecorder, CaseRecording
 from evaltui.runner.plan import RunPlan
-
-
-def stubs_of_case(case: EvalCase) -> list[ToolCall]:
-    """The calls that a case expects and has a response for, in order."""
-    return [
-        ToolCall(case.eval_id, 0, turn, call.name or "", call.args or {}, response.response or {})
-        for turn, invocation in enumerate(case.conversation or [])
-        for call, response in _answered(invocation)
-    ]
-
-
-def _answered(invocation: Invocation) -> Iterator[tuple[FunctionCall, FunctionResponse]]:
-    """Each call with its response: by id, else the first of that name which is not taken."""
-    left = tool_responses(invocation.intermediate_data)
-    calls = tool_calls(invocation.intermediate_data)
-    ids = {call.id for call in calls if call.id}
-    for call in calls:
-        own = [one for one in left if call.id and one.id == call.id]
-        unnamed = [one for one in left if one.name == call.name and one.id not in ids]
-        for response in (own or unnamed)[:1]:
-            left.remove(response)
-            yield call, response
 
 
 def merged(old: Sequence[Entry], made: Sequence[Entry], modes: Modes, *, complete: bool) -> list[Entry]:

@@ -16,8 +16,10 @@ from evaltui.core.metrics.scoring import (
 )
 from evaltui.core.model.case_id import case_text, fingerprint
 from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.modes import modes_of
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult
 from evaltui.core.model.spending import Spending
+from evaltui.core.recordings.given import given_to_agent
 from evaltui.core.secrets import Secrets
 from evaltui.core.simulated_users import stopped
 from evaltui.runner.call_recorder import CallRecorder
@@ -77,7 +79,10 @@ class Verdicts:
         verdict = await self._scored(expected, says, ran, judge, spent)
         if judge is not None:
             spent += await spent_in((), judge.calls, prices)
-        verdict = replace(verdict, expects=fingerprint(says), stopped=stopped(ran.events), spent=spent)
+        modes = modes_of(self._plan.record, self._plan.tools, item.set.config.evaltui.tools)
+        given = given_to_agent(expected.case, modes)
+        expects = fingerprint(says)
+        verdict = replace(verdict, expects=expects, given=given, stopped=stopped(ran.events), spent=spent)
         if ran.throttled >= SHORTEST_WAIT:
             verdict = replace(verdict, throttled=round(ran.throttled, 3))
         return verdict

@@ -34,7 +34,7 @@ def write_set_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | Non
     problems = opened.problems if opened else eval_set.problems
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     if errors:
-        page.text([("this file cannot be run before these are mended", "")], [("! error  ", "error")])
+        page.text([("Cannot run: fix these first", "")], [("! error  ", "error")])
         page.blank()
         write_problems(page, errors, eval_set.path)
         page.blank()
@@ -115,17 +115,19 @@ def shown_state(workbench: Workbench) -> object:
         workbench.sets.opened(workbench.navigation.file),
         workbench.agent.error,
         workbench.watch.on,
+        # The end of a run is one, whatever else has changed by then.
+        workbench.runs_now,
     )
     run = workbench.runs.current
-    clock = int(run.seconds * 2) if run is not None and run.running and not run.over else None
+    clock = int(run.seconds * 2) if run is not None and not run.over else None
     if case is None:
-        return *state, clock, workbench.outcomes.results.counts(path) if path else None
+        return *state, clock, workbench.outcomes.counts_of(path) if path else None
     live = workbench.outcomes.traces.live_events(case)
     return (
         *state,
         workbench.outcomes.get(case),
         workbench.outcomes.history(case),
-        workbench.outcomes.is_stale(case),
+        workbench.outcomes.freshness(case),
         workbench.outcomes.status(case),
         workbench.outcomes.is_waiting(case),
         live,
@@ -248,9 +250,10 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return [("queued", "bold"), (f"   result of {scored.run.name}", "muted")]
     if scored.problem:
         return [(visible(scored.problem), "warning")]
-    if changed := workbench.outcomes.changed_since(case):
+    now = workbench.outcomes.freshness(case)
+    if now is not None and now.is_stale:
         key = key_of("run")
-        what = some_of([visible(one) for one in changed])
+        what = some_of([visible(reason) for reason in now.reasons])
         stale = f"stale: {what} changed after {scored.run.name}"
         return [(stale, "warning"), ("   ", ""), (key, "bold accent"), (" run again", "muted")]
     if scored.run.title and case_changed(scored):

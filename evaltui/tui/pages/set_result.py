@@ -26,7 +26,7 @@ from evaltui.text.figures import (
 )
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, pad
-from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, counts, glyph
+from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, STALE, counts, glyph
 from evaltui.text.plots import bar, stacked_bar
 from evaltui.text.values import visible
 from evaltui.tui.pages.running import Figure, plot_width, write_figures
@@ -35,7 +35,7 @@ from evaltui.tui.pages.writer import Link, Page
 from evaltui.workbench.histories import CasePast
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import why
-from evaltui.workbench.set_totals import MetricTotal, SetTotals
+from evaltui.workbench.set_totals import MetricTotal, Moved, SetTotals
 
 # This page is written anew while results come in.
 _MOST_LISTED = 50
@@ -49,14 +49,15 @@ def write_set_results(
 ) -> None:
     """How the cases of a set came out."""
     if errors:
-        page.text([(f"this file cannot be run: {visible(str(errors[0]))}", "")], [("! error  ", "error")])
+        where = errors[0].beside(eval_set.path)
+        page.text([(f"Cannot run: {visible(where)}", "")], [("! error  ", "error")])
         return
     totals = outcomes.totals(eval_set)
     if totals.first is None:
         cases = counted(len(eval_set.cases), "case")
         page.row(chip(NOT_RUN), (f"   {cases}   ", ""), (key_of("run_set"), "bold accent"), ("  Run set", ""))
         return
-    _write_head(page, totals, len(eval_set.cases))
+    _write_head(page, totals, len(eval_set.cases), outcomes.counts_of(eval_set.case_path)[STALE])
     page.blank()
     write_figures(page, list(_figures(totals, len(eval_set.cases), page.width)))
     _write_failing(page, totals.failing, outcomes)
@@ -66,11 +67,12 @@ def write_set_results(
     _write_slowest(page, totals, outcomes)
 
 
-def _write_head(page: Page, totals: SetTotals, count: int) -> None:
+def _write_head(page: Page, totals: SetTotals, count: int, stale: int) -> None:
     tally = totals.statuses + Counter({NOT_RUN: count - totals.cases})
     status = next((status for status in _WORST if tally[status]), NOT_RUN)
     passed = f"{show_number(totals.passed)}/{show_number(count)} passed"
-    left: Line = [chip(status), ("  ", ""), (passed, "bold"), ("   ", ""), *counts(tally)]
+    left: Line = [chip(status, stale=bool(stale)), ("  ", ""), (passed, "bold"), ("   ", ""), *counts(tally)]
+    left += [("   ", ""), (f"{show_number(stale)} stale", "warning")] if stale else []
     page.ends(left, [(visible(min(totals.runs)) if len(totals.runs) == 1 else "several runs", "muted")])
     parts = [(tally[status], ROLES[status]) for status in COUNTED]
     page.lines.append([(" ", ""), *stacked_bar(parts, count, min(page.width - 1, _MOST_BAR))])
@@ -117,22 +119,23 @@ def _write_case(page: Page, case: CaseId, status: str, names: int, line: Line, r
     page.ends([*left, *line], right)
 
 
-def _write_changes(page: Page, moved: Sequence[tuple[CaseId, str, str]], past: CasePast | None) -> None:
-    """The cases whose outcome is another one than before, and what else has changed."""
+def _write_changes(page: Page, moved: Sequence[Moved], past: CasePast | None) -> None:
+    """The cases whose outcome is another one than before, and what else has changed since that run."""
     points = past.history.points[-2:] if past is not None else ()
-    changed = what_changed(points[0].run, points[1].run, None) if len(points) == 2 else ()
+    runs = {one.before.run for one in moved}
+    title = past.title_of(points[0]) if past is not None and len(points) == 2 else "the run before"
+    if len(points) == 2 and not runs - {title}:
+        changed = what_changed(points[0].run, points[1].run, None)
+    else:
+        changed, title = (), min(runs) if len(runs) == 1 else "earlier runs"
     if not moved and not changed:
         return
     page.blank()
-    since = (
-        f"Since {past.title_of(points[0])}"
-        if past is not None and len(points) == 2
-        else "Since the run before"
-    )
+    since = f"Since {title}"
     page.ends([(visible(since), "bold")], [("; ".join(map(visible, changed)), "muted")])
     listed = moved[:_MOST_LISTED]
-    names = min(_MOST_NAME, max((cell_len(visible(case.eval_id)) for case, _, _ in listed), default=0))
-    for case, earlier, status in listed:
+    names = min(_MOST_NAME, max((cell_len(visible(one.case.eval_id)) for one in listed), default=0))
+    for case, (earlier, _), status in listed:
         page.links.append(Link(case, len(page.lines), len(page.lines) + 1))
         sides: Line = [glyph(earlier), (" → ", "muted"), glyph(status)]
         page.ends([("  ", ""), *sides, (f" {pad(visible(case.eval_id), names)}", "")], [])

@@ -148,6 +148,8 @@ def _no_run_yet(workbench: Workbench) -> Line:
     cases = sum(len(eval_set.cases) for eval_set in workbench.sets.listed)
     if not cases:
         return _loaded(workbench.agent)
+    if workbench.outcomes.is_loading:
+        return [("Loading results…", "muted")]
     if workbench.outcomes.results.counts():
         return []
     key = key_name(keys_of(BY_ID["run_all"], workbench)[0])

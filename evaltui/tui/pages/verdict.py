@@ -132,7 +132,7 @@ def write_strip(page: Page, result: CaseResult, past: CasePast | None, *, stale:
     page.blank()
     first = len(page.lines)
     if page.width >= ROOMY:
-        _write_cards(page, metrics, past)
+        _write_cards(page, metrics, past, passed=result.status is Status.PASSED)
     else:
         _write_line(page, metrics, past)
     for number in range(first, len(page.lines)) if stale else ():
@@ -141,12 +141,12 @@ def write_strip(page: Page, result: CaseResult, past: CasePast | None, *, stale:
         ]
 
 
-def _write_cards(page: Page, metrics: Sequence[MetricResult], past: CasePast | None) -> None:
+def _write_cards(page: Page, metrics: Sequence[MetricResult], past: CasePast | None, *, passed: bool) -> None:
     in_row = min(len(metrics) + 1, (page.width + _CARD_GAP) // (_LEAST_CARD + _CARD_GAP))
     width = (page.width + _CARD_GAP) // in_row - _CARD_GAP
     names = short_names([one.name for one in metrics], shortest=False)
     cards = [_card(one, name, width - 2) for one, name in zip(metrics, names, strict=True)]
-    cards.append(_history_card(past, width - 2))
+    cards.append(_history_card(past, width - 2, passed=passed))
     opens = [*(one.name for one in metrics), ""]
     for first in range(0, len(cards), in_row):
         if first:
@@ -216,14 +216,15 @@ def _figure(metric: MetricResult, name: str) -> Line:
 # History
 
 
-def _history_card(past: CasePast | None, width: int) -> tuple[Line, Line]:
+def _history_card(past: CasePast | None, width: int, *, passed: bool) -> tuple[Line, Line]:
+    """`passed` is whether the case does now: of runs that did not, it was scored again."""
     head: Line = [("history", "muted")]
     if past is None:
         return head, [("…", "muted")]
     if not past.history.points:
         return head, [("no earlier run", "muted")]
     point = past.history.last_passed
-    last: Line = [("never passed", "muted")]
+    last: Line = [("rescored ", "muted"), glyph(Status.PASSED)] if passed else [("never passed", "muted")]
     if point is not None:
         title = visible(past.title_of(point))
         last = [("last ", "muted"), glyph(Status.PASSED), (f" {title}", "muted")]

@@ -16,7 +16,7 @@ from evaltui.files.agent_source import SourcePlace, frame_place
 from evaltui.text.figures import show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, Span
-from evaltui.text.outcomes import glyph
+from evaltui.text.outcomes import RUNNING, glyph
 from evaltui.text.values import visible
 from evaltui.tui.action_screen import bindings
 from evaltui.tui.linked_page import LinkedPage
@@ -96,8 +96,12 @@ class ResultView(LinkedPage, can_focus=True, inherit_bindings=False):
         return place_of_agent(bench.agent) if at is not None else None
 
     def mark(self) -> Span | None:
-        case = self._workbench.navigation.selection.case
-        return glyph(self._workbench.outcomes.status(case)) if case else None
+        case, outcomes = self._workbench.navigation.selection.case, self._workbench.outcomes
+        if case is None:
+            return None
+        mark, role = glyph(outcomes.status(case))
+        is_stale = outcomes.status(case) != RUNNING and outcomes.is_stale(case)
+        return mark, "faint" if is_stale else role
 
     def shown_state(self) -> object:
         return shown_state(self._workbench), self._view

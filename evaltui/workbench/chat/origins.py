@@ -151,7 +151,7 @@ def read_origin(case: CaseId, sets: OpenSets, outcomes: Outcomes) -> Origin:
     opened = sets.open(file)
     stored = opened.case(case.eval_id)
     if stored is None:
-        why = str(opened.errors[0]) if opened.errors else f"not in {file.name}"
+        why = opened.errors[0].beside(opened.path) if opened.errors else f"not in {file.name}"
         raise ValueError(f"Cannot continue {case.eval_id}: {why}")
     scored = outcomes.get(case)
     if scored is None:

@@ -22,10 +22,11 @@ from evaltui.core.recordings.entry import (
     shared_of,
     written,
 )
+from evaltui.core.recordings.given import stubs_of_case
 from evaltui.core.recordings.playback import Playback
 from evaltui.core.secrets import Secrets
 from evaltui.core.trace.model_calls import CallCounts
-from evaltui.runner.parent.recordings import merged, stubs_of_case
+from evaltui.runner.parent.recordings import merged
 
 NOON = datetime(2026, 9, 10, 12, 0, tzinfo=UTC)
 

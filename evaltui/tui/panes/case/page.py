@@ -119,8 +119,11 @@ class CasePage(PagePane, can_focus=True, inherit_bindings=False):
         self.placed = write_rows(page, rows, opened, self._outcomes())
 
     def _outcomes(self) -> dict[int, Span]:
-        """The glyphs of the turns that were run."""
-        scored = self._workbench.outcomes.get(self._workbench.navigation.selection.case)
+        """The glyphs of the turns that were run, as long as their result is that of now."""
+        case = self._workbench.navigation.selection.case
+        if case is None or self._workbench.outcomes.is_stale(case):
+            return {}
+        scored = self._workbench.outcomes.get(case)
         statuses = (
             [turn_status(scored.shown, turn) for turn in range(len(scored.shown.turns))] if scored else []
         )

@@ -168,6 +168,7 @@ class CaseView(CaseRows, can_focus=True, inherit_bindings=False):
             opened if not self.rows else None,
             self._editor.shown_state(),
             tuple(self._workbench.editing.unapplied.now()),
+            selection.case and self._outcomes(),
         )
 
     @property

@@ -69,7 +69,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         self._shown = Selection()
         self._looks_for_error = False
         self._wanted: tuple[int, int | None] | None = None
-        self._drawn: tuple[int, str, str] = (0, "", "")
+        self._drawn: tuple[object, ...] = ()
         self._scale = Scale(0.0, 0.0)
         self._axis = DrawnLine(self._draw_axis, id="trace-axis")
         self._summary = Summary(self._write_summary, can_focus=False, id="trace-summary")
@@ -95,7 +95,10 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
         trace, tree = self._trace, self._outline.tree
         if trace is None or not tree.events:
             return []
-        facts = [trace.run.name, counted(tree.events + trace.left_out, "event")]
+        facts = [
+            f"{trace.run.name}{' (stale)' if self._is_stale else ''}",
+            counted(tree.events + trace.left_out, "event"),
+        ]
         if trace.repeats > 1:
             facts.insert(1, f"repeat {trace.repeat + 1} of {trace.repeats}")
         if tokens := tree.tokens:
@@ -138,7 +141,7 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self._outline.set_search(self._workbench.navigation.trace_search)
         self._remark = self._remark_now(case, trace)
         self._scale = Scale.of(self._outline.tree.spans, self._outline.tree.turns)
-        drawn = self._outline.tree.events, self._remark, self._outline.search
+        drawn = self._outline.tree.events, self._remark, self._outline.search, self._scored(), self._is_stale
         if self.line_count == 0 or drawn != self._drawn:
             self._drawn = drawn
             self._draw_rows(current, is_live=bool(trace and trace.live))
@@ -273,9 +276,18 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
     def _status(self, span: Span) -> str:
         """What came of a turn; "" for what no metric says anything of."""
         scored = self._scored()
-        if span.kind != "turn" or span.turn is None or scored is None:
+        if span.kind != "turn" or span.turn is None or scored is None or self._is_stale:
             return ""
         return turn_status(scored.result, span.turn) or ""
+
+    @property
+    def _is_stale(self) -> bool:
+        """Whether the trace is of something else than what would be run now."""
+        return (
+            self._case is not None
+            and self._scored() is not None
+            and self._workbench.outcomes.is_stale(self._case)
+        )
 
     def _scored(self) -> CaseOutcome | None:
         """The result of the run that is shown."""
@@ -393,6 +405,6 @@ class TraceView(Pane, GrowingLines, can_focus=True, inherit_bindings=False):
             self._workbench, self._outline.tree.spans, span, turn, self.source, bool(trace.chat)
         )
         what = self._case, trace.run, trace.repeat, trace.chat, span.number
-        state = len(span.events), span.end, self._workbench.outcomes.version
+        state = len(span.events), span.end, self._workbench.outcomes.results.version
         first = "Expected" if self._op(span) in _DIFFERS else FIRST_TAB.get(span.kind, "Event")
         return Inspected(what, state, shown.tabs(), first)

@@ -86,12 +86,16 @@ class TreeLines:
             name.append(("  old format", "warning"))
         name += self._saved_mark(eval_set.path)
         if errors := self._workbench.sets.errors(eval_set):
-            return [("! ", "error"), *name[1:], (f"  {visible(str(errors[0]))}", "error")], []
-        results = self._workbench.outcomes.results
-        counts = results.counts(eval_set.case_path)
+            return [
+                ("! ", "error"),
+                *name[1:],
+                (f"  {visible(errors[0].beside(eval_set.path))}", "error"),
+            ], []
+        outcomes = self._workbench.outcomes
+        counts = outcomes.counts_of(eval_set.case_path)
         if not counts:
             return name, [(show_number(len(eval_set.cases)), "muted")]
-        total, passed = len(eval_set.cases), show_number(results.passed(eval_set.case_path))
+        total, passed = len(eval_set.cases), show_number(outcomes.passed(eval_set.case_path))
         bar = stacked_bar([(counts[status], ROLES[status]) for status in COUNTED], total, _BAR)
         return name, [(f"{passed}/{show_number(total)}", "muted"), (" ", ""), *bar]
 

@@ -1,0 +1,135 @@
+"""Whether a verdict is the one of now: the only place that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from evaltui.core.model.modes import Modes, modes_of
+from evaltui.workbench.agent_state import AgentState
+from evaltui.workbench.state import CaseOutcome, SameConfig
+
+if TYPE_CHECKING:
+    from evaltui.core.model.config import EvalConfig
+    from evaltui.core.model.stored_cases import StoredCase
+
+
+class State(StrEnum):
+    """How a verdict stands to agent, case and config."""
+
+    FRESH = "fresh"
+    """They are those of the run."""
+    RESCORED = "rescored"
+    """The agent got the same in the run; its result is scored by the case and the config of now."""
+    STALE = "stale"
+    """Only another run can tell."""
+
+
+class Freshness(NamedTuple):
+    """How a verdict stands to what there is now."""
+
+    state: State
+    reasons: tuple[str, ...] = ()
+    """The changes that made it stale: files of the agent, `case`, `config`."""
+
+    @property
+    def is_stale(self) -> bool:
+        return self.state is State.STALE
+
+
+FRESH = Freshness(State.FRESH)
+_RESCORED = Freshness(State.RESCORED)
+
+
+def freshness(
+    result: CaseOutcome,
+    case: StoredCase | None,
+    config: SameConfig | None,
+    agent: AgentState,
+    *,
+    is_rescored: bool = False,
+) -> Freshness:
+    """`case` and `config` are those of now, None while they cannot be read.
+
+    `is_rescored` is whether the result is about to be scored again: it need not be by the case of now yet.
+    """
+    is_case = case is None or case is result.stored
+    is_config = config is None or config.config is result.config
+    if result.code == agent.code_version and is_case and is_config and _is_of_its_run(result):
+        return FRESH
+    reasons = [*_of_code(result, agent)]
+    if case is not None and gets_otherwise(result, case, config, agent):
+        reasons.append("case")
+    if config is not None and _runs_otherwise(result, case, config.config):
+        reasons.append("config")
+    if not reasons and (result.unscored or not is_rescored):
+        reasons += _unscored(result, case, config)
+    if reasons:
+        return Freshness(State.STALE, tuple(dict.fromkeys(reasons)))
+    return FRESH if _is_scored_as_run(result) else _RESCORED
+
+
+def _is_of_its_run(result: CaseOutcome) -> bool:
+    return result.ran is None and not result.unscored and not result.undecided
+
+
+def _of_code(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
+    """The files of the agent that changed since the run."""
+    if result.code != agent.code_version:
+        files = dict.fromkeys([*result.changed_files, *agent.files_changed_since(result.code)])
+        yield from files or ("agent",)
+
+
+def gets_otherwise(
+    result: CaseOutcome, case: StoredCase, config: SameConfig | None, agent: AgentState
+) -> bool:
+    """Whether the agent would get something else of a case than in the run, as far as anybody knows."""
+    before = result.stored if result.ran is None else result.ran[0]
+    if before is not None and (before is case or before.says_the_same(case)):
+        return False
+    settings, tools = agent.settings, (result.config if config is None else config.config).evaltui.tools
+    modes = modes_of(settings.record, settings.tools, tools)
+    try:
+        return _given(case, modes.stubs) != (result.given if before is None else _given(before, modes.stubs))
+    except ValueError:
+        # No agent can be given this.
+        return True
+
+
+@lru_cache(1024)
+def _given(case: StoredCase, stubs: bool) -> str:
+    """Raises ValueError for what is no case."""
+    from evaltui.core.recordings.given import given_to_agent
+
+    return given_to_agent(case.model(), Modes(tools="stub" if stubs else "live"))
+
+
+def _runs_otherwise(result: CaseOutcome, case: StoredCase | None, config: EvalConfig) -> bool:
+    """Whether a config changes what a run does: which tools are stubbed, and who plays the user."""
+    before = result.config if result.ran is None else result.ran[1]
+    if before is None or before is config:
+        return False
+    is_simulated = case is not None and case.outline.turns is None
+    simulators = before.user_simulator_config, config.user_simulator_config
+    return before.evaltui.tools != config.evaltui.tools or (is_simulated and simulators[0] != simulators[1])
+
+
+def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig | None) -> Iterator[str]:
+    """The changes that the result was not scored by."""
+    ran_case, ran_config = result.ran if result.unscored and result.ran else (result.stored, result.config)
+    is_case = case is None or case is result.stored or case.says_the_same(result.stored)
+    if result.undecided or ran_case is None or not is_case:
+        yield "case"
+    if ran_config is None or not (config is None or config(result.config)):
+        yield "config"
+
+
+def _is_scored_as_run(result: CaseOutcome) -> bool:
+    if result.ran is None:
+        return not result.unscored
+    case, config = result.ran
+    if case is None or config is None or not case.says_the_same(result.stored):
+        return False
+    return config is result.config or config.scores_as(result.config)

@@ -1,0 +1,207 @@
+"""A verdict is that of now, or says that it is not, whatever was changed and wherever."""
+
+import asyncio
+import json
+import os
+import shutil
+
+import pytest
+from fake_runs import FakeRuns, NoHost
+
+from evaltui.core.jsondoc.edits import Put, Remove
+from evaltui.core.model.case_id import CaseId
+from evaltui.runs import execution
+from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.workbench import Workbench
+
+SET, CONFIG = "s.evalset.json", "test_config.json"
+AGENT = """
+def root_agent(message, session):
+    return message
+"""
+CALL = {"id": "1", "name": "look_up", "args": {"city": "Oslo"}}
+ANSWER = {"id": "1", "name": "look_up", "response": {"found": 3}}
+METRICS = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+
+
+def message(text, *parts):
+    return {"role": "user", "parts": [{"text": text}, *parts]}
+
+
+def config(criteria=METRICS, **block):
+    return {"criteria": criteria, "evaltui": block}
+
+
+def turn(text, answer):
+    return {
+        "user_content": message(text),
+        "final_response": {"role": "model", "parts": [{"text": answer}]},
+        "intermediate_data": {"tool_uses": []},
+    }
+
+
+def case(eval_id="a", **fields):
+    return {"eval_id": eval_id, "conversation": [turn("hi", "hi")], **fields}
+
+
+def first_turn(**fields):
+    return {"conversation": [turn("hi", "hi") | fields]}
+
+
+def session(**state):
+    return {"session_input": {"app_name": "desk", "user_id": "me", "state": state}}
+
+
+PICTURE = {"inline_data": {"mime_type": "image/png", "data": "aGk="}}
+SCENARIO = {"starting_prompt": "hi", "conversation_plan": "ask"}
+CONTEXT = {"set": "s", "case": "a", "turn": 0, "mode": "skip"}
+STUBBED = {"tool_uses": [CALL], "tool_responses": [ANSWER]}
+# A change, the file that it is made in, what is written there, and what is said of the verdict then.
+CHANGES = {
+    "nothing": (SET, case(), "fresh"),
+    "user text": (SET, case(**first_turn(user_content=message("ho"))), "stale: case"),
+    "file of a message": (SET, case(**first_turn(user_content=message("hi", PICTURE))), "stale: case"),
+    "further turn": (SET, case(conversation=[turn("hi", "hi"), turn("ho", "ho")]), "stale: case"),
+    "initial state": (SET, case(**session(room="attic")), "stale: case"),
+    "scenario": (SET, {"eval_id": "a", "conversation_scenario": SCENARIO}, "stale: case"),
+    "no case any more": (SET, case(conversation=[{"user_content": {"parts": 1}}]), "stale: case"),
+    "expected response": (SET, case(**first_turn(final_response=message("no"))), "rescored FAILED"),
+    "expected call": (SET, case(**first_turn(intermediate_data=STUBBED)), "rescored FAILED"),
+    "renamed": (SET, case("b"), "none"),
+    "removed": (SET, None, "none"),
+    "unchecked calls": (CONFIG, config(turns=[CONTEXT]), "rescored NOT_EVALUATED"),
+    "tags": (CONFIG, config(tags=[{"set": "s", "case": "a", "tags": ["new"]}]), "fresh"),
+    "stubbed tool": (CONFIG, config(tools={"look_up": "stub"}), "stale: config"),
+    "threshold": (CONFIG, config(METRICS | {"response_match_score": 0.5}), "rescored PASSED"),
+    "further metric": (CONFIG, config(METRICS | {"final_session_state": 1.0}), "rescored NOT_EVALUATED"),
+    "code": ("agent.py", "# more", "stale: agent.py"),
+    "prompt": ("prompt.md", "Be short.", "stale: prompt.md"),
+    "environment": (".env", "KEY=1", "stale: .env"),
+}
+
+
+PLACES = ("workbench", "outside", "between")
+
+
+def rows():
+    """Every change at every place: each at one of them daily, the others with `--thorough`."""
+    for number, (change, (name, *_)) in enumerate(CHANGES.items()):
+        # The agent, its prompts and its environment are not edited in the workbench.
+        places = PLACES if name in (SET, CONFIG) else PLACES[1:]
+        for place in places[:2] if change == "no case any more" else places:
+            daily = place == places[number % len(places)] or change in ("user text", "expected response")
+            # Files in messages load a library for seconds.
+            marks = [] if daily and change != "file of a message" else [pytest.mark.thorough]
+            yield pytest.param(change, place, marks=marks, id=f"{change}, {place}")
+
+
+def write(folder, name, content):
+    if name == SET:
+        content = {"eval_set_id": "s", "eval_cases": [case("other"), *([content] if content else [])]}
+    (folder / name).write_text(content if isinstance(content, str) else json.dumps(content))
+
+
+async def run(request, sets, on_update, start_host):
+    return await execution.run(request, sets, on_update, lambda: NoHost(None))
+
+
+async def opened(folder):
+    workbench = Workbench(folder, run_service=run)
+    await workbench.open()
+    await workbench.outcomes.restore()
+    return workbench
+
+
+@pytest.fixture(scope="module")
+def as_run(tmp_path_factory):
+    """A folder with an agent and a set whose cases have passed."""
+    folder = tmp_path_factory.mktemp("run") / "desk"
+    folder.mkdir()
+    for name, content in ((SET, case()), (CONFIG, config()), ("agent.py", AGENT)):
+        write(folder, name, content)
+
+    async def run_all():
+        workbench = await opened(folder)
+        workbench.runs.run_all()
+        await workbench.runs.finished()
+        await workbench.close()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+        asyncio.run(run_all())
+    for log in folder.rglob("*.jsonl"):
+        # Data that changes within a second of its end counts as written by the run.
+        os.utime(log, (0, log.stat().st_mtime - 60))
+    return folder
+
+
+def edit(workbench, folder, name, content):
+    """Changes a file as the user would."""
+    if name == CONFIG:
+        edits = [Put((key,), value) for key, value in content.items()]
+    else:
+        edits = [Remove(("eval_cases", 1)) if content is None else Put(("eval_cases", 1), content)]
+    eval_id = content["eval_id"] if name == SET and content else "a"
+    moved = {CaseId(SET, "a"): CaseId(SET, eval_id)} if eval_id != "a" else {}
+    workbench.editing.do_edits("edit", {folder / name: edits}, moved=moved)
+
+
+async def stand(workbench):
+    """What tree, header and status line are told of the case."""
+    outcomes = workbench.outcomes
+    await outcomes.rescored([])
+    ids = {case.eval_id for case in workbench.sets.every_case()}
+    key = next((key for eval_id in "ab" if (key := CaseId(SET, eval_id)).eval_id in ids), CaseId(SET, "a"))
+    now = outcomes.freshness(key)
+    if now is None or key.eval_id not in ids:
+        return "none"
+    counts = outcomes.counts()
+    assert outcomes.is_stale(key) is now.is_stale is (key in outcomes.stale())
+    if now.is_stale:
+        assert counts["STALE"]
+        return f"stale: {', '.join(now.reasons)}"
+    assert counts[outcomes.status(key)]
+    return now.state.value if now.state == "fresh" else f"{now.state} {outcomes.status(key)}"
+
+
+@pytest.mark.parametrize(("change", "where"), list(rows()))
+async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as_run, tmp_path):
+    name, content, expected = CHANGES[change]
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    before = (folder / name).read_text() if (folder / name).exists() else None
+    if where == "between":
+        write(folder, name, content)
+    workbench = await opened(folder)
+    try:
+        if where == "workbench":
+            edit(workbench, folder, name, content)
+        elif where == "outside":
+            write(folder, name, content)
+            await workbench.open()
+        if change == "renamed" and where == "workbench":
+            expected = "rescored PASSED"
+        assert await stand(workbench) == expected
+        if where == "workbench":
+            workbench.editing.undo()
+        elif before is None:
+            (folder / name).unlink()
+        else:
+            (folder / name).write_text(before)
+        await workbench.open()
+        if name in (SET, CONFIG) and expected != "none":
+            # Of what it was changed from between two starts, a run has only fingerprints.
+            assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
+    finally:
+        await workbench.close()
+
+
+async def test_an_error_of_a_config_is_not_one_of_its_sets(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    (folder / CONFIG).write_text("{oops")
+    workbench = await opened(folder)
+    try:
+        workbench.sets.open(workbench.sets.listed[0].path)
+        refusal = BY_ID["run"].refusal(workbench)
+        assert refusal.startswith(f"Cannot run {SET}: {CONFIG}:1: not valid JSON")
+    finally:
+        await workbench.close()
