@@ -67,6 +67,12 @@ def make_own_folder(agent_dir: Path, *inner: str) -> Path:
     return folder
 
 
+def path_inside(agent_dir: Path, path: Path) -> str | None:
+    """A file as seen from the agent's folder, with `/`; None for one outside it, links resolved."""
+    folder, real = agent_folder(agent_dir).resolve(), path.resolve()
+    return real.relative_to(folder).as_posix() if real.is_relative_to(folder) else None
+
+
 def make_private_folder(folder: Path) -> None:
     """Make a folder, if there is none, that only its user can look into. Raises OSError, also for a link."""
     if folder.is_symlink():
