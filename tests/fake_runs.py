@@ -154,5 +154,7 @@ def run_without_processes(monkeypatch: pytest.MonkeyPatch, act: Act = as_expecte
     fake = FakeRuns(act)
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", fake.follow)
     monkeypatch.setattr("evaltui.commands.run.spawn_host", NoHost)
-    monkeypatch.setattr("evaltui.commands.run.start_host", lambda settings, host, workers: host)
+    monkeypatch.setattr(
+        "evaltui.commands.run.start_host", lambda settings, host=None, workers=None: host or NoHost(settings)
+    )
     return fake

@@ -137,4 +137,4 @@ def _remarks(merged: MergedRun) -> Iterator[str]:
     if merged.duplicates:
         yield f"{counted(merged.duplicates, 'result')} in several logs: the run started last counts"
     if merged.changed_data:
-        yield f"not the same in every run: {some_of(merged.changed_data)}"
+        yield f"not the same in every run: {some_of(merged.changed_data, _MOST_NAMES)}"

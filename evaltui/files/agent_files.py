@@ -7,12 +7,21 @@ import os
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
-from evaltui.files.folders import CONFIG_NAME, RECORDINGS, SET_SUFFIXES, agent_folder, subfolders
+from evaltui.files.folders import (
+    CONFIG_NAME,
+    ENV_NAME,
+    RECORDINGS,
+    SET_SUFFIXES,
+    agent_folder,
+    env_file,
+    subfolders,
+)
 from evaltui.files.imported_files import ImportedFiles
 
 # What is larger is told by its size and time.
@@ -86,7 +95,7 @@ class AgentFiles:
     def paths(self) -> list[Path]:
         """The files that there are now, those in the agent's folder first."""
         if self._only_env:
-            return [self._folder / ".env"]
+            return [self._folder / ENV_NAME]
         inside = list(islice(_files(self._folder), _MOST_FILES))
         self.imported = self._imported_files.outside(path for path in inside if path.suffix == ".py")
         return [*inside, *self.imported]
@@ -147,11 +156,22 @@ def _walked(folder: Path) -> Iterator[tuple[Path, list[str]]]:
 
 def is_code(name: str) -> bool:
     """Whether a file of this name is code, a prompt or data of an agent, going by the name alone."""
-    if name == ".env":
+    if name == ENV_NAME:
         return True
     return Path(name).suffix in _CODE and not name.startswith(".") and not name.endswith(_NOT_CODE)
 
 
 def files_of(agent_dir: Path) -> dict[str, str]:
-    """The files that an agent is made of, each with a fingerprint of what it holds."""
-    return {name: fingerprint(content) for name, content in AgentFiles(agent_dir).contents().items()}
+    """The files that an agent is made of and its `.env`, each with a fingerprint of what it holds."""
+    files = AgentFiles(agent_dir)
+    prints = {name: fingerprint(content) for name, content in files.contents().items() if name != ENV_NAME}
+    if (path := env_file(agent_folder(agent_dir))) is not None:
+        with suppress(OSError):
+            prints[os.path.relpath(path, agent_folder(agent_dir).resolve())] = _slow_print(path.read_bytes())
+    return prints
+
+
+@lru_cache(maxsize=16)
+def _slow_print(data: bytes) -> str:
+    """A fingerprint that goes into logs: guessing what it is of takes too long even for short secrets."""
+    return hashlib.scrypt(data, salt=b"evaltui .env", n=1 << 14, r=8, p=1, dklen=6).hex()

@@ -14,6 +14,7 @@ CONFIG_NAME = "test_config.json"
 SET_SUFFIXES = (".evalset.json", ".test.json")
 OWN_FOLDER = ".evaltui"
 RECORDINGS = "recordings"
+ENV_NAME = ".env"
 
 _PRIVATE = 0o700
 _PROJECT_MARKS = ("pyproject.toml", ".git")
@@ -39,7 +40,7 @@ def app_name(agent_dir: Path) -> str:
 def env_file(agent_dir: Path) -> Path | None:
     """The `.env` that an agent gets: the nearest one upwards, as google-adk 2.13 looks for it."""
     agent_dir = agent_dir.resolve()
-    found = (folder / ".env" for folder in (agent_dir, *agent_dir.parents))
+    found = (folder / ENV_NAME for folder in (agent_dir, *agent_dir.parents))
     return next((path for path in found if path.is_file()), None)
 
 

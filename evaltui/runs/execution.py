@@ -287,6 +287,11 @@ async def run(
     return ExecutedRun(datetime.now(UTC), 0.0, None, None, has_secrets=False)
 
 
+def _prints_of_recordings(plan: RunPlan, recordings: RecordingsOfSets) -> dict[str, str]:
+    files = {plan.path_of(one): plan.recordings_path(one) for one in plan.sets if one.path in recordings}
+    return {path: known for path, file in files.items() if file and (known := fingerprint_of(file))}
+
+
 class _Execution:
     """A log or a result file that cannot be written is worth a note; the run goes on."""
 
@@ -295,12 +300,15 @@ class _Execution:
         self._on_update = on_update
         self._log: LoggedRun | None = None
         self._stopped: RunStopped | None = None
+        # Fingerprints before the run, by the paths of the sets.
+        self._recordings: Mapping[str, str] = {}
         secrets = secrets_of(selected.plan.agent_dir)
         self._adk_results = {info.known_as: AdkResult(info, secrets) for info in selected.sets}
 
     async def run(self, start_host: Callable[[], StartedHost] | None) -> ExecutedRun:
         plan = self._selected.plan
         recordings = await open_recordings(plan, lambda text: self._on_update(Noted(text)))
+        self._recordings = _prints_of_recordings(plan, recordings)
         files = await asyncio.to_thread(logged_files, plan)
         host = start_host() if start_host else None
         try:
@@ -360,9 +368,8 @@ class _Execution:
         request = self._selected.request
         resumes = request.resumes
         try:
-            self._log = LoggedRun.start(
-                request.store, self._selected.plan, started, files, self._selected.header
-            )
+            header = {**self._selected.header, "recordings": self._recordings or None}
+            self._log = LoggedRun.start(request.store, self._selected.plan, started, files, header)
             if resumes:
                 self._log.carry_over(resumes.path, set(resumes.carried()), resumes.spent)
         except OSError as error:
