@@ -26,6 +26,8 @@ from evaltui.files.imported_files import ImportedFiles
 
 # What is larger is told by its size and time.
 _LARGE = 1_000_000
+# The same of fingerprints that logs hold: size and time differ from machine to machine.
+_LARGE_IN_LOGS = 64_000_000
 # Nanoseconds. Clocks of file systems stand still for some milliseconds: what was written just now may be
 # written again and look the same.
 _JUST_NOW = 100_000_000
@@ -37,7 +39,8 @@ _Name = TypeVar("_Name", bound=Hashable)
 class FileReader(Generic[_Name]):
     """Reads the same files again and again, those that were not written meanwhile only once."""
 
-    def __init__(self) -> None:
+    def __init__(self, large: int = _LARGE) -> None:
+        self._large = large
         self._known: dict[_Name, tuple[_Stamp | None, str]] = {}
 
     def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
@@ -49,7 +52,7 @@ class FileReader(Generic[_Name]):
                 stamp = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
                 stamp_before, content = self._known.get(name, (None, ""))
                 if stamp_before != stamp:
-                    content = _digest(path, stamp)
+                    content = _digest(path, stamp, self._large)
             except OSError:
                 # It is being replaced, or nobody may read it.
                 continue
@@ -59,8 +62,8 @@ class FileReader(Generic[_Name]):
         return {name: content for name, (_, content) in seen.items()}
 
 
-def _digest(path: Path, stamp: _Stamp) -> str:
-    if stamp[2] > _LARGE:
+def _digest(path: Path, stamp: _Stamp, large: int) -> str:
+    if stamp[2] > large:
         return f"{stamp}"
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -81,15 +84,15 @@ class AgentFiles:
     from it: eval sets, configs, recordings, caches.
 
     Of a very large folder only the first files are known. `only_env` is for an agent behind a network: of its
-    home, only `.env` has a say in what it does.
+    home, only `.env` has a say in what it does. Files of more than `large` bytes are told by size and time.
     """
 
-    def __init__(self, agent_dir: Path, *, only_env: bool = False) -> None:
+    def __init__(self, agent_dir: Path, *, only_env: bool = False, large: int = _LARGE) -> None:
         self.imported: list[Path] = []
         """The modules outside of the agent's folder, as they were found last."""
         self._folder = agent_folder(agent_dir)
         self._only_env = only_env
-        self._reader: FileReader[str] = FileReader()
+        self._reader: FileReader[str] = FileReader(large)
         self._imported_files = ImportedFiles(agent_dir)
 
     def paths(self) -> list[Path]:
@@ -163,7 +166,7 @@ def is_code(name: str) -> bool:
 
 def files_of(agent_dir: Path) -> dict[str, str]:
     """The files that an agent is made of and its `.env`, each with a fingerprint of what it holds."""
-    files = AgentFiles(agent_dir)
+    files = AgentFiles(agent_dir, large=_LARGE_IN_LOGS)
     prints = {name: fingerprint(content) for name, content in files.contents().items() if name != ENV_NAME}
     if (path := env_file(agent_folder(agent_dir))) is not None:
         with suppress(OSError):

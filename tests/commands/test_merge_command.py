@@ -156,7 +156,11 @@ def _record(agent: Path) -> None:
 
 
 def test_shards_of_other_data_are_named(agent, tmp_path, capsys):
+    same = agent / "same.csv"
+    same.write_text("1\n" * 600_000)
     (first,) = logs_of(agent, ["first", "--shard", "1/2", "--record", "auto"])
+    # A checkout on another machine.
+    os.utime(same, (0, 0))
     eval_set = agent / "first.evalset.json"
     eval_set.write_text(eval_set.read_text() + "\n")
     (agent / "prompt.md").write_text("Be rude.")
