@@ -43,6 +43,9 @@ from evaltui.text.figures import counted, show_duration, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 
+# Files and versions that a note names.
+_MOST_NAMES = 20
+
 
 def merge_runs(options: argparse.Namespace) -> int:
     """Merge, say what is missing, and return the exit code of the whole run."""
