@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from evaltui.core.compare.diff import align_calls
+from evaltui.core.compare.run_result import RunResult
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import (
@@ -14,7 +15,6 @@ from evaltui.core.model.outcome import (
     InvocationScore,
     MetricResult,
     RepeatResult,
-    RunResult,
     StateDiff,
     Status,
     TurnResult,

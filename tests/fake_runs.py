@@ -90,7 +90,7 @@ class FakeRuns:
         status = worst_status(statuses) if statuses else None
         return ExecutedRun(started, 0.0, status, None, has_secrets=False)
 
-    async def follow(self, plan: RunPlan, on_update: OnUpdate, *, first: object) -> Status:
+    async def follow(self, plan: RunPlan, on_update: OnUpdate, **_: object) -> Status:
         """Stands for `follow_plan`: everything else of a run, its log too, is real."""
         on_update(AgentLoaded(self._info))
         cases = [(one, case) for one in plan.sets for case in one.cases]
@@ -157,5 +157,8 @@ def run_without_processes(monkeypatch: pytest.MonkeyPatch, act: Act = as_expecte
     """`evaltui run` in this process starts no other; what the agent does is made up."""
     fake = FakeRuns(act)
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", fake.follow)
-    monkeypatch.setattr("evaltui.commands.run.start_host", NoHost)
+    monkeypatch.setattr("evaltui.commands.run.spawn_host", NoHost)
+    monkeypatch.setattr(
+        "evaltui.commands.run.start_host", lambda settings, host=None, workers=None: host or NoHost(settings)
+    )
     return fake

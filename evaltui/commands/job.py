@@ -19,7 +19,7 @@ from evaltui.commands.output import ReportTarget, UsageError, stored_durations, 
 from evaltui.commands.progress import Progress, recorded_seconds
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.commands.resumed import refusing, run_to_resume
-from evaltui.commands.variants import changes_in_words
+from evaltui.commands.variants import changes_in_words, refusing_variant
 from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import RunSummary
@@ -75,6 +75,14 @@ def prepare(options: argparse.Namespace, targets: Sequence[ReportTarget], asked:
     Raises SelectionError, EvalSetError or UsageError for what cannot be run.
     """
     return job_of(options, targets, *meant_by(options, asked))
+
+
+def read_for_matrix(options: argparse.Namespace, asked: RunRequest) -> tuple[RunRequest, FileSets]:
+    """The request that all variants have, with its sets and configs read. Raises what `prepare` raises."""
+    request, sets = meant_by(options, asked)
+    for path in request.cases:
+        sets.open(path)
+    return request, sets
 
 
 def job_of(
@@ -158,15 +166,24 @@ def _durations(options: argparse.Namespace) -> dict[CaseId, float]:
 
 
 def resumed(
-    options: argparse.Namespace, asked: RunRequest, path: Path, *, of_other_variant: bool = False
+    options: argparse.Namespace,
+    asked: RunRequest,
+    path: Path,
+    *,
+    of_other_variant: bool = False,
+    sets: FileSets | None = None,
 ) -> tuple[RunRequest, FileSets]:
-    """The rest of a run, or of the run of another variant all of its cases. Raises what `prepare` raises."""
+    """The rest of a run, or of the run of another variant all of its cases. Raises what `prepare` raises.
+
+    `sets` are those of another run of the same matrix, which were read before any of its agents started.
+    """
     of_traces = asked.traces is not None
     with refusing(options, path):
         data = begun_with(path, of_traces=of_traces).data
         config, session = (data.get(name) for name in ("config", "initial_session"))
         choice = data.get("config_choice", "nearest")
-        sets = FileSets(options.agent_dir, config and Path(config), session and Path(session), choice)
+        if sets is None:
+            sets = FileSets(options.agent_dir, config and Path(config), session and Path(session), choice)
         if of_other_variant:
             resumption = read_selection(asked.agent, path, sets)
         else:
@@ -226,7 +243,8 @@ class Job:
         run."""
         painting = asyncio.create_task(self._paint())
         try:
-            executed = await run_and_keep(self._request, self._sets, self._on_update, start_host)
+            with refusing_variant(self.agent):
+                executed = await run_and_keep(self._request, self._sets, self._on_update, start_host)
         finally:
             painting.cancel()
             if self._progress is not None:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from evaltui.commands.baselines import settled_baseline
 from evaltui.commands.exit_codes import HAD_ERRORS, INTERRUPTED, SOME_FAILED, WRONG_USE
-from evaltui.commands.job import FinishedVariant, prepare
+from evaltui.commands.job import FinishedVariant, job_of, read_for_matrix
 from evaltui.commands.matrix_output import matrix_targets, write_matrix
 from evaltui.commands.output import UsageError
-from evaltui.commands.variants import require_variant, with_variant
+from evaltui.commands.variants import refusing_variant, with_variant
 from evaltui.core.compare.matrix import matrix_of
 from evaltui.core.model.variants import Variant
 from evaltui.files.agent_address import AgentAddress
@@ -26,7 +26,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.files.variants import without_secrets
 from evaltui.reports.matrix_report import MatrixReport
 from evaltui.runner.parent.gate.shared import SharedByGates
-from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.starting import HostSettings, StartedHost, require_variant, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.matrices import usual_base
 from evaltui.runs.selection import RunRequest
@@ -77,7 +77,6 @@ async def run_matrix(
     if options.baseline is not None:
         store = RunStore.of(agent.folder, settings)
         options.baseline = settled_baseline(options.baseline, store, variants, matrix)
-    await _check(options, agent, settings, variants)
     shared = SharedByGates()
     asked = RunRequest(
         agent,
@@ -86,12 +85,17 @@ async def run_matrix(
         variants=tuple(map(without_secrets, variants)),
         shared=shared,
     )
+    # Once, before an agent is imported: it could change them for the next variant.
+    request, sets = await asyncio.to_thread(read_for_matrix, options, asked)
+    await _check(options, agent, settings, variants)
 
     async def run_one(variant: Variant) -> tuple[FinishedVariant | None, int]:
         if shared.is_used_up:
             return not_begun(options)
         with with_variant(options, agent, variant) as changed:
-            return await _run_one(options, replace(asked, agent=changed))
+            job = await asyncio.to_thread(job_of, options, (), replace(request, agent=changed), sets)
+            code = await job.run(lambda: _start_host(changed, settings))
+            return job.finished, code
 
     return await run_variants(variants, run_one, targets, agent, matrix, shared)
 
@@ -144,7 +148,8 @@ async def _check(
                     return
                 host = _start_host(changed, settings)
                 try:
-                    await require_variant(host)
+                    with refusing_variant(changed):
+                        await require_variant(host)
                 finally:
                     await host.host.kill()
 
@@ -167,17 +172,6 @@ async def _run_all(run_one: RunVariant, runs: _Runs) -> None:
         runs.codes.append(code)
         if code == INTERRUPTED:
             return
-
-
-async def _run_one(options: argparse.Namespace, asked: RunRequest) -> tuple[FinishedVariant | None, int]:
-    first = _start_host(asked.agent, asked.settings)
-    try:
-        job = await asyncio.to_thread(prepare, options, (), asked)
-    except BaseException:
-        await first.host.kill()
-        raise
-    code = await job.run(lambda: first)
-    return job.finished, code
 
 
 def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:

@@ -75,6 +75,7 @@ class _Rest:
         self._settings = settings
         self._stored = stored
         self._logs = {log.name: log for log in stored.logs}
+        self._sets: FileSets | None = None
         self.store = RunStore.of(agent.folder, settings)
         self.shared = SharedByGates()
         """What the runs share that go on."""
@@ -125,7 +126,10 @@ class _Rest:
         log = self._logs.get(variant.name)
         asked = RunRequest(changed, settings=self._settings, shared=self.shared)
         path = log.path if log else self._stored.paths[0]
-        return resumed(self._options, asked, path, of_other_variant=log is None)
+        request, self._sets = resumed(
+            self._options, asked, path, of_other_variant=log is None, sets=self._sets
+        )
+        return request, self._sets
 
     def _finished(self, variant: Variant) -> tuple[FinishedVariant, int]:
         """A run that was complete before."""

@@ -43,6 +43,9 @@ from evaltui.text.figures import counted, show_duration, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
 
+# Files and versions that a note names.
+_MOST_NAMES = 20
+
 
 def merge_runs(options: argparse.Namespace) -> int:
     """Merge, say what is missing, and return the exit code of the whole run."""
@@ -137,4 +140,4 @@ def _remarks(merged: MergedRun) -> Iterator[str]:
     if merged.duplicates:
         yield f"{counted(merged.duplicates, 'result')} in several logs: the run started last counts"
     if merged.changed_data:
-        yield f"not the same in every run: {some_of(merged.changed_data)}"
+        yield f"not the same in every run: {some_of(merged.changed_data, _MOST_NAMES)}"

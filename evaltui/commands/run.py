@@ -1,4 +1,4 @@
-"""`evaltui run`: the agent's process first, since importing an agent takes longest; then everything else."""
+"""`evaltui run`: the agent's process starts first, and imports the agent once everything else is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import asyncio
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evaltui.commands.output import (
@@ -19,16 +18,17 @@ from evaltui.commands.output import (
     run_targets,
     settings_of,
 )
-from evaltui.commands.variants import asked_variants, require_variant, with_variant
+from evaltui.commands.variants import asked_variants, with_variant
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
 from evaltui.runner.parent.interrupts import run_interruptible
-from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.starting import HostSettings, spawn_host, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 
 if TYPE_CHECKING:
     from evaltui.commands.job import Job
+    from evaltui.runner.cluster.own_cluster import OwnCluster
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,16 +65,17 @@ async def _run(
     if options.resume or options.retry_errors:
         return await _resume(options, targets, agent, settings)
     with with_variant(options, agent, variants[0] if variants else None) as agent:
-        first = _start_host(agent, settings)
+        host_settings = _host_settings(agent, settings)
+        host, workers = spawn_host(host_settings), _begin_workers(settings)
         # What is imported and read now stays; looking for garbage among it takes a fifth of the time.
         gc.disable()
         try:
             job = await asyncio.to_thread(_prepare, options, targets, agent, settings)
-            await require_variant(first)
-        except BaseException:
-            await first.kill()
-            raise
-        return await job.run(lambda: first)
+            return await job.run(lambda: start_host(host_settings, host, workers))
+        finally:
+            await host.kill()
+            if workers is not None:
+                await workers.close()
 
 
 async def _resume(
@@ -94,17 +95,21 @@ async def _resume(
     with with_variant(options, agent, variant_of_resumed(options, store)) as agent:
         # Nothing is started before it is known that agent and sets are what they were.
         job = _prepare(options, targets, agent, settings)
-        return await job.run(lambda: _start_host(job.agent, settings))
+        return await job.run(
+            lambda: start_host(_host_settings(job.agent, settings), workers=_begin_workers(settings))
+        )
 
 
-def _start_host(agent: AgentAddress, settings: RunSettings) -> StartedHost:
-    first = start_host(HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic()))
+def _host_settings(agent: AgentAddress, settings: RunSettings) -> HostSettings:
+    return HostSettings(agent, settings.timeout, IMPORT_TIMEOUT, time.monotonic())
+
+
+def _begin_workers(settings: RunSettings) -> OwnCluster | None:
     if not settings.scheduler:
-        return first
+        return None
     from evaltui.runner.executors import begin_workers
 
-    hosts = min(settings.workers or 1, settings.parallel)
-    return replace(first, workers=begin_workers(settings.scheduler, hosts))
+    return begin_workers(settings.scheduler, min(settings.workers or 1, settings.parallel))
 
 
 def _prepare(

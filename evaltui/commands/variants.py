@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.commands.output import UsageError
-from evaltui.core.model.variants import BASE, VARIANT_ERROR, Variant
+from evaltui.core.model.variants import BASE, Variant
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.interpreters import InterpreterError
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.variant_agents import as_variant
 from evaltui.files.variant_settings import EVERY, VariantTextError, variant_of_text
 from evaltui.files.variants import VariantFileError, with_places
-from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent.starting import StartedHost
+from evaltui.runner.parent.starting import VariantError
 
 
 def asked_variants(options: argparse.Namespace, settings: RunSettings) -> tuple[Variant, ...]:
@@ -72,16 +71,14 @@ def _refused(variant: Variant, why: object) -> str:
     return f"--variant {variant.name}: {why}"
 
 
-async def require_variant(host: StartedHost) -> None:
-    """Wait until the agent is there as its variant has it; raises UsageError where it does not fit."""
-    found = host.settings.agent.variant
-    if found is None:
-        return
+@contextmanager
+def refusing_variant(agent: AgentAddress) -> Iterator[None]:
+    """Makes a UsageError of a variant that does not fit its agent."""
     try:
-        await host.loading
-    except AgentBrokenError as broken:
-        if broken.error.type == VARIANT_ERROR:
-            raise UsageError(_refused(found.variant, broken.error.message)) from broken
+        yield
+    except VariantError as error:
+        assert agent.variant is not None
+        raise UsageError(_refused(agent.variant.variant, error)) from error
 
 
 def changes_in_words(agent: AgentAddress, info: Mapping[str, Any]) -> Iterator[str]:

@@ -7,16 +7,27 @@ import os
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from evaltui.core.model.case_id import fingerprint
-from evaltui.files.folders import CONFIG_NAME, RECORDINGS, SET_SUFFIXES, agent_folder, subfolders
+from evaltui.files.folders import (
+    CONFIG_NAME,
+    ENV_NAME,
+    RECORDINGS,
+    SET_SUFFIXES,
+    agent_folder,
+    env_file,
+    subfolders,
+)
 from evaltui.files.imported_files import ImportedFiles
 
 # What is larger is told by its size and time.
 _LARGE = 1_000_000
+# The same of fingerprints that logs hold: size and time differ from machine to machine.
+_LARGE_IN_LOGS = 64_000_000
 # Nanoseconds. Clocks of file systems stand still for some milliseconds: what was written just now may be
 # written again and look the same.
 _JUST_NOW = 100_000_000
@@ -28,7 +39,8 @@ _Name = TypeVar("_Name", bound=Hashable)
 class FileReader(Generic[_Name]):
     """Reads the same files again and again, those that were not written meanwhile only once."""
 
-    def __init__(self) -> None:
+    def __init__(self, large: int = _LARGE) -> None:
+        self._large = large
         self._known: dict[_Name, tuple[_Stamp | None, str]] = {}
 
     def read(self, files: Iterable[tuple[_Name, Path]]) -> dict[_Name, str]:
@@ -40,7 +52,7 @@ class FileReader(Generic[_Name]):
                 stamp = stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
                 stamp_before, content = self._known.get(name, (None, ""))
                 if stamp_before != stamp:
-                    content = _digest(path, stamp)
+                    content = _digest(path, stamp, self._large)
             except OSError:
                 # It is being replaced, or nobody may read it.
                 continue
@@ -50,8 +62,8 @@ class FileReader(Generic[_Name]):
         return {name: content for name, (_, content) in seen.items()}
 
 
-def _digest(path: Path, stamp: _Stamp) -> str:
-    if stamp[2] > _LARGE:
+def _digest(path: Path, stamp: _Stamp, large: int) -> str:
+    if stamp[2] > large:
         return f"{stamp}"
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -72,21 +84,21 @@ class AgentFiles:
     from it: eval sets, configs, recordings, caches.
 
     Of a very large folder only the first files are known. `only_env` is for an agent behind a network: of its
-    home, only `.env` has a say in what it does.
+    home, only `.env` has a say in what it does. Files of more than `large` bytes are told by size and time.
     """
 
-    def __init__(self, agent_dir: Path, *, only_env: bool = False) -> None:
+    def __init__(self, agent_dir: Path, *, only_env: bool = False, large: int = _LARGE) -> None:
         self.imported: list[Path] = []
         """The modules outside of the agent's folder, as they were found last."""
         self._folder = agent_folder(agent_dir)
         self._only_env = only_env
-        self._reader: FileReader[str] = FileReader()
+        self._reader: FileReader[str] = FileReader(large)
         self._imported_files = ImportedFiles(agent_dir)
 
     def paths(self) -> list[Path]:
         """The files that there are now, those in the agent's folder first."""
         if self._only_env:
-            return [self._folder / ".env"]
+            return [self._folder / ENV_NAME]
         inside = list(islice(_files(self._folder), _MOST_FILES))
         self.imported = self._imported_files.outside(path for path in inside if path.suffix == ".py")
         return [*inside, *self.imported]
@@ -147,11 +159,22 @@ def _walked(folder: Path) -> Iterator[tuple[Path, list[str]]]:
 
 def is_code(name: str) -> bool:
     """Whether a file of this name is code, a prompt or data of an agent, going by the name alone."""
-    if name == ".env":
+    if name == ENV_NAME:
         return True
     return Path(name).suffix in _CODE and not name.startswith(".") and not name.endswith(_NOT_CODE)
 
 
 def files_of(agent_dir: Path) -> dict[str, str]:
-    """The files that an agent is made of, each with a fingerprint of what it holds."""
-    return {name: fingerprint(content) for name, content in AgentFiles(agent_dir).contents().items()}
+    """The files that an agent is made of and its `.env`, each with a fingerprint of what it holds."""
+    files = AgentFiles(agent_dir, large=_LARGE_IN_LOGS)
+    prints = {name: fingerprint(content) for name, content in files.contents().items() if name != ENV_NAME}
+    if (path := env_file(agent_folder(agent_dir))) is not None:
+        with suppress(OSError):
+            prints[os.path.relpath(path, agent_folder(agent_dir).resolve())] = _slow_print(path.read_bytes())
+    return prints
+
+
+@lru_cache(maxsize=16)
+def _slow_print(data: bytes) -> str:
+    """A fingerprint that goes into logs: guessing what it is of takes too long even for short secrets."""
+    return hashlib.scrypt(data, salt=b"evaltui .env", n=1 << 14, r=8, p=1, dklen=6).hex()

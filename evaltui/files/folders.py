@@ -14,6 +14,7 @@ CONFIG_NAME = "test_config.json"
 SET_SUFFIXES = (".evalset.json", ".test.json")
 OWN_FOLDER = ".evaltui"
 RECORDINGS = "recordings"
+ENV_NAME = ".env"
 
 _PRIVATE = 0o700
 _PROJECT_MARKS = ("pyproject.toml", ".git")
@@ -39,7 +40,7 @@ def app_name(agent_dir: Path) -> str:
 def env_file(agent_dir: Path) -> Path | None:
     """The `.env` that an agent gets: the nearest one upwards, as google-adk 2.13 looks for it."""
     agent_dir = agent_dir.resolve()
-    found = (folder / ".env" for folder in (agent_dir, *agent_dir.parents))
+    found = (folder / ENV_NAME for folder in (agent_dir, *agent_dir.parents))
     return next((path for path in found if path.is_file()), None)
 
 
@@ -65,6 +66,12 @@ def make_own_folder(agent_dir: Path, *inner: str) -> Path:
         folder /= name
         make_private_folder(folder)
     return folder
+
+
+def path_inside(agent_dir: Path, path: Path) -> str | None:
+    """A file as seen from the agent's folder, with `/`; None for one outside it, links resolved."""
+    folder, real = agent_folder(agent_dir).resolve(), path.resolve()
+    return real.relative_to(folder).as_posix() if real.is_relative_to(folder) else None
 
 
 def make_private_folder(folder: Path) -> None:

@@ -1,7 +1,9 @@
 """The recovery journal: the unsaved edits of a document, kept as they happen.
 
 One file for each edited document in `.evaltui/recovery`, in lines of JSON. The first one says which file is
-edited, and the fingerprint of what was on disk. The text before the first edit has a line of its own, which
+edited, as seen from the agent's folder, and the fingerprint of what was on disk. A folder may come from
+anywhere: no journal in it is offered for a file outside of it. The journals of such files are in the folder
+of this user's state and name their agent. The text before the first edit has a line of its own, which
 may come after edits: that of a large document takes some tenths of a second to pack, and nobody waits for
 it. Until it is there, the file on disk is that text as long as it has the fingerprint. Each other line is
 an edit; an undo is one more edit.
@@ -25,18 +27,29 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Any
+
+import platformdirs
 
 from evaltui.core.jsondoc.composed import changed_pieces, composed
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.splices import Splice
 from evaltui.files.atomic import private
-from evaltui.files.folders import make_own_folder, own_folder
+from evaltui.files.folders import (
+    agent_folder,
+    case_path,
+    make_own_folder,
+    make_private_folder,
+    own_folder,
+    path_inside,
+)
 from evaltui.files.saving import Fingerprint, fingerprint
 
 RECOVERY = "recovery"
-VERSION = 2
-_VERSION_WITH_BASE_IN_HEADER = 1
+VERSION = 3
+# Paths were absolute, and before that the base was in the header.
+_EARLIER_VERSIONS = (1, 2)
 
 # Of an eval set, fast compression leaves a tenth.
 _COMPRESSION = 1
@@ -68,9 +81,10 @@ class Journal:
         """Begin a journal for a document, `base` being what it was before the first edit.
 
         `on_disk` is the fingerprint of the file if that is the base, else None. Raises OSError where the
-        agent's folder cannot be written.
+        agent's folder, or that of the user's state, cannot be written.
         """
-        folder = make_own_folder(agent_dir, RECOVERY)
+        inside = path_inside(agent_dir, path)
+        folder = _make_user_folder() if inside is None else make_own_folder(agent_dir, RECOVERY)
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%S}Z-{uuid.uuid4().hex[:6]}.jsonl"
         file = open(folder / name, "xb", buffering=0, opener=private)  # noqa: SIM115
@@ -80,7 +94,8 @@ class Journal:
         journal = cls(Path(file.name), file)
         header = {
             "version": VERSION,
-            "path": str(path.absolute()),
+            "path": str(path.absolute()) if inside is None else inside,
+            "agent": str(agent_folder(agent_dir).resolve()) if inside is None else None,
             "pid": os.getpid(),
             "started": now.isoformat(),
             "fingerprint": on_disk,
@@ -138,6 +153,20 @@ class Journal:
         self._size += len(line)
 
 
+def _user_folder() -> Path:
+    """The folder of this user's state, which no agent's folder brings along."""
+    return platformdirs.user_state_path("evaltui")
+
+
+def _make_user_folder() -> Path:
+    """The folder of the journals of files outside their agents' folders. Raises OSError."""
+    base = _user_folder()
+    base.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (base, base / RECOVERY):
+        make_private_folder(folder)
+    return base / RECOVERY
+
+
 def _packed(base: JsonDocument) -> bytes:
     """The line with the text that the edits are of."""
     packer, parts = zlib.compressobj(_COMPRESSION), base.chunks.parts
@@ -167,6 +196,8 @@ class Recovered:
     journal: Path
     path: Path
     """The file that was edited, absolute."""
+    name: str
+    """The file as seen from the agent's folder."""
     labels: tuple[str, ...]
     """Those of the edits, in order; at least one."""
     when: datetime
@@ -217,29 +248,53 @@ class Recovered:
 def recoverable(agent_dir: Path) -> list[Recovered]:
     """The unsaved edits that processes left behind that are gone, the oldest journal first.
 
-    Journals with nothing to recover are removed: no edit, all undone, or saved just before the end. No text
-    is put together to find that out: with a large set, those of each journal are hundreds of megabytes.
+    Of an agent's folder only those of files in it, and only journals of this user. Journals with nothing to
+    recover are removed: no edit, all undone, or saved just before the end. No text is put together to find
+    that out: with a large set, those of each journal are hundreds of megabytes.
     """
-    found = []
-    # The names begin with the time.
-    folder = own_folder(agent_dir) / RECOVERY
-    if own_folder(agent_dir).is_symlink() or folder.is_symlink():
-        return []
+    offered = []
     on_disk = cache(_on_disk)
-    for journal in sorted(folder.glob("*.jsonl")):
-        # One that is damaged must not keep the others, or the program, from starting.
-        with suppress(OSError, ValueError), journal.open("rb") as file:
-            recovered = _read(journal, file, on_disk)
-            if recovered is not None:
-                found.append(recovered)
-    return found
+    for base in (own_folder(agent_dir), _user_folder()):
+        folder = base / RECOVERY
+        if base.is_symlink() or folder.is_symlink():
+            continue
+        # The names begin with the time.
+        for journal in sorted(folder.glob("*.jsonl")):
+            # One that is damaged must not keep the others, or the program, from starting.
+            with suppress(OSError, ValueError):
+                if not _is_own_file(journal.lstat()):
+                    continue
+                with journal.open("rb") as file:
+                    recovered = _read(agent_dir, journal, file, on_disk)
+                if recovered is not None:
+                    offered.append(recovered)
+    return sorted(offered, key=lambda one: one.journal.name)
 
 
-def _read(journal: Path, file: IO[bytes], on_disk: Callable[[Path], Fingerprint | None]) -> Recovered | None:
+def _is_own_file(stat: os.stat_result) -> bool:
+    return S_ISREG(stat.st_mode) and stat.st_uid == os.getuid()
+
+
+def _file_of(agent_dir: Path, journal: Path, header: dict[str, Any]) -> Path | None:
+    """The file that a journal is of; None where that is another agent's, outside the folder, or no file."""
+    folder = agent_folder(agent_dir).absolute()
+    path = folder / header["path"]
+    if journal.parent.parent == _user_folder():
+        is_of_agent = header.get("agent") == str(folder.resolve()) and path_inside(agent_dir, path) is None
+    else:
+        is_of_agent = path_inside(agent_dir, path) is not None
+    return path if is_of_agent and (path.is_file() or not os.path.lexists(path)) else None
+
+
+def _read(
+    agent_dir: Path, journal: Path, file: IO[bytes], on_disk: Callable[[Path], Fingerprint | None]
+) -> Recovered | None:
     lines = _whole_lines(file)
     header, packed = next(lines, ({}, None))
-    version = header.get("version")
-    if version not in (VERSION, _VERSION_WITH_BASE_IN_HEADER) or _is_in_use(file, header):
+    if header.get("version") not in (VERSION, *_EARLIER_VERSIONS) or _is_in_use(file, header):
+        return None
+    path = _file_of(agent_dir, journal, header)
+    if path is None:
         return None
     labels: list[str] = []
     last = ""
@@ -251,7 +306,7 @@ def _read(journal: Path, file: IO[bytes], on_disk: Callable[[Path], Fingerprint 
     if not labels:
         journal.unlink()
         return None
-    path, base = Path(header["path"]), header["fingerprint"]
+    base = header["fingerprint"]
     present = on_disk(path)
     if packed is not None and base is None:
         base = _digest(_unpacked(file, packed))
@@ -259,7 +314,9 @@ def _read(journal: Path, file: IO[bytes], on_disk: Callable[[Path], Fingerprint 
         base = None
     matches = base is not None and base == present
     when = datetime.fromisoformat(last)
-    recovered = Recovered(journal, path, tuple(labels), when, base, matches, packed)
+    recovered = Recovered(
+        journal, path, case_path(agent_dir, path), tuple(labels), when, base, matches, packed
+    )
     if base is not None and _is_nothing(recovered, present):
         journal.unlink()
         return None

@@ -2,7 +2,7 @@
 changes something has its own in a folder in there.
 
 First come the texts that entries share, then the entries, by case and run, each in the order in which it
-happened. Lines that this version does not understand stay where nobody is in their way: at the end.
+happened. A file with a line that is no recording of this version is refused: neither replayed nor written.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 
-from evaltui.core.recordings.entry import Entry, Shared, entry_from_json, written
+from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, written
 from evaltui.files.eval_sets import set_name
 from evaltui.files.folders import RECORDINGS, SET_SUFFIXES
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
-from evaltui.text.figures import plural, some_of
+from evaltui.text.figures import counted
 
 SUFFIX = ".jsonl"
 _SCORED = "score"
@@ -30,6 +31,7 @@ Key = tuple[str, int]
 # A save by another process takes milliseconds; so many in a row do not happen.
 _MOST_ATTEMPTS = 50
 _MOST_LINES_NAMED = 3
+_CONFLICT_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
 
 
 def recordings_path(set_path: Path, eval_set_id: str, *, scored: bool = False, variant: str = "") -> Path:
@@ -82,16 +84,11 @@ class _Line:
 
 @dataclass
 class Recordings:
-    """What a file holds, kept as text: ten thousand entries as objects take a hundred megabytes.
-
-    `unread` are the lines that are no recordings, `problem` says where, "" where all is well.
-    """
+    """What a file holds, kept as text: ten thousand entries as objects take a hundred megabytes."""
 
     path: Path
     groups: dict[Key, list[_Line]] = field(default_factory=dict)
     shared: dict[str, str] = field(default_factory=dict)
-    unread: list[str] = field(default_factory=list)
-    problem: str = ""
 
     @property
     def cases(self) -> set[str]:
@@ -122,46 +119,62 @@ class Recordings:
         yield from (self.shared[name] for name in sorted(used & self.shared.keys()))
         for key in sorted(self.groups):
             yield from (line.text for line in self.groups[key])
-        yield from self.unread
 
 
 def read_recordings(path: Path) -> Recordings:
-    """The recordings of a file, none where there is no such file. Lines that are damaged are passed over.
+    """The recordings of a file, none where there is no such file.
 
-    Raises OSError, and EvalSetError for a file that is not UTF-8.
+    Raises EvalSetError for a file that cannot be read, and for lines that are no recordings of this version.
     """
     try:
         return _parsed(path, read_source(path).text)
     except FileNotFoundError:
         return Recordings(path)
+    except OSError as error:
+        raise EvalSetError(
+            [Problem.error((), f"cannot be read: {error.strerror or error}", file=str(path))]
+        ) from error
 
 
 def _parsed(path: Path, text: str) -> Recordings:
-    found = Recordings(path)
-    damaged: list[int] = []
+    """Raises EvalSetError for lines that are no recordings of this version."""
+    recordings = Recordings(path)
+    problems: list[Problem] = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         line = line.removesuffix("\r")
         if not line.strip():
             continue
         try:
             entry = entry_from_json(json.loads(line))
-        except (ValueError, RecursionError):
-            damaged.append(number)
-            found.unread.append(line)
+        except NewerRecordingError as error:
+            newer = f"{error}: recorded by a newer version of evaltui? Update it, or delete the line"
+            problems.append(Problem.error((), newer, line=number, file=str(path)))
+            continue
+        except (ValueError, RecursionError) as error:
+            problems.append(Problem.error((), _advice(line, error), line=number, file=str(path)))
             continue
         if isinstance(entry, Shared):
-            found.shared[entry.id] = line
+            recordings.shared[entry.id] = line
         else:
-            found.groups.setdefault((entry.case, entry.repeat), []).append(_Line(line, entry.shared))
-    if damaged:
-        found.problem = _problem(path, damaged)
-    return found
+            recordings.groups.setdefault((entry.case, entry.repeat), []).append(_Line(line, entry.shared))
+    if problems:
+        raise EvalSetError(_first(problems))
+    return recordings
 
 
-def _problem(path: Path, damaged: Sequence[int]) -> str:
-    where = some_of([str(number) for number in damaged], _MOST_LINES_NAMED)
-    lines = plural(len(damaged), "line")
-    return f"{path}: {lines} {where} unreadable as recordings; skipped"
+def _advice(line: str, error: Exception) -> str:
+    if line.startswith(_CONFLICT_MARKERS):
+        return "conflict marker of git. Resolve the conflict, or delete the file and record again"
+    why = "the line is cut or no JSON" if isinstance(error, json.JSONDecodeError) else str(error)
+    return f"no recording: {why}. Restore the file, or delete the line and record its case again"
+
+
+def _first(problems: Sequence[Problem]) -> list[Problem]:
+    """The first few, the last of them with how many more there are."""
+    *few, last = problems[:_MOST_LINES_NAMED]
+    if (more := len(problems) - _MOST_LINES_NAMED) > 0:
+        last = replace(last, message=f"{last.message} ({counted(more, 'more line')} like that)")
+    return [*few, last]
 
 
 def save_recordings(
@@ -170,7 +183,7 @@ def save_recordings(
     """Write new entries of runs of cases; everything else in the file stays, whoever put it there meanwhile.
 
     A file that would say the same is left alone. Returns what is in it then. Raises OSError, and EvalSetError
-    for a file that is not UTF-8.
+    for a file that is not UTF-8 or has lines that are no recordings; it stays as it is.
     """
     for _ in range(_MOST_ATTEMPTS):
         seen: Fingerprint | None = None

@@ -14,7 +14,7 @@ from evaltui.core.model.case_id import fingerprint
 from evaltui.core.model.variants import Change, Variant
 from evaltui.core.secrets import is_secret
 from evaltui.files.agent_files import changed_files, files_of
-from evaltui.files.folders import agent_folder, may_be_agent, seen_from_here
+from evaltui.files.folders import ENV_NAME, agent_folder, may_be_agent, seen_from_here
 from evaltui.files.settings import keep_secret_values
 from evaltui.files.worktrees import GitError, checked_out, uncommitted_files
 from evaltui.text.figures import some_of
@@ -163,7 +163,8 @@ def _require_difference(found: ReadyVariant, agent_dir: Path) -> None:
     if found.code is None or any(one.kind not in ("git", "agent") for one in changes):
         return
     # What git does not keep, such as keys, is not told from what was not there then.
-    if set(changed_files(files_of(agent_dir), files_of(found.code))) <= {".env"}:
+    changed = changed_files(files_of(agent_dir), files_of(found.code))
+    if all(Path(name).name == ENV_NAME for name in changed):
         what = changes[0]
         where = f" ({found.variant.commit[:7]})" if found.variant.commit else ""
         raise VariantFileError(f"changes nothing: {what.key}={what.value}{where} has the same code")

@@ -99,8 +99,8 @@ def open_workspace(
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
     Looked through are the agent's folder itself, its folders `eval*` and `test*`, the folders `eval*` and
-    `tests` beside it and in the folders above up to the root of its project, unless they are agents or
-    projects themselves, and what is given: files of any name, and folders. Cases that
+    `tests` beside it and in the folders above up to the root of its project, without other agents and
+    projects, and what is given: files of any name, and folders. Cases that
     are as they were in `before` are the same objects. `config` is one for all sets instead of their own.
     """
     folder = agent_folder(agent_dir)
@@ -185,19 +185,23 @@ def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Pat
 def _folders_of_sets(level: Path) -> list[Path]:
     beside = subfolders(level, _SETS_BESIDE)
     # A checkout of evaltui, in a folder of projects, stands for itself.
-    return [one for one in beside if one.name == "tests" or not (is_agent(one) or is_project(one))]
+    return [
+        one
+        for one in beside
+        if not has_agent_file(one) and (one.name == "tests" or not (is_agent(one) or is_project(one)))
+    ]
 
 
 def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Every JSON file that might be a set, with the folder it is in as seen from the agent's."""
     for file in json_files(folder):
         yield file, "agent directory"
-    for file in json_files_below(subfolders(folder, _SETS_BELOW)):
+    # Another agent in a folder of sets or tests has sets of its own.
+    below = [one for one in subfolders(folder, _SETS_BELOW) if not has_agent_file(one)]
+    for file in json_files_below(below, has_agent_file):
         yield file, f"{file.parent.relative_to(folder).as_posix()}/"
     for number, level in enumerate(levels_above(folder), start=1):
-        # The tests of a whole project may have agents of their own, with their sets.
-        leave_out = has_agent_file if number > 1 else lambda _: False
-        for file in json_files_below(_folders_of_sets(level), leave_out):
+        for file in json_files_below(_folders_of_sets(level), has_agent_file):
             yield file, f"{'../' * number}{file.parent.relative_to(level).as_posix()}/"
     for file in json_files_below(path for path in given if path.is_dir()):
         yield file, "given"

@@ -37,7 +37,8 @@ class SetPlan:
     `cases` may make its models when they are asked for: each is asked for when it is run. `path` is its file,
     beside which its recordings are, `whole` whether these are all of its cases. `config_path` is the file of
     the config, if it is one. `places` are those of the cases in their set, from 0, None where nobody knows.
-    `fingerprint` is that of the file's text that was read, None where nobody knows.
+    `fingerprint` is that of the file's text that was read, None where nobody knows. `files` are those that
+    were read for it, each with its fingerprint then, None for a missing one.
     """
 
     eval_set_id: str
@@ -48,6 +49,7 @@ class SetPlan:
     config_path: Path | None = None
     places: tuple[int, ...] | None = None
     fingerprint: str | None = None
+    files: Mapping[Path, str | None] = field(default_factory=dict)
 
     @cached_property
     def config_name(self) -> str:

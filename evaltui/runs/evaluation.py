@@ -23,8 +23,9 @@ from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT, RunSet
 from evaltui.runner.parent.execution import run_plan
 from evaltui.runner.parent.in_process import start_in_process
 from evaltui.runner.parent.metric_checks import checked
-from evaltui.runner.plan import OnUpdate, RunPlan, Update
-from evaltui.runs.execution import LoggedRun
+from evaltui.runner.parent.recordings import open_recordings
+from evaltui.runner.plan import Noted, OnUpdate, RunPlan, Update
+from evaltui.runs.execution import LoggedRun, logged_files, notes_on_changes
 from evaltui.runs.given import (
     address_of,
     budget_given,
@@ -226,7 +227,7 @@ def _refusal(repeat: RepeatResult) -> ErrorInfo | None:
 class _Log:
     """The log of a run from Python. One that cannot be written to its end is a warning, and is not named."""
 
-    def __init__(self, plan: RunPlan, results_dir: Path) -> None:
+    def __init__(self, plan: RunPlan, results_dir: Path, files: Mapping[str, str]) -> None:
         """Raises OSError."""
         settings = RunSettings(
             parallel=plan.parallel,
@@ -240,7 +241,7 @@ class _Log:
         python = {"python": None if own else str(plan.agent.interpreter.path)}
         store = RunStore.of(plan.agent_dir, settings)
         header = {"settings": settings.to_json() | python}
-        self._log: LoggedRun | None = LoggedRun.start(store, plan, datetime.now(UTC), header)
+        self._log: LoggedRun | None = LoggedRun.start(store, plan, datetime.now(UTC), files, header)
 
     def tee(self, tell: OnUpdate) -> OnUpdate:
         """Writes down what is told."""
@@ -272,13 +273,17 @@ async def run_planned(
     """Run a plan, in this process if its agent is an object; kept in `results_dir`, None for nowhere."""
     plan = checked(plan)
     tell = on_update or (lambda _: None)
-    log = None if results_dir is None else _Log(plan, results_dir)
+    files = await asyncio.to_thread(logged_files, plan)
+    log = None if results_dir is None else _Log(plan, results_dir, files)
     try:
         result = await _result(agent, plan, log.tee(tell) if log else tell)
     except BaseException:
         if log is not None:
             log.close(None)
         raise
+    for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, files))):
+        tell(Noted(note))
+        warnings.warn(note, RuntimeWarning, stacklevel=2)
     if log is None:
         return result
     # One that was stopped can be resumed as one that was interrupted.
@@ -287,8 +292,9 @@ async def run_planned(
 
 async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:
     if not plan.agent.in_process:
+        recordings = await open_recordings(plan, lambda text: on_update(Noted(text)))
         first = await started_as(plan) if plan.agent.variant else None
-        return await run_plan(plan, on_update, first=first)
+        return await run_plan(plan, on_update, first=first, recordings=recordings)
     started = await start_in_process(agent, plan.agent, plan.timeout, plan.import_timeout)
     try:
         return await run_plan(plan, on_update, first=started)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,11 +19,14 @@ from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_address import files_of_agent
-from evaltui.files.folders import app_name
+from evaltui.files.agent_files import changed_files
+from evaltui.files.folders import app_name, case_path
+from evaltui.files.saving import fingerprint_of
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.parent.executor import ExecutorError
-from evaltui.runner.parent.starting import StartedHost
+from evaltui.runner.parent.recordings import RecordingsOfSets, open_recordings
+from evaltui.runner.parent.starting import StartedHost, require_variant
 from evaltui.runner.plan import (
     AgentLoaded,
     CaseDone,
@@ -43,14 +46,37 @@ from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.pruning import prune
+from evaltui.runs.resuming import is_source
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases
 from evaltui.runs.store import RunStore
+from evaltui.text.figures import some_of
 
 if TYPE_CHECKING:
     from evaltui.runs.merging import Repeat
 
 Json = dict[str, Any]
+
+
+def logged_files(plan: RunPlan) -> dict[str, str]:
+    """The files of the agent with their fingerprints; none for an agent behind a network, an object, and
+    conversations that were held elsewhere."""
+    is_unknown = plan.agent.url or plan.agent.in_process or plan.held is not None
+    return {} if is_unknown else files_of_agent(plan.agent)
+
+
+def notes_on_changes(plan: RunPlan, files: Mapping[str, str]) -> Iterator[str]:
+    """Sentences that name the files that changed since a run read them; `files` are those of the agent then.
+
+    Data of the agent is left out: it may write some itself while it works.
+    """
+    read = {path: before for one in plan.sets for path, before in one.files.items()}
+    changed = [path for path, before in read.items() if fingerprint_of(path) != before]
+    if changed:
+        names = some_of([case_path(plan.agent_dir, path) for path in changed])
+        yield f"{names} changed during the run. Verdicts are of the files before the agent started"
+    if code := [name for name in changed_files(files, logged_files(plan)) if is_source(name)]:
+        yield f"{some_of(code)} changed during the run. Some cases may have run on the earlier version"
 
 
 class LoggedRun:
@@ -66,13 +92,17 @@ class LoggedRun:
 
     @classmethod
     def start(
-        cls, store: RunStore, plan: RunPlan, started: datetime, given: Mapping[str, Any] | None = None
+        cls,
+        store: RunStore,
+        plan: RunPlan,
+        started: datetime,
+        files: Mapping[str, str],
+        given: Mapping[str, Any] | None = None,
     ) -> LoggedRun:
-        """Create the log. `given` is what else the header should say.
+        """Create the log. `files` are those of `logged_files`, `given` is what else the header should say.
 
         Raises OSError where the folder of the store cannot be written.
         """
-        is_unknown = plan.agent.url or plan.agent.in_process or plan.held is not None
         header = {
             "event_version": events.VERSION,
             "started": started.isoformat(),
@@ -92,8 +122,7 @@ class LoggedRun:
             "tools": plan.tools,
             "budget": str(plan.budget) if plan.budget else None,
             "limits": {one.model: one.to_json() for one in plan.limits} or None,
-            # Of an agent behind a network, an object, or conversations that were held nobody knows them.
-            "files": {} if is_unknown else files_of_agent(plan.agent),
+            "files": dict(files),
             **(given or {}),
         }
         known = {name: value for name, value in header.items() if value not in (None, False)}
@@ -238,27 +267,29 @@ async def run(
     on_update: OnRunUpdate,
     start_host: Callable[[], StartedHost] | None,
 ) -> ExecutedRun:
-    """Select, execute and keep a run. The agent is imported while the sets are read.
+    """Select, execute and keep a run.
 
-    Without `start_host`, no agent is run: the request has conversations that are scored.
+    Sets, configs and recordings are read before the agent is imported, which could change them. Without
+    `start_host`, no agent is run: the request has conversations that are scored.
 
-    Cancelled, what is finished stays, and is kept. Raises what `select` raises, and ValueError for a plan
-    that cannot be run; what `on_update` raises ends the run.
+    Cancelled, what is finished stays, and is kept. Raises what `select` raises, EvalSetError for recordings
+    that cannot be read, VariantError for a variant that does not fit, and ValueError for a plan that cannot
+    be run; what `on_update` raises ends the run.
     """
-    host = start_host() if start_host else None
-    try:
-        selected = await asyncio.to_thread(select, request, sets)
-        on_update(Selected(selected))
-        for note in selected.notes:
-            on_update(Noted(note))
-        if selected.plan.case_count:
-            return await _Execution(selected, on_update).run(host)
-        if request.shard is not None:
-            return await _Execution(selected, on_update).run_nothing()
-        return ExecutedRun(datetime.now(UTC), 0.0, None, None, has_secrets=False)
-    finally:
-        if host is not None:
-            await host.end()
+    selected = await asyncio.to_thread(select, request, sets)
+    on_update(Selected(selected))
+    for note in selected.notes:
+        on_update(Noted(note))
+    if selected.plan.case_count:
+        return await _Execution(selected, on_update).run(start_host)
+    if request.shard is not None:
+        return await _Execution(selected, on_update).run_nothing()
+    return ExecutedRun(datetime.now(UTC), 0.0, None, None, has_secrets=False)
+
+
+def _prints_of_recordings(plan: RunPlan, recordings: RecordingsOfSets) -> dict[str, str]:
+    files = {plan.path_of(one): plan.recordings_path(one) for one in plan.sets if one.path in recordings}
+    return {path: known for path, file in files.items() if file and (known := fingerprint_of(file))}
 
 
 class _Execution:
@@ -269,16 +300,37 @@ class _Execution:
         self._on_update = on_update
         self._log: LoggedRun | None = None
         self._stopped: RunStopped | None = None
+        # Fingerprints before the run, by the paths of the sets.
+        self._recordings: Mapping[str, str] = {}
         secrets = secrets_of(selected.plan.agent_dir)
         self._adk_results = {info.known_as: AdkResult(info, secrets) for info in selected.sets}
 
-    async def run(self, host: StartedHost | None) -> ExecutedRun:
-        started = datetime.now(UTC)
-        self._begin_log(started)
+    async def run(self, start_host: Callable[[], StartedHost] | None) -> ExecutedRun:
+        plan = self._selected.plan
+        recordings = await open_recordings(plan, lambda text: self._on_update(Noted(text)))
+        self._recordings = _prints_of_recordings(plan, recordings)
+        files = await asyncio.to_thread(logged_files, plan)
+        host = start_host() if start_host else None
+        try:
+            if host is not None:
+                await require_variant(host)
+            return await self._run(host, recordings, files)
+        finally:
+            if host is not None:
+                await host.end()
+
+    async def _run(
+        self,
+        host: StartedHost | None,
+        recordings: RecordingsOfSets,
+        files: Mapping[str, str],
+    ) -> ExecutedRun:
+        plan, started = self._selected.plan, datetime.now(UTC)
+        self._begin_log(started, files)
         status: Status | None = None
         problem = ""
         try:
-            status = await follow_plan(self._selected.plan, self._update, first=host)
+            status = await follow_plan(plan, self._update, first=host, recordings=recordings)
         except asyncio.CancelledError:
             # Being cancelled is one of the ways in which a run ends.
             pass
@@ -290,6 +342,8 @@ class _Execution:
             ending = None if self._stopped else status
             seconds = (datetime.now(UTC) - started).total_seconds()
             self._write_log(lambda log: log.close(ending))
+        for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, files))):
+            self._on_update(Noted(note))
         log = self._log
         if log is not None:
             in_use = self._selected.request.logs_in_use()
@@ -306,15 +360,16 @@ class _Execution:
     async def run_nothing(self) -> ExecutedRun:
         """A shard without a case: its log says that nothing of it is missing."""
         started, status = datetime.now(UTC), worst_status(())
-        self._begin_log(started)
+        self._begin_log(started, logged_files(self._selected.plan))
         self._write_log(lambda log: log.close(status))
         return ExecutedRun(started, 0.0, status, self._log.path if self._log else None, has_secrets=False)
 
-    def _begin_log(self, started: datetime) -> None:
+    def _begin_log(self, started: datetime, files: Mapping[str, str]) -> None:
         request = self._selected.request
         resumes = request.resumes
         try:
-            self._log = LoggedRun.start(request.store, self._selected.plan, started, self._selected.header)
+            header = {**self._selected.header, "recordings": self._recordings or None}
+            self._log = LoggedRun.start(request.store, self._selected.plan, started, files, header)
             if resumes:
                 self._log.carry_over(resumes.path, set(resumes.carried()), resumes.spent)
         except OSError as error:

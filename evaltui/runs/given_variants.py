@@ -8,13 +8,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from evaltui.core.model.variants import VARIANT_ERROR
 from evaltui.files.interpreters import InterpreterError
 from evaltui.files.variant_agents import as_variant
 from evaltui.files.variant_settings import VariantTextError, variant_of_text
 from evaltui.files.variants import VariantFileError, with_places
-from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
+from evaltui.runner.parent.starting import (
+    HostSettings,
+    StartedHost,
+    VariantError,
+    require_variant,
+    start_host,
+)
 from evaltui.runner.plan import RunPlan
 
 
@@ -46,12 +50,10 @@ async def started_as(plan: RunPlan) -> StartedHost:
     """
     host = start_host(HostSettings(plan.agent, plan.timeout, plan.import_timeout, time.monotonic()))
     try:
-        await host.loading
-    except AgentBrokenError as broken:
-        if broken.error.type == VARIANT_ERROR:
-            await host.host.kill()
-            raise ValueError(f"variant: {broken.error.message}") from broken
-    except BaseException:
+        await require_variant(host)
+    except BaseException as error:
         await host.host.kill()
+        if isinstance(error, VariantError):
+            raise ValueError(f"variant: {error}") from error
         raise
     return host

@@ -121,6 +121,11 @@ class RunHeader:
         return members_of(self.data, "trace_files", str)
 
     @property
+    def recordings(self) -> Mapping[str, str]:
+        """Fingerprints of the recordings before the run, by the paths of their sets."""
+        return members_of(self.data, "recordings", str)
+
+    @property
     def confidence(self) -> Confidence | None:
         """How sure its verdicts had to be; None where the number of runs was fixed."""
         return Confidence.from_json(self.data) if "confidence" in self.data else None
@@ -161,6 +166,7 @@ def header_from_json(log: Path, data: Json) -> RunHeader:
     if "traces" in data:
         _texts(data, "traces")
     members_of(data, "trace_files", str)
+    members_of(data, "recordings", str)
     for name, kind in _KINDS.items():
         if name in data:
             member(data, name, kind)

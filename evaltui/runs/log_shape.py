@@ -74,7 +74,9 @@ class Header(BaseModel):
     url: str = ""
     sets: list[SetOfRun]
     files: dict[str, str]
-    """Files of the agent with fingerprints of their text."""
+    """Files of the agent with fingerprints of their text; that of the `.env` takes long to compute."""
+    recordings: dict[str, str] = {}
+    """The recordings that could be replayed, by the paths of their sets, with fingerprints before the run."""
     settings: dict[str, Any] = {}
     """Run-wide settings as they were in effect."""
     runs: int = 1

@@ -21,7 +21,7 @@ from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import stored_repeat
 from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
+from evaltui.runs.log_header import LoggedSet, RunHeader
 from evaltui.runs.log_reader import (
     CaseLine,
     StoredRun,
@@ -76,7 +76,8 @@ class MergedRun:
     duplicates: int = 0
     """Runs of cases that several logs had: the one that was started last counts."""
     changed_data: tuple[str, ...] = ()
-    """Files of the agent that are no code and were not the same at the start of every run."""
+    """What was not the same at the start of every run and does not refuse a merge: data and `.env` of the
+    agent, the text of sets, recordings, versions."""
 
 
 def merge(logs: Sequence[Path], create: Callable[[Json], RunLog]) -> MergedRun:
@@ -207,9 +208,24 @@ class _Merge:
         return MergedRun(into.path, seconds, duplicates, self._changed_data())
 
     def _changed_data(self) -> tuple[str, ...]:
-        files = [run.header.files for run in self._runs]
+        headers = [run.header for run in self._runs]
+        files = [header.files for header in headers]
         changed = {name for one in files for name in changed_files(files[0], one)}
-        return tuple(sorted(name for name in changed if not is_source(name)))
+        names = {name for name in changed if not is_source(name)}
+        for path in {one.path for one in self._sets}:
+            of_set = {one.fingerprint for header in headers for one in header.sets if one.path == path}
+            recordings = {header.recordings.get(path) for header in headers if _has_set(header, path)}
+            names |= {path} if len(of_set - {None}) > 1 else set()
+            names |= {f"recordings of {path}"} if len(recordings) > 1 else set()
+        agents = [said for run in self._runs if (said := read_agent(run.path))]
+        for word, versions in (
+            ("evaltui", [header.data.get("evaltui") for header in headers]),
+            ("Python", [said.get("python") for said in agents]),
+            ("framework", [f"{said.get('framework')} {said.get('version')}" for said in agents]),
+        ):
+            if len(different := list(dict.fromkeys(map(str, versions)))) > 1:
+                names.add(f"{word} {' and '.join(different)}")
+        return tuple(sorted(names))
 
     @cached_property
     def _cases(self) -> dict[CaseId, _Case]:
@@ -262,6 +278,10 @@ class _Merge:
     @property
     def _confidence(self) -> Confidence | None:
         return self._runs[0].header.confidence
+
+
+def _has_set(header: RunHeader, path: str) -> bool:
+    return any(one.path == path for one in header.sets)
 
 
 def _same_conversations(merged: LoggedSet, run: StoredRun, case: CaseId) -> bool:

@@ -37,6 +37,9 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
             yield f"{word} {_given(before)} → {_given(now)}"
     # Data an agent may change itself while it works.
     yield from (f"{name} changed" for name in changed_files(first.files, other.files) if is_source(name))
+    if first.data.get("record") == "replay":
+        changed = changed_files(first.recordings, other.recordings)
+        yield from (f"recordings of {path} changed" for path in changed if _has_both(path, first, other))
     theirs = {one.path: one for one in other.sets}
     for one in first.sets:
         same = theirs.get(one.path)
@@ -46,6 +49,11 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
             yield f"{one.path} has the set id {one.eval_set_id} → {same.eval_set_id}"
         yield from (f"{one.path}: {change}" for change in config_changes(one.config, same.config))
     yield from _divided_otherwise(first.shards, other.shards)
+
+
+def _has_both(path: str, first: RunHeader, other: RunHeader) -> bool:
+    """Whether both runs have cases of a set."""
+    return all(any(one.path == path for one in header.sets) for header in (first, other))
 
 
 def _given(value: object) -> str:

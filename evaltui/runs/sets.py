@@ -12,11 +12,11 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.core.model.tags import Tags
-from evaltui.files.configs import ConfigChoice, ConfigInUse, find_config
+from evaltui.files.configs import ConfigChoice, ConfigInUse, config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.files.eval_sets import InitialSession, load_eval_set
 from evaltui.files.folders import file_of
-from evaltui.files.saving import Fingerprint
+from evaltui.files.saving import Fingerprint, fingerprint_of
 from evaltui.files.workspace import open_workspace, select
 from evaltui.runner.plan import SetPlan
 
@@ -31,6 +31,8 @@ class SetToRun:
     config: ConfigInUse
     fingerprint: Fingerprint | None = None
     """Of the text that was read; None where it is in an old format, or has been edited since."""
+    files: Mapping[Path, Fingerprint | None] = field(default_factory=dict)
+    """The files that were read for it, each with its fingerprint then, None for one that was missing."""
 
     def plan(self, eval_ids: Collection[str] | None = None) -> SetPlan:
         """All of its cases, or some of them in the order of the set."""
@@ -42,6 +44,7 @@ class SetToRun:
             whole=eval_ids is None,
             config_path=self.config.path,
             fingerprint=self.fingerprint,
+            files=self.files,
         )
 
 
@@ -57,15 +60,27 @@ def read_set(path: Path, config: ConfigInUse, initial_session: InitialSession = 
 
     Raises EvalSetError for a set with errors.
     """
+    files = {file: fingerprint_of(file) for file in _files_of(path, config, initial_session)}
     if initial_session is not None:
         # For old formats, whose sets are small.
         eval_set = load_eval_set(path, initial_session)
-        return SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
+        return SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config, files=files)
     file = validated(read_eval_set_file(path, "", path.parent))
     if file.eval_set is None:
         raise EvalSetError(file.errors)
     cases = StoredCases(case.to_run() for case in file.cases)
-    return SetToRun(path, file.eval_set.eval_set_id, cases, config, file.fingerprint)
+    return SetToRun(path, file.eval_set.eval_set_id, cases, config, file.fingerprint, files)
+
+
+def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) -> Iterator[Path]:
+    """The files that decide the verdicts on a set; also a missing config, which may be created."""
+    yield path
+    if config.path is not None:
+        yield config.path
+    elif not (beside := config_file(path)).exists():
+        yield beside
+    if isinstance(initial_session, str | Path):
+        yield Path(initial_session)
 
 
 class SetSource(Protocol):

@@ -99,12 +99,25 @@ class RunStore:
         return 1 + (max(numbers) or len(logs))
 
     def names(self) -> dict[str, str]:
-        """The names that were given to runs, with the ids of these."""
+        """The names that were given to runs, with the ids of these; none where they cannot be read."""
         try:
-            names = json.loads(self._names_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return self._read_names()
+        except OSError:
             return {}
-        return {str(name): str(run) for name, run in names.items()} if isinstance(names, dict) else {}
+
+    def _read_names(self) -> dict[str, str]:
+        """Raises OSError for a file that cannot be read: taken for empty, it would cost runs their names, and
+        with them the runs."""
+        file = self._names_file
+        try:
+            names = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise OSError(f"{file}: not JSON: {error}. Restore the file, or delete it") from error
+        if not isinstance(names, dict):
+            raise OSError(f"{file}: not an object of names. Restore the file, or delete it")
+        return {str(name): str(run) for name, run in names.items()}
 
     def name(self, run: str, name: str) -> None:
         """Gives the run of an id a name, which another run that had it loses. Raises OSError."""
@@ -112,14 +125,14 @@ class RunStore:
         file = self._names_file
         # Another process may name a run meanwhile.
         with saving_in([file]):
-            names = self.names() | {name: run}
+            names = self._read_names() | {name: run}
             write_privately(file, json.dumps(names, indent=2, ensure_ascii=False) + "\n")
 
     @contextmanager
     def naming(self) -> Iterator[set[str]]:
         """The ids of the runs that have a name; none is given meanwhile. Raises OSError."""
         with saving_in([self._names_file]):
-            yield set(self.names().values())
+            yield set(self._read_names().values())
 
 
 @contextmanager

@@ -275,7 +275,8 @@ class OpenSets:
         """An absolute path of a set or a config as the sets have theirs, which need not be absolute."""
         sets = [eval_set.path for eval_set in self.listed]
         known = (*sets, *map(self.config_path, sets))
-        return next((one for one in known if one.absolute() == path), path)
+        real = path.resolve()
+        return next((one for one in known if one.absolute() == path or one.resolve() == real), path)
 
     def sets_of_config(self, config: Path) -> list[EvalSetFile]:
         """The sets that a config scores."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from evaltui.files.folders import short_path
 from evaltui.files.journal import Recovered
 from evaltui.workbench.editing import Editing
 
@@ -28,7 +29,7 @@ class Offer:
 
     @property
     def name(self) -> str:
-        return self.recovered.path.name
+        return self.recovered.name
 
     @property
     def edits(self) -> int:
@@ -43,7 +44,7 @@ class Offer:
     def file(self) -> str:
         """What has become of the file, in words."""
         if self.recovered.fingerprint is None:
-            kept = "/".join(self.recovered.journal.parts[-3:])
+            kept = short_path(self.recovered.journal)
             return (
                 "cannot recover: the file changed since and its old text is not stored; "
                 f"your text is in {kept} until you discard it"

@@ -218,9 +218,6 @@ class RunController:
         if problem := self._agent.read_settings():
             self.current.remarks.append(problem)
         self._outcomes.run_begins(self.current.selected)
-        if first is None and self._service is None:
-            # The agent is imported while what runs it is.
-            first = self._agent.start_host()
         self._host = first
         self._task = asyncio.create_task(self._work(self.current, chosen, first))
         self._changed()
@@ -308,7 +305,7 @@ class RunController:
             self._request(run, chosen),
             EditedSets(self._sets),
             follower.take,
-            lambda: first or self._agent.start_host(),
+            lambda: first or self._start_host(),
         )
         if self._reloading is not None:
             await self._reloading
@@ -325,6 +322,10 @@ class RunController:
         if run.resumes and run.log:
             await follower.read_carried_over(run.log)
         return Stage.FINISHED
+
+    def _start_host(self) -> StartedHost:
+        self._host = self._agent.start_host()
+        return self._host
 
     def _request(self, run: Run, chosen: Chosen) -> RunRequest:
         from evaltui.runs.selection import RunRequest, resuming

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -145,6 +146,57 @@ def test_another_plan_is_refused(agent, tmp_path, capsys, kind):
     assert capsys.readouterr().err.startswith(refusal + says)
     assert target.read_text() == "mine"
     assert [path.name for path in tmp_path.glob(".evaltui*")] == []
+
+
+def _record(agent: Path) -> None:
+    (agent / "recordings").mkdir()
+    (agent / "recordings" / "first.jsonl").write_text(
+        '{"kind": "tool", "case": "case_0", "repeat": 0, "turn": 0, "tool": "find", "args": {}}\n'
+    )
+
+
+def test_shards_of_other_data_are_named(agent, tmp_path, capsys):
+    same = agent / "same.csv"
+    same.write_text("1\n" * 600_000)
+    (first,) = logs_of(agent, ["first", "--shard", "1/2", "--record", "auto"])
+    # A checkout on another machine.
+    os.utime(same, (0, 0))
+    eval_set = agent / "first.evalset.json"
+    eval_set.write_text(eval_set.read_text() + "\n")
+    (agent / "prompt.md").write_text("Be rude.")
+    (agent.parent / ".env").write_text("PIN=1234")
+    _record(agent)
+    (second,) = logs_of(agent, ["first", "--shard", "2/2", "--record", "auto"])
+    capsys.readouterr()
+    report = tmp_path / "report.json"
+    call("merge", first, second, "-o", tmp_path / "merged.jsonl", "--report", f"json={report}")
+    names = "../.env, first.evalset.json, prompt.md, recordings of first.evalset.json"
+    assert f"not the same in every run: {names}" in json.loads(report.read_text())["notes"]
+    assert "1234" not in second.read_text()
+    # A plain hash of a short text is guessed in no time.
+    plain = hashlib.sha256(hashlib.sha256(b"PIN=1234").hexdigest().encode()).hexdigest()
+    assert plain[:12] not in second.read_text()
+
+
+def test_shards_that_replayed_other_recordings_are_refused(agent, tmp_path, capsys):
+    (first,) = logs_of(agent, ["first", "--shard", "1/2", "--record", "replay"])
+    _record(agent)
+    (second,) = logs_of(agent, ["first", "--shard", "2/2", "--record", "replay"])
+    capsys.readouterr()
+    assert call("merge", first, second, "-o", tmp_path / "merged.jsonl") == 2
+    assert "recordings of first.evalset.json changed" in capsys.readouterr().err
+
+
+def test_shards_of_another_python_are_named(agent, tmp_path, capsys):
+    first, second = logs_of(agent, ["first", "--shard", "1/2"], ["first", "--shard", "2/2"])
+    event = {"kind": "agent", "name": "a", "framework": "adk", "version": "2.1", "python": "3.11.7"}
+    for log, version in ((first, "3.11.7"), (second, "3.12.1")):
+        head, _, rest = log.read_text().partition("\n")
+        line = json.dumps(event | {"python": version}, separators=(",", ":"))
+        log.write_text("\n".join([head, line, rest]))
+    capsys.readouterr()
+    call("merge", first, second, "-o", tmp_path / "merged.jsonl")
+    assert "not the same in every run: Python 3.11.7 and 3.12.1" in capsys.readouterr().out
 
 
 def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):

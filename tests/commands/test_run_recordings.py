@@ -103,12 +103,16 @@ def test_a_replay_of_what_was_asked_otherwise_is_no_pass(agent, gemini, capsys):
     assert len(gemini.requests) == 1
 
 
-def test_damaged_lines_are_told_and_do_not_keep_the_rest_from_being_used(agent, gemini, capsys):
-    call("run", agent, "--record", "auto")
+@pytest.mark.parametrize("mode", ["auto", "replay", "record"])
+def test_recordings_with_a_conflict_are_refused_before_anything_runs(agent, gemini, capsys, mode):
     path = agent / "recordings" / "greetings.jsonl"
-    path.write_text("<<<<<<< HEAD\n" + path.read_text())
-    assert call("run", agent, "--record", "replay") == 0
-    assert "line 1 unreadable as recordings; skipped" in " ".join(capsys.readouterr().out.split())
+    path.parent.mkdir()
+    path.write_text("<<<<<<< HEAD\n")
+    assert call("run", agent, "--record", mode) == 2
+    assert f"{path}:1: conflict marker of git" in capsys.readouterr().err
+    assert path.read_text() == "<<<<<<< HEAD\n"
+    assert not gemini.requests
+    assert not (agent / ".evaltui" / "runs").exists()
 
 
 def test_a_file_that_is_no_text_is_wrong_use(agent, gemini, capsys):

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -167,7 +170,7 @@ def test_what_does_not_fit_ends_the_edits(file, tmp_path):
 def test_other_files_and_versions_are_left_alone(file, tmp_path):
     crashed(file, 2)
     (found,) = recoverable(tmp_path)
-    later = found.journal.read_text().replace('"version":2', '"version":3', 1)
+    later = found.journal.read_text().replace('"version":3', '"version":4', 1)
     found.journal.write_text(later)
     (found.journal.parent / "note.jsonl").write_text("hello\n")
     (found.journal.parent / "list.jsonl").write_text("[1]\n")
@@ -176,6 +179,77 @@ def test_other_files_and_versions_are_left_alone(file, tmp_path):
     assert recoverable(tmp_path) == []
     assert found.journal.read_text() == later
     assert recoverable(tmp_path / "nowhere") == []
+
+
+UNSAVED = BASE.removeprefix("\ufeff")
+
+
+def left_behind(agent_dir: Path, file: Path) -> None:
+    """An edit whose process is gone."""
+    journal = Journal.open(agent_dir, file, JsonDocument(BASE), fingerprint(BASE))
+    journal.append("mine", [Splice(0, "\ufeff", "")])
+    # The lock ends with the process; this one goes on.
+    journal._file.close()
+
+
+def test_edits_follow_their_folder_when_it_is_moved_or_copied(tmp_path):
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    left_behind(folder, written(folder, BASE))
+    copied, moved = tmp_path / "copied", tmp_path / "moved"
+    shutil.copytree(folder, copied)
+    folder.rename(moved)
+    for place in (copied, moved):
+        (found,) = recoverable(place)
+        assert (found.path, found.matches, after(found)) == (place / "a.evalset.json", True, UNSAVED)
+    assert recoverable(folder) == []
+
+
+def hostile_paths(folder: Path) -> Iterator[str]:
+    """Paths in a journal of a folder that name no file of this folder."""
+    outside = written(folder.parent, BASE)
+    (folder / "link.json").symlink_to(outside)
+    (folder / "linked").symlink_to(folder.parent)
+    os.mkfifo(folder / "pipe.json")
+    yield from (str(outside), "../a.evalset.json", "link.json", "linked/a.evalset.json")
+    yield from ("/dev/zero", "pipe.json", ".", "linked/new.json")
+
+
+def test_no_file_outside_the_folder_is_offered(tmp_path):
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    left_behind(folder, written(folder, BASE))
+    (found,) = recoverable(folder)
+    header, *lines = found.journal.read_text().splitlines()
+    for version in (2, 3):
+        for path in hostile_paths(folder) if version == 3 else (str(tmp_path / "a.evalset.json"),):
+            forged = json.loads(header) | {"version": version, "path": path, "agent": str(folder)}
+            found.journal.write_text("\n".join([json.dumps(forged), *lines, ""]))
+            assert recoverable(folder) == [], path
+            assert found.journal.exists()
+
+
+def test_a_journal_that_is_no_file_of_this_user_is_left_alone(file, tmp_path, monkeypatch):
+    left_behind(tmp_path, file)
+    (found,) = recoverable(tmp_path)
+    os.mkfifo(found.journal.with_name("pipe.jsonl"))
+    found.journal.with_name("link.jsonl").symlink_to(found.journal)
+    assert recoverable(tmp_path) == [found]
+    monkeypatch.setattr(os, "getuid", lambda: found.journal.stat().st_uid + 1)
+    assert recoverable(tmp_path) == []
+
+
+def test_edits_of_a_file_beside_the_agent_are_kept_with_the_user_for_this_agent(file, tmp_path):
+    agent, other = tmp_path / "agent", tmp_path / "other"
+    agent.mkdir()
+    other.mkdir()
+    left_behind(agent, file)
+    assert not (agent / ".evaltui").exists()
+    (found,) = recoverable(agent)
+    assert (found.path, found.name, after(found)) == (file, "../a.evalset.json", UNSAVED)
+    assert recoverable(other) == []
+    found.discard()
+    assert recoverable(agent) == []
 
 
 def test_a_saved_document_has_no_journal(file, tmp_path):

@@ -51,15 +51,56 @@ def test_nothing_to_write_makes_no_file(path):
     assert read_recordings(path).groups == {}
 
 
-def test_other_cases_keep_their_text_and_damaged_lines_stay(path):
+def test_other_cases_keep_their_text(path):
     path.parent.mkdir()
-    odd = '{"tool":"find", "kind":"tool",  "case":"b","repeat":0,"turn":0,"args":{},"new":[1]}'
-    path.write_bytes(f"\ufeff<<<<<<< ours\r\n{odd}\r\n\r\n{{broken\n[1]\n".encode())
-    found = read_recordings(path)
-    assert found.entries("b", 0) == [ToolCall("b", 0, 0, "find", {})]
-    assert found.problem == (f"{path}: lines 1, 4, 5 unreadable as recordings; skipped")
+    odd = '{"tool":"find", "kind":"tool",  "case":"b","repeat":0,"turn":0,"args":{}}'
+    path.write_bytes(f"\ufeff{odd}\r\n\r\n".encode())
+    assert read_recordings(path).entries("b", 0) == [ToolCall("b", 0, 0, "find", {})]
     save_recordings(path, {("a", 0): [call("a")]}, {})
-    assert path.read_text() == f"{written(call('a'))}\n{odd}\n<<<<<<< ours\n{{broken\n[1]\n"
+    assert path.read_text() == f"{written(call('a'))}\n{odd}\n"
+
+
+CUT = (
+    "no recording: the line is cut or no JSON. Restore the file, or delete the line and record its case again"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("<<<<<<< ours", "conflict marker of git. Resolve the conflict, or delete the file and record again"),
+        ("=======", "conflict marker of git. Resolve the conflict, or delete the file and record again"),
+        (written(call("a"))[:-9], CUT),
+        ("[1]", "`kind` is missing"),
+        ('{"kind": "tool", "case": "a"}', "missing 4 required"),
+        ('{"kind": "tool", "case": 7, "repeat": 0, "turn": 0, "tool": "t", "args": {}}', "case is not a str"),
+        (
+            '{"kind": "format", "version": 2}',
+            "unknown kind 'format': recorded by a newer version of evaltui? Update it, or delete the line",
+        ),
+        (
+            written(call("a"))[:-1] + ', "encoding": "zip"}',
+            "unknown key 'encoding' in a tool line: recorded by a newer version of evaltui?",
+        ),
+    ],
+)
+def test_a_line_that_is_no_recording_of_this_version_refuses_the_file_which_stays(path, line, why):
+    path.parent.mkdir()
+    path.write_text(f"{written(call('b'))}\n{line}\n")
+    before = path.read_bytes()
+    for read in (lambda: read_recordings(path), lambda: save_recordings(path, {("a", 0): [call("a")]}, {})):
+        with pytest.raises(EvalSetError) as refused:
+            read()
+        (problem,) = refused.value.problems
+        assert problem.located().startswith(f"{path}:2: ")
+        assert why in problem.message
+    assert path.read_bytes() == before
+
+
+def test_a_recording_that_cannot_be_read_says_so(path):
+    path.mkdir(parents=True)
+    with pytest.raises(EvalSetError, match="cannot be read: a folder has this name"):
+        read_recordings(path)
 
 
 def test_shared_lines_stay_as_long_as_somebody_refers_to_them(path):

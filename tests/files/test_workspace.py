@@ -73,6 +73,16 @@ def test_sets_are_found_in_every_place_with_their_origin(project):
     assert workspace.skipped == ()
 
 
+def test_the_sets_of_another_agent_are_left_out_in_a_folder_that_holds_several(project):
+    write_set(project / "evals" / "shared.evalset.json", "shared", "x")
+    for folder in ("agent", "eval_bot", "evals/nested", "tests/bot"):
+        write_set(project / folder / "own.evalset.json", folder, "x")
+        (project / folder / "agent.py").touch()
+    assert {one.eval_set_id for one in open_workspace(project).sets} == {"shared"}
+    assert {one.eval_set_id for one in open_workspace(project / "agent").sets} == {"shared", "agent"}
+    assert {one.eval_set_id for one in open_workspace(project / "tests" / "bot").sets} == {"tests/bot"}
+
+
 def test_an_agent_may_be_a_single_file_or_the_current_folder(project, monkeypatch):
     write_set(project / "agent" / "a.evalset.json", "own", "x")
     write_set(project / "tests" / "b.evalset.json", "beside", "x")

@@ -175,3 +175,19 @@ def test_a_name_that_is_given_meanwhile_saves_its_run(tmp_path):
     left = {log.stem for log in store.logs()}
     assert set(runs[-2:]) <= left
     assert left - set(runs[-2:]) <= set(store.names().values())
+
+
+@pytest.mark.parametrize("text", ['{"base": "2026', "[]", "\udcff"])
+def test_damaged_names_cost_no_run_and_stay(repository, text):
+    store = RunStore(agent(repository / "desk"))
+    logs = [log_in(store, number) for number in range(4)]
+    name_run(store, logs[0].stem, "base")
+    names = store.folder / "names.json"
+    names.write_text(text, errors="surrogateescape")
+    damaged = names.read_bytes()
+    for change in (lambda: prune(store, 1), lambda: name_run(store, logs[1].stem, "other")):
+        with pytest.raises(OSError, match=r"names\.json: .* Restore the file, or delete it"):
+            change()
+    assert store.logs() == logs
+    assert names.read_bytes() == damaged
+    assert store.names() == {}

@@ -335,7 +335,12 @@ async def test_edits_of_a_crashed_session_are_recovered(parrot, talk, size):
         await recovering(app, pilot)
         text = screen_text(app)
         assert "talk.evalset.json" in text
-        assert " s ago, 2 edits: change the answer" in text
+        rows = app.screen.rows
+        lines = ("".join(piece for piece, _ in rows.line(number)) for number in range(rows.line_count))
+        # It may be wrapped anywhere.
+        about = "".join(lines).translate(str.maketrans("", "", " ▌"))
+        assert f"in{parrot.resolve()}:" in about
+        assert "ago,2edits:changetheanswer" in about
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, RecoveryScreen))
         assert app.workbench.editing.dirty_cases(talk) == {"one", "three"}

@@ -294,12 +294,21 @@ def entry_to_json(line: Entry | Shared) -> Json:
     return data
 
 
+class NewerRecordingError(ValueError):
+    """A kind or a key of a line that this version does not have."""
+
+
 def entry_from_json(data: Any) -> Entry | Shared:
-    """Unknown keys (of a later version) are ignored. Raises ValueError for what is no line of a recording."""
-    kind = _KINDS.get(str(data.get("kind"))) if isinstance(data, dict) else None
-    if kind is None:
-        raise ValueError("unknown kind")
+    """Raises ValueError for what is no line of a recording, NewerRecordingError for a kind or keys of a later
+    version: they may change what the line means."""
+    name = data.get("kind") if isinstance(data, dict) else None
+    if not isinstance(name, str):
+        raise ValueError("`kind` is missing")
+    if (kind := _KINDS.get(name)) is None:
+        raise NewerRecordingError(f"unknown kind {name!r}")
     given = {item.name: data[item.name] for item in fields(kind) if item.name in data}
+    if unknown := sorted(data.keys() - given.keys() - {"kind"}):
+        raise NewerRecordingError(f"unknown key {unknown[0]!r} in a {name} line")
     for item in fields(kind):
         wanted = _TYPES.get(str(item.type))
         if wanted and item.name in given and not isinstance(given[item.name], wanted):

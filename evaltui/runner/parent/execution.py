@@ -14,7 +14,6 @@ from evaltui.core.metrics.scoring import Expected
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import ErrorInfo, RepeatResult, Status
-from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.call_recorder import CallRecorder
 from evaltui.runner.executors import executor_of
 from evaltui.runner.parent.case_requests import CaseRequests
@@ -23,7 +22,7 @@ from evaltui.runner.parent.executor import ExecutorError
 from evaltui.runner.parent.gate.gate import Gate, Stop
 from evaltui.runner.parent.judges import CaseJudge
 from evaltui.runner.parent.pool import ExecutionResult, LoadingHost
-from evaltui.runner.parent.recordings import SavedNowAndThen, recordings_of
+from evaltui.runner.parent.recordings import RecordingsOfSets, SavedNowAndThen, open_recordings
 from evaltui.runner.parent.run_events import RunEvents
 from evaltui.runner.parent.verdicts import Verdicts
 from evaltui.runner.parent.work import WorkQueue
@@ -45,21 +44,40 @@ from evaltui.runner.plan import (
 from evaltui.text.figures import counted
 
 
-async def run_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost | None = None) -> RunResult:
+async def run_plan(
+    plan: RunPlan,
+    on_update: OnUpdate,
+    *,
+    first: LoadingHost | None = None,
+    recordings: RecordingsOfSets | None = None,
+) -> RunResult:
     """Run everything in a plan and tell what happens while it does.
 
-    `first` is a host that was started for this agent already. Cancelling ends the agent's processes; what
-    is finished by then has been told. Raises ValueError where the plan has nothing to run, ExecutorError
-    where the rest of it cannot be run.
+    `first` is a host that was started for this agent already, `recordings` were read before. Cancelling ends
+    the agent's processes; what is finished by then has been told. Raises ValueError where the plan has
+    nothing to run, EvalSetError for recordings that cannot be read, ExecutorError where the rest of it cannot
+    be run.
     """
-    run = _Run(plan, work_items(plan), on_update, first, keeps=True)
+    items = work_items(plan)
+    if recordings is None:
+        recordings = await open_recordings(plan, lambda text: on_update(Noted(text)))
+    run = _Run(plan, items, on_update, first, recordings, keeps=True)
     await run.work()
     return replace(run.results.result(), stopped=run.stopped)
 
 
-async def follow_plan(plan: RunPlan, on_update: OnUpdate, *, first: LoadingHost | None = None) -> Status:
+async def follow_plan(
+    plan: RunPlan,
+    on_update: OnUpdate,
+    *,
+    first: LoadingHost | None = None,
+    recordings: RecordingsOfSets | None = None,
+) -> Status:
     """As `run_plan`, but results are told only: with ten thousand cases, keeping all of them is too much."""
-    run = _Run(plan, work_items(plan), on_update, first, keeps=False)
+    items = work_items(plan)
+    if recordings is None:
+        recordings = await open_recordings(plan, lambda text: on_update(Noted(text)))
+    run = _Run(plan, items, on_update, first, recordings, keeps=False)
     await run.work()
     return run.results.status()
 
@@ -95,6 +113,7 @@ class _Run:
         items: Iterable[WorkItem],
         on_update: OnUpdate,
         first: LoadingHost | None,
+        recordings: RecordingsOfSets,
         *,
         keeps: bool,
     ) -> None:
@@ -117,7 +136,7 @@ class _Run:
         self._verdicts = Verdicts(plan, self._scoring)
         self._judging = asyncio.TaskGroup()
         self._not_passed_on: tuple[str, ...] = ()
-        self._recordings = recordings_of(plan, self._note)
+        self._recordings = recordings
         self._saving = SavedNowAndThen(list(self._recordings.values()))
 
     async def work(self) -> None:
@@ -126,7 +145,6 @@ class _Run:
         hosts = self._executor.host_count(len(self._queue))
         self._on_update(AtWork(self._kill, hosts, self._gate.rate if self._gate else lambda: None))
         try:
-            await self._open_recordings()
             self.results.tell_known()
             while self._refused:
                 item = self._refused.popleft()
@@ -192,13 +210,6 @@ class _Run:
 
     async def _kill(self) -> None:
         await asyncio.gather(self._executor.kill(), self._scoring.kill())
-
-    async def _open_recordings(self) -> None:
-        for one in self._plan.sets:
-            if recordings := self._recordings.get(one.path):
-                await recordings.open()
-                if one.whole:
-                    recordings.note_others(eval_id for eval_id, _ in ids_and_turns(one.cases))
 
     def message(self, item: WorkItem) -> Json:
         message = self._requests.message(item)

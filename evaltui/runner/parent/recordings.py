@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.problems import EvalSetError
+from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.recordings.entry import (
     JUDGE_OF,
     Entry,
@@ -138,10 +139,8 @@ class SetRecordings:
         self._shared: dict[str, Shared] = {}
 
     async def open(self) -> None:
-        """Read the file. Raises EvalSetError or OSError where that cannot be done."""
+        """Reads the file. Raises EvalSetError for lines that are none, and where it cannot be read."""
         self._known = await asyncio.to_thread(read_recordings, self._path)
-        if self._known.problem:
-            self._note(self._known.problem)
 
     def note_others(self, eval_ids: Iterable[str]) -> None:
         """Say which cases have recordings and are not among those of the set: they stay, and take up room."""
@@ -227,7 +226,7 @@ class SetRecordings:
         try:
             self._known = await asyncio.to_thread(save_recordings, self._path, changes, self._shared)
         except (OSError, EvalSetError) as error:
-            self._note(f"recordings are lost: {error}")
+            self._note(f"recordings not saved: {error}")
 
     def abandon(self) -> None:
         """End what is still being run."""
@@ -252,8 +251,25 @@ class SavedNowAndThen:
             await one.save()
 
 
-def recordings_of(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None, SetRecordings]:
-    """The recordings of each set that needs them, by its file. Raises ValueError for a set without one."""
+RecordingsOfSets = Mapping[Path | None, SetRecordings]
+"""The recordings of the sets of a run that need them, by their files."""
+
+
+async def open_recordings(plan: RunPlan, note: Callable[[str], None]) -> RecordingsOfSets:
+    """Read the recordings of a run, which is done before its agent is imported.
+
+    Raises ValueError for a set without a file, EvalSetError for recordings that cannot be read.
+    """
+    recordings = _recordings_of(plan, note)
+    for one in plan.sets:
+        if of_set := recordings.get(one.path):
+            await of_set.open()
+            if one.whole:
+                of_set.note_others(eval_id for eval_id, _ in ids_and_turns(one.cases))
+    return recordings
+
+
+def _recordings_of(plan: RunPlan, note: Callable[[str], None]) -> dict[Path | None, SetRecordings]:
     found: dict[Path | None, SetRecordings] = {}
     scored = plan.held is not None
     for one in plan.sets:

@@ -1,4 +1,4 @@
-"""Hosts that are started, and import their agent, before it is known what they will run."""
+"""Hosts that are started before the pool of a run needs them, and import their agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaltui.core.model.events import Json
+from evaltui.core.model.variants import VARIANT_ERROR
 from evaltui.files.agent_address import AgentAddress
+from evaltui.runner.errors import AgentBrokenError
 from evaltui.runner.parent.supervisor import Host
 
 if TYPE_CHECKING:
@@ -55,12 +57,41 @@ class StartedHost:
             await self.workers.close()
 
 
-def start_host(settings: HostSettings) -> StartedHost:
-    """Start a host before it is known what it will run: importing takes longer than everything else."""
+def spawn_host(settings: HostSettings) -> Host:
+    """Start the process of a host, which imports nothing of the agent yet."""
     agent = settings.agent
-    variables, folder = settings.variables, settings.folder
-    host = Host(python=agent.python, problem=agent.problem, variables=variables, folder=folder)
-    return StartedHost(settings, host, begin_loading(host, settings))
+    return Host(
+        python=agent.python,
+        problem=agent.problem,
+        variables=settings.variables,
+        folder=settings.folder,
+    )
+
+
+def start_host(
+    settings: HostSettings, host: Host | None = None, workers: OwnCluster | None = None
+) -> StartedHost:
+    """Have a host import the agent, a new one or one that was spawned for these settings."""
+    host = host or spawn_host(settings)
+    return StartedHost(settings, host, begin_loading(host, settings), workers=workers)
+
+
+class VariantError(ValueError):
+    """Why an agent cannot be changed as its variant says, a sentence."""
+
+
+async def require_variant(started: StartedHost) -> None:
+    """Wait until the agent is there as its variant has it. Raises VariantError where it does not fit.
+
+    Other errors of an agent are told by the run.
+    """
+    if started.settings.agent.variant is None:
+        return
+    try:
+        await started.loading
+    except AgentBrokenError as broken:
+        if broken.error.type == VARIANT_ERROR:
+            raise VariantError(broken.error.message) from broken
 
 
 def begin_loading(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from textual import events
 from textual.app import ComposeResult
 
+from evaltui.files.folders import short_path
 from evaltui.files.journal import Recovered
 from evaltui.text.figures import counted, show_moment, show_number
 from evaltui.text.lines import Line, cells, pad, wrap
@@ -209,7 +210,9 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
                 yield _Shown([], number)
             yield _Shown([], number, head=True)
             done = f"{counted(offer.edits, 'edit')}: {', '.join(offer.labels)}"
-            about = f"{show_moment(offer.recovered.when, self._now)}, {done}; {self._files[number]}"
+            when = show_moment(offer.recovered.when, self._now)
+            folder = short_path(offer.recovered.path.parent)
+            about = f"in {folder}: {when}, {done}; {self._files[number]}"
             for line in wrap([(visible(about), "muted")], width):
                 yield _Shown(line, number)
 
