@@ -211,13 +211,13 @@ def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> Eval
 
 def _validated(data: Any, cases: Sequence[StoredCase]) -> tuple[EvalSet | None, list[Problem]]:
     """As `validate_eval_set`, a case at a time; the model of the set has no cases."""
-    from evaltui.core.model.problems import has_error
+    from evaltui.core.model.problems import has_error, merge_ignored
     from evaltui.core.model.validation import validate_set_level
 
     eval_set, problems = validate_set_level(data)
     for case in cases:
         check(case)
-    problems += _of_cases(data, [case.problems or () for case in cases])
+    problems = merge_ignored([*problems, *_of_cases(data, [case.problems or () for case in cases])])
     return None if has_error(problems) else eval_set, problems
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from ...text.figures import counted
 from ...text.values import nearest, visible
 
 JsonPath = tuple[str | int, ...]
@@ -107,6 +109,44 @@ def likely_typos(
     for key in data:
         if key not in known and (hit := nearest(key, absent, likeness=0.75)):
             yield Problem.warning((*path, key), f"unknown key. Did you mean {visible(hit)}?")
+
+
+IGNORED = "unknown key, ignored"
+
+# Keys that people and editors write as comments.
+_COMMENT = ("$", "_", "#", "//")
+
+
+def unknown_keys(
+    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = ()
+) -> Iterator[Problem]:
+    """Warnings for all keys that are no field, with the field that was probably meant."""
+    fields = [tuple(field) for field in fields]
+    typos = {problem.path[-1]: problem for problem in likely_typos(data, fields, path)}
+    known = {spelling for field in fields for spelling in field}
+    for key in data:
+        if key in typos:
+            yield typos[key]
+        elif key not in known and not key.startswith(_COMMENT):
+            yield Problem.warning((*path, key), IGNORED)
+
+
+def merge_ignored(problems: Sequence[Problem]) -> list[Problem]:
+    """The problems, of an ignored key that several entries of a list have only the first, with their number."""
+    shapes = Counter(_shape(problem) for problem in problems if problem.message == IGNORED)
+    merged: list[Problem] = []
+    for problem in problems:
+        count = shapes.get(_shape(problem), 0) if problem.message == IGNORED else 1
+        if count > 1:
+            problem = replace(problem, message=f"{IGNORED}; also in {counted(count - 1, 'other place')}")
+            shapes[_shape(problem)] = 0
+        if count:
+            merged.append(problem)
+    return merged
+
+
+def _shape(problem: Problem) -> tuple[str, ...]:
+    return tuple(step for step in problem.path if isinstance(step, str))
 
 
 def has_error(problems: Iterable[Problem]) -> bool:
