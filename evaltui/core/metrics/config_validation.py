@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from evaltui.core.metrics.gemini_access import GeminiAccess
-from evaltui.core.metrics.metric import effective_threshold, names_function
+from evaltui.core.metrics.metric import effective_threshold
 from evaltui.core.metrics.registry import METRICS, is_own, options_of
 from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import (
@@ -79,17 +79,14 @@ def _unusable(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
 def _unknown_options(config: EvalConfig) -> Iterator[Problem]:
     """Keys of a criterion that its metric does not read; functions of the user's may read any key."""
     for metric in config.metrics():
-        criterion, path = metric.criterion, _path_of(config, metric)
+        criterion, name = metric.criterion, metric.metric_name
         if criterion is None or not criterion.model_extra:
             continue
-        names = [
-            *type(criterion).model_fields,
-            *(option.path[0] for option in options_of(metric.metric_name)),
-        ]
-        fields = [(str(name), camel(str(name))) for name in names]
-        is_own = metric.custom_function_path is not None or metric.metric_name not in METRICS
-        unknown = likely_typos if is_own or names_function(criterion) else unknown_keys
-        yield from unknown(criterion.model_extra, fields, path)
+        names = [*type(criterion).model_fields, *(str(option.path[0]) for option in options_of(name))]
+        is_own = metric.custom_function_path is not None or name not in METRICS
+        unknown = likely_typos if is_own else unknown_keys
+        keys = dict.fromkeys(criterion.model_fields_set) | criterion.model_extra
+        yield from unknown(keys, [(one, camel(one)) for one in names], _path_of(config, metric))
 
 
 def _of_optional(config: EvalConfig) -> Iterator[Problem]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -131,22 +130,25 @@ def unknown_keys(
             yield Problem.warning((*path, key), IGNORED)
 
 
-def merge_ignored(problems: Sequence[Problem]) -> list[Problem]:
-    """The problems, of an ignored key that several entries of a list have only the first, with their number."""
-    shapes = Counter(_shape(problem) for problem in problems if problem.message == IGNORED)
-    merged: list[Problem] = []
+def merge_ignored(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems; an unknown key that many cases have is named at the first, with the number of others."""
+    problems = list(problems)
+    alike = merge_alike(problem for problem in problems if problem.message == IGNORED)
+    return [*alike, *(problem for problem in problems if problem.message != IGNORED)]
+
+
+def merge_alike(problems: Iterable[Problem]) -> list[Problem]:
+    """The first of each kind of problem, with the number of others; entries of a list are alike."""
+    kinds: dict[tuple[Any, ...], list[Problem]] = {}
     for problem in problems:
-        count = shapes.get(_shape(problem), 0) if problem.message == IGNORED else 1
-        if count > 1:
-            problem = replace(problem, message=f"{IGNORED}; also in {counted(count - 1, 'other place')}")
-            shapes[_shape(problem)] = 0
-        if count:
-            merged.append(problem)
-    return merged
-
-
-def _shape(problem: Problem) -> tuple[str, ...]:
-    return tuple(step for step in problem.path if isinstance(step, str))
+        keys = tuple(step for step in problem.path if isinstance(step, str))
+        kinds.setdefault((problem.severity, problem.message, *keys), []).append(problem)
+    return [
+        first
+        if not others
+        else replace(first, message=f"{first.message}; also in {counted(len(others), 'other place')}")
+        for first, *others in kinds.values()
+    ]
 
 
 def has_error(problems: Iterable[Problem]) -> bool:
