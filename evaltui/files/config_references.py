@@ -12,7 +12,7 @@ from evaltui.core.model.problems import Problem
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.configs import config_file
 from evaltui.files.eval_set_file import read_eval_set_file
-from evaltui.files.folders import SET_SUFFIXES, json_files_below
+from evaltui.files.folders import SET_SUFFIXES, json_files, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
 
 
@@ -49,5 +49,5 @@ def reference_problems(
 def _neighbours(config: Path) -> list[Path]:
     """The sets beside a config, and those below that it scores."""
     below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
-    beside = {file for file in config.parent.iterdir() if file.suffix == ".json"}
+    beside = set(json_files(config.parent))
     return [file for file in sorted(below | beside) if file.name.endswith(SET_SUFFIXES)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
@@ -15,12 +16,12 @@ from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import choice_problems, config_file, find_config, read_config
-from evaltui.files.eval_set_file import read_eval_set_file, validated
+from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
 from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, is_agent
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.projects import agents_in
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
-from evaltui.files.workspace import open_workspace, sets_below
+from evaltui.files.workspace import Skipped, open_workspace, sets_below, skipped_below
 
 # What agent-starter-pack calls it, too.
 _CONFIG_NAMES = (CONFIG_NAME, "eval_config.json")
@@ -34,8 +35,9 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
     A folder that is an agent is searched as a workspace, any other one to the bottom.
     """
     problems = [*dict.fromkeys(one for path in map(Path, paths) for one in _settings_problems(path))]
-    files, empty = files_to_lint(paths)
+    files, empty, skipped = _searched(paths)
     problems += [Problem.error((), "has no eval sets", file=str(path)) for path in empty]
+    problems += [Problem.error((), f"{one.reason}; rename it", file=str(one.path)) for one in skipped]
     seen: dict[str, Path] = {}
     for file in files:
         of_file = _lint_config(file) if is_config_by_content(file) else _lint_set(file, seen)
@@ -45,16 +47,29 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
 
 def files_to_lint(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path]]:
     """The eval sets and configs that paths mean, each once, and the folders among them that have none."""
+    files, empty, _ = _searched(paths)
+    return files, empty
+
+
+def _searched(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[Skipped]]:
+    """As `files_to_lint`, and the files that only their names keep from being eval sets: of an agent, which
+    refuses to run without them, and of a folder that has no others.
+    """
     files: dict[Path, None] = {}
-    empty = []
+    empty, skipped = list[Path](), dict[Skipped, None]()
     for path in map(Path, paths):
         if path.name == PROJECT_FILE:
             continue
-        found = _files_in(path) if path.is_dir() else [path]
+        workspace = open_workspace(path) if path.is_dir() and is_agent(path) else None
+        found = [path]
+        if path.is_dir():
+            found = _with_configs(path, sets_below(path, path) if workspace is None else workspace.sets)
         files |= dict.fromkeys(found)
         if not found:
             empty.append(path)
-    return list(files), empty
+        look_alikes = workspace.skipped if workspace else skipped_below(path) if not found else ()
+        skipped |= dict.fromkeys(one for one in look_alikes if one.is_set)
+    return list(files), empty, list(skipped)
 
 
 def _settings_problems(path: Path) -> list[Problem]:
@@ -80,11 +95,10 @@ def format_problem(problem: Problem) -> str:
     return problem.located(problem.severity)
 
 
-def _files_in(folder: Path) -> list[Path]:
+def _with_configs(folder: Path, sets: Sequence[EvalSetFile]) -> list[Path]:
     """The sets of a folder and their configs."""
-    sets = open_workspace(folder).sets if is_agent(folder) else sets_below(folder, folder)
     used = [config_file(eval_set.path) for eval_set in sets]
-    configs = dict.fromkeys(one for one in [folder / CONFIG_NAME, *used] if one.is_file())
+    configs = dict.fromkeys(one for one in [folder / CONFIG_NAME, *used] if os.path.lexists(one))
     return [*(eval_set.path for eval_set in sets), *configs]
 
 
