@@ -32,7 +32,7 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text, why_unreadable
-from evaltui.text.figures import some_of
+from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
@@ -243,11 +243,9 @@ def skipped_hint(skipped: Iterable[Skipped]) -> str:
     names = [str(one.path) for one in skipped if one.is_set]
     if not names:
         return ""
-    look = "looks" if len(names) == 1 else "look"
-    return (
-        f"{some_of(names, _MOST_SKIPPED)} {look} like {'an eval set' if len(names) == 1 else 'eval sets'} "
-        f"without the name: rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
-    )
+    look = plural(len(names), "looks like an eval set", "look like eval sets")
+    rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
+    return f"{some_of(names, _MOST_SKIPPED)} {look} without the name: {rename}"
 
 
 def select(
@@ -308,9 +306,7 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
                 "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it and "
                 f"above, up to the root of its project{hint and f'. {hint}'}"
             )
-        if hint:
-            # All sets are selected: one that is left out is not there without a word.
-            raise SelectionError(f"{hint}. To leave it out, name the eval sets to run")
+        _refuse_without(workspace.skipped)
         return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
     chosen: dict[Path, Selection] = {}
     for selector in selectors:
@@ -319,7 +315,16 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
             earlier = chosen.get(key, (eval_set, ()))[1]
             both = None if earlier is None or cases is None else tuple(dict.fromkeys((*earlier, *cases)))
             chosen[key] = (eval_set, both)
+    folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
+    skipped = (one for folder in folders for one in skipped_below(folder))
+    _refuse_without(one for one in skipped if one.path.resolve() not in chosen)
     return list(chosen.values())
+
+
+def _refuse_without(skipped: Iterable[Skipped]) -> None:
+    """Raises SelectionError for files that would be left out of all sets because of their names."""
+    if hint := skipped_hint(skipped):
+        raise SelectionError(f"{hint}. To run without, name the eval sets to run")
 
 
 def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
@@ -340,6 +345,13 @@ def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
     raise failure or SelectionError(f"no eval set {name!r} in {workspace.folder.resolve().name}{hint}")
 
 
+def _folders_named(workspace: Workspace, name: str) -> list[Path]:
+    """The folder that a name stands for; none for that of a file or the id of a set."""
+    if any(eval_set.eval_set_id == name for eval_set in workspace.sets):
+        return []
+    return [path for path in (Path(name), workspace.folder / name) if name and path.is_dir()][:1]
+
+
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
     """The sets that a file, an id or a folder stands for, in this order of preference."""
     paths = [Path(name), workspace.folder / name]
@@ -353,14 +365,11 @@ def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
         raise SelectionError(f"{name!r} is the id of several sets, {files}. Name the file")
     if by_id:
         return by_id
-    for path in paths:
-        if name and path.is_dir():
-            found, hint = sets_below(path, workspace.folder), skipped_hint(skipped_below(path))
-            if found and not hint:
-                return found
-            if found:
-                raise SelectionError(f"{hint}. To leave it out, name the eval sets to run")
-            raise SelectionError(f"no eval sets found in {path}{hint and f'. {hint}'}")
+    for path in _folders_named(workspace, name):
+        if sets := sets_below(path, workspace.folder):
+            return sets
+        hint = skipped_hint(skipped_below(path))
+        raise SelectionError(f"no eval sets found in {path}{hint and f'. {hint}'}")
     return []
 
 

@@ -159,12 +159,8 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     opened: list[SetToRun] = []
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
-        try:
-            found = sets.open(path)
-        except EvalSetError as error:
-            if not request.skips_invalid:
-                raise
-            notes.append(f"Cannot run {path.name}: {error.problems[0].beside(path)}")
+        found = _opened(request, sets, path, notes)
+        if found is None:
             continue
         named = case_path(request.agent_dir, path)
         one = found.plan(eval_ids)
@@ -208,6 +204,16 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         tuple(notes),
         of_traces.unpaired if of_traces else 0,
     )
+
+
+def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetToRun | None:
+    try:
+        return sets.open(path)
+    except EvalSetError as error:
+        if not request.skips_invalid:
+            raise
+        notes.append(f"Cannot run {path.name}: {error.problems[0].beside(path)}")
+        return None
 
 
 def _paired(

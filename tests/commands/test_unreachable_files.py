@@ -124,7 +124,7 @@ HINT = "{} looks like an eval set without the name: rename to NAME.evalset.json,
 def test_a_set_of_another_name_is_named_and_keeps_the_others_from_passing_for_all(agent, capsys):
     other = write_set(agent / "evals" / "safety.json")
     assert call("run", agent) == 2
-    assert f"{HINT.format(other)}. To leave it out, name the eval sets to run" in capsys.readouterr().err
+    assert f"{HINT.format(other)}. To run without, name the eval sets to run" in capsys.readouterr().err
     assert call("run", agent, agent) == 2
     assert HINT.format(other) in capsys.readouterr().err
     assert call("lint", agent) == 1

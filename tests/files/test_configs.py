@@ -68,5 +68,5 @@ def test_a_broken_file_is_never_replaced_by_the_defaults(set_path, text, message
 def test_an_explicit_file_must_exist(set_path, tmp_path):
     with pytest.raises(EvalSetError, match=r"nowhere\.json: no such file"):
         find_config(set_path, tmp_path / "nowhere.json")
-    with pytest.raises(EvalSetError, match="cannot be read: Is a directory"):
+    with pytest.raises(EvalSetError, match="cannot be read: a folder has this name"):
         find_config(set_path, tmp_path)
