@@ -139,18 +139,34 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if not file_path.name.endswith(SET_SUFFIXES):
+    if file_path.suffix != ".json":
         return None
     config = parent.config
     is_named = parent.session.isinitpath(file_path)
     if not (is_named or config.getoption("evaltui") or config.getini("evaltui")):
         return None
-    from evaltui.testing.items import EvalSetNode, is_eval_set
+    from evaltui.testing.items import EvalSetNode, is_eval_set, name_skipped
 
+    if not file_path.name.endswith(SET_SUFFIXES):
+        name_skipped(file_path, runs_of(config))
+        return None
     if not is_named and not is_eval_set(file_path):
         return None
     node: pytest.Collector = EvalSetNode.from_parent(parent, path=file_path, runs=runs_of(config))
     return node
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Fails a folder with eval sets that are no files, which pytest passes over."""
+    report = yield
+    config = collector.config
+    if isinstance(collector, pytest.Directory) and (config.getoption("evaltui") or config.getini("evaltui")):
+        from evaltui.testing.items import unreachable_sets
+
+        if problems := unreachable_sets(collector.path):
+            report.outcome, report.longrepr = "failed", "\n".join(problems)
+    return report
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -148,7 +148,7 @@ def test_models_of_google_adk_are_the_same(folder):
         ([], None, ValueError, "no case selected"),
         (7, None, TypeError, "an eval set is a path, .*, not of type int"),
         (SET, {"criteria": {"response_match_score": "high"}}, EvalSetError, "criteria.response_match_score"),
-        (SET, "no_such.json", EvalSetError, "no_such.json: .*no such config file"),
+        (SET, "no_such.json", EvalSetError, "no_such.json: .*no such file"),
         (SET, 0.8, TypeError, "a config is a path, .*, not of type float"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
-from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
+from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
@@ -34,7 +35,7 @@ def config_file(set_path: Path, explicit: Path | None = None) -> Path:
     beside = set_path.parent / CONFIG_NAME
     if explicit is not None:
         return explicit
-    if beside.exists():
+    if os.path.lexists(beside):
         return beside
     found = configs_near(set_path)
     return found[0] if len(found) == 1 else beside
@@ -71,7 +72,8 @@ def is_config(path: Path) -> bool:
     try:
         stat = path.stat()
     except OSError:
-        return False
+        # Who reads it says why it cannot be: it may have been meant to apply.
+        return os.path.lexists(path)
     return stat.st_size <= _LARGEST and _has_criteria(path, stat.st_mtime_ns, stat.st_size)
 
 
@@ -113,7 +115,7 @@ def _has_criteria(path: Path, modified: int, size: int) -> bool:
     try:
         text = read_text(path)
     except OSError:
-        return False
+        return True
     if not isinstance(text, str) or '"criteria"' not in text:
         return False
     data = parse(text)
@@ -175,7 +177,7 @@ def find_config(
         not_used = unread[0] if unread else config_above(set_path)
         return ConfigInUse(None, EvalConfig.default(), tuple(problems), not_used)
     path = config_file(set_path, explicit)
-    if explicit is None and edited is None and not path.exists():
+    if explicit is None and edited is None and not os.path.lexists(path):
         problems = choice_problems(set_path)
         if errors := [one for one in problems if one.severity is Severity.ERROR]:
             raise EvalSetError(errors)
@@ -210,7 +212,7 @@ def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
 def unclear_config(set_path: Path) -> Problem | None:
     """What is wrong where several files could be the config of a set; None where it is clear which is."""
     found = configs_near(set_path)
-    if (set_path.parent / CONFIG_NAME).exists() or len(found) < 2:
+    if os.path.lexists(set_path.parent / CONFIG_NAME) or len(found) < 2:
         return None
     names = " and ".join(one.name for one in found)
     message = (
@@ -222,7 +224,7 @@ def unclear_config(set_path: Path) -> Problem | None:
 
 def choice_problems(set_path: Path) -> list[Problem]:
     """What is to be known of how the config of a set is chosen: that it is unclear, or one is passed over."""
-    if config_file(set_path).exists():
+    if os.path.lexists(config_file(set_path)):
         return []
     if problem := unclear_config(set_path):
         return [problem]
@@ -234,10 +236,8 @@ def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
     """The config of a file, None where there are errors, and every problem it has; never raises."""
     try:
         text = read_text(path)
-    except FileNotFoundError:
-        return None, [Problem.error((), "no such config file", file=str(path))]
     except OSError as error:
-        return None, [Problem.error((), f"cannot be read: {error.strerror}", file=str(path))]
+        return None, [Problem.error((), why_unreadable(path, error), file=str(path))]
     return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
 
 

@@ -12,7 +12,7 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import case_fingerprint, required_field
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format
-from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.problems import EvalSetError, Problem, Severity, merge_alike
 from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
 from evaltui.files.eval_sets import SetData, read_set_data, set_name
@@ -58,6 +58,8 @@ class EvalSetFile:
     """What the file says of the set as a whole; None before it is validated, and where there are errors."""
     config: ConfigInUse | None = None
     """What scores it; None before it is validated, and where the config has errors."""
+    unjudged: tuple[Problem, ...] = ()
+    """Of its `problems` those that only the config tells: rubrics that no metric judges."""
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -96,11 +98,28 @@ class EvalSetFile:
 
     def scored_by(self, config: ConfigInUse | EvalSetError) -> EvalSetFile:
         """The set with another config, or with none and what is wrong with it."""
-        of_set = tuple(problem for problem in self.problems if problem.file == str(self.path))
-        return self.but(
-            config=None if isinstance(config, EvalSetError) else config,
-            problems=(*of_set, *config.problems),
+        of_file = (problem for problem in self.problems if problem.file == str(self.path))
+        of_set = (problem for problem in of_file if problem not in self.unjudged)
+        used = None if isinstance(config, EvalSetError) else config
+        unjudged = self._unjudged_by(used)
+        return self.but(config=used, unjudged=unjudged, problems=(*of_set, *unjudged, *config.problems))
+
+    def _unjudged_by(self, config: ConfigInUse | None) -> tuple[Problem, ...]:
+        # Sets of old formats have no rubrics.
+        if config is None or self.eval_set is None or self.document is None:
+            return ()
+        with_rubrics = [number for number, case in enumerate(self.cases) if '"rubrics"' in case.text]
+        if not with_rubrics:
+            return ()
+        from evaltui.core.metrics.rubric_problems import rubric_problems
+
+        key, document = spelt("eval_cases", self.document.value), self.document
+        found = merge_alike(
+            replace(problem, path=(key, number, *problem.path))
+            for number in with_rubrics
+            for problem in rubric_problems(self.cases[number].data(), config.config)
         )
+        return tuple(replace(one, line=document.line_of(one.path), file=str(self.path)) for one in found)
 
 
 def stamp_of(path: Path) -> Stamp:
@@ -211,13 +230,13 @@ def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> Eval
 
 def _validated(data: Any, cases: Sequence[StoredCase]) -> tuple[EvalSet | None, list[Problem]]:
     """As `validate_eval_set`, a case at a time; the model of the set has no cases."""
-    from evaltui.core.model.problems import has_error
+    from evaltui.core.model.problems import has_error, merge_ignored
     from evaltui.core.model.validation import validate_set_level
 
     eval_set, problems = validate_set_level(data)
     for case in cases:
         check(case)
-    problems += _of_cases(data, [case.problems or () for case in cases])
+    problems = merge_ignored([*problems, *_of_cases(data, [case.problems or () for case in cases])])
     return None if has_error(problems) else eval_set, problems
 
 

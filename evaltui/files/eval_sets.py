@@ -20,7 +20,7 @@ from evaltui.core.model.old_formats import (
 )
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.folders import SET_SUFFIXES
-from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
+from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.text.values import in_words
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def read_set_data(
     try:
         text = read_text(path)
     except OSError as error:
-        text = _cannot_read(error)
+        text = Problem.error((), why_unreadable(path, error))
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         return SetData(None, None, "", (_at_file(path, data),))
@@ -136,7 +136,7 @@ def _read_session(given: InitialSession) -> tuple[Json | None, list[Problem]]:
     try:
         text = read_text(Path(given))
     except OSError as error:
-        text = _cannot_read(error)
+        text = Problem.error((), why_unreadable(Path(given), error))
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         return None, [_at_file(given, data)]
@@ -165,12 +165,6 @@ def _no_format(data: Any) -> Problem:
 
 def _at_file(path: str | Path, problem: Problem) -> Problem:
     return replace(problem, file=str(path))
-
-
-def _cannot_read(error: OSError) -> Problem:
-    missing = isinstance(error, FileNotFoundError)
-    message = "no such file" if missing else f"cannot be read: {error.strerror or error}"
-    return Problem.error((), message)
 
 
 def changes(old: Path) -> list[Problem]:

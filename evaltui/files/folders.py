@@ -183,29 +183,42 @@ def seen_from_here(path: Path) -> str:
 
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The folders directly in a folder whose names match a pattern, without hidden ones and dependencies."""
-    for one in _children(folder):
-        if is_entered(one) and any(one.match(pattern) for pattern in patterns):
+    for one in _entered(folder):
+        if any(one.match(pattern) for pattern in patterns):
             yield one
 
 
 def json_files(folder: Path) -> list[Path]:
-    """The JSON files directly in a folder, sorted."""
-    return [file for file in _children(folder) if file.suffix == ".json" and file.is_file()]
+    """The JSON files directly in a folder, sorted, and all else with the name of an eval set: reading it says
+    what is wrong. Of a folder that cannot be read, the folder itself.
+    """
+    try:
+        files = [file for file in sorted(folder.iterdir()) if file.suffix == ".json"]
+        return [file for file in files if file.name.endswith(SET_SUFFIXES) or file.is_file()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError:
+        return [folder]
+
+
+def holds_sets(path: Path) -> bool:
+    """Whether one of `json_files` is an eval set by its name, or a folder in which there may be some."""
+    return path.name.endswith(SET_SUFFIXES) or os.path.isdir(path)  # noqa: PTH112
 
 
 def json_files_below(
     folders: Iterable[Path], leave_out: Callable[[Path], bool] = lambda _: False
 ) -> Iterator[Path]:
-    """The JSON files in folders and everything below; a folder that links to an earlier one is left out."""
+    """`json_files` of folders and everything below; a folder that links to an earlier one is left out."""
     waiting = list(folders)[::-1]
-    seen: set[Path] = set()
+    seen: set[str] = set()
     while waiting:
         folder = waiting.pop()
-        if folder.resolve() in seen:
+        if (real := os.path.realpath(folder)) in seen:
             continue
-        seen.add(folder.resolve())
+        seen.add(real)
         yield from json_files(folder)
-        waiting += [one for one in _children(folder)[::-1] if is_entered(one) and not leave_out(one)]
+        waiting += [one for one in _entered(folder)[::-1] if not leave_out(one)]
 
 
 def is_entered(one: Path) -> bool:
@@ -213,10 +226,11 @@ def is_entered(one: Path) -> bool:
     return one.is_dir() and not one.name.startswith(".") and one.name not in _NEVER_ENTERED
 
 
-def _children(folder: Path) -> list[Path]:
+def _entered(folder: Path) -> list[Path]:
     try:
-        return sorted(folder.iterdir())
+        return [one for one in sorted(folder.iterdir()) if is_entered(one)]
     except OSError:
+        # `json_files` has the folder itself.
         return []
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from evaltui.core.jsondoc.spans import BOM, decode_at, skip_space
 from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.files.atomic import read_regular
 
 
 def read_text(path: Path) -> str | Problem:
@@ -20,7 +21,14 @@ def read_text(path: Path) -> str | Problem:
 
     Line endings stay as they are. Raises OSError where the file cannot be read.
     """
-    return decode(path.read_bytes())
+    return decode(read_regular(path))
+
+
+def why_unreadable(path: Path, error: OSError) -> str:
+    """Why a file that is there cannot be read, as a clause; "no such file" where there is none."""
+    if isinstance(error, FileNotFoundError):
+        return f"link to {path.readlink()}, which does not exist" if path.is_symlink() else "no such file"
+    return f"cannot be read: {error.strerror or error}"
 
 
 def decode(data: bytes) -> str | Problem:

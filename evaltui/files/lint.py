@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.editing.references import dangling, idle_rules, slow_rules
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
+from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import choice_problems, config_file, find_config, read_config
-from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.files.eval_sets import read_eval_set
-from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, is_agent, json_files_below
+from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
+from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, is_agent
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.projects import agents_in
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
-from evaltui.files.workspace import open_workspace, sets_below
+from evaltui.files.workspace import Skipped, open_workspace, sets_below, skipped_below
 
 # What agent-starter-pack calls it, too.
 _CONFIG_NAMES = (CONFIG_NAME, "eval_config.json")
@@ -35,8 +35,9 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
     A folder that is an agent is searched as a workspace, any other one to the bottom.
     """
     problems = [*dict.fromkeys(one for path in map(Path, paths) for one in _settings_problems(path))]
-    files, empty = files_to_lint(paths)
+    files, empty, skipped = _searched(paths)
     problems += [Problem.error((), "has no eval sets", file=str(path)) for path in empty]
+    problems += [Problem.error((), f"{one.reason}; rename it", file=str(one.path)) for one in skipped]
     seen: dict[str, Path] = {}
     for file in files:
         of_file = _lint_config(file) if is_config_by_content(file) else _lint_set(file, seen)
@@ -46,16 +47,29 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
 
 def files_to_lint(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path]]:
     """The eval sets and configs that paths mean, each once, and the folders among them that have none."""
+    files, empty, _ = _searched(paths)
+    return files, empty
+
+
+def _searched(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[Skipped]]:
+    """As `files_to_lint`, and the files that only their names keep from being eval sets: of an agent, which
+    refuses to run without them, and of a folder that has no others.
+    """
     files: dict[Path, None] = {}
-    empty = []
+    empty, skipped = list[Path](), dict[Skipped, None]()
     for path in map(Path, paths):
         if path.name == PROJECT_FILE:
             continue
-        found = _files_in(path) if path.is_dir() else [path]
+        workspace = open_workspace(path) if path.is_dir() and is_agent(path) else None
+        found = [path]
+        if path.is_dir():
+            found = _with_configs(path, sets_below(path, path) if workspace is None else workspace.sets)
         files |= dict.fromkeys(found)
         if not found:
             empty.append(path)
-    return list(files), empty
+        look_alikes = workspace.skipped if workspace else skipped_below(path) if not found else ()
+        skipped |= dict.fromkeys(one for one in look_alikes if one.is_set)
+    return list(files), empty, list(skipped)
 
 
 def _settings_problems(path: Path) -> list[Problem]:
@@ -81,11 +95,10 @@ def format_problem(problem: Problem) -> str:
     return problem.located(problem.severity)
 
 
-def _files_in(folder: Path) -> list[Path]:
+def _with_configs(folder: Path, sets: Sequence[EvalSetFile]) -> list[Path]:
     """The sets of a folder and their configs."""
-    sets = open_workspace(folder).sets if is_agent(folder) else sets_below(folder, folder)
     used = [config_file(eval_set.path) for eval_set in sets]
-    configs = dict.fromkeys(one for one in [folder / CONFIG_NAME, *used] if one.is_file())
+    configs = dict.fromkeys(one for one in [folder / CONFIG_NAME, *used] if os.path.lexists(one))
     return [*(eval_set.path for eval_set in sets), *configs]
 
 
@@ -107,24 +120,28 @@ def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
 
 
 def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
-    loaded = read_eval_set(file)
-    problems = [*choice_problems(file), *loaded.problems, *_same_label(file, loaded.eval_set, seen)]
-    text = read_text(file) if loaded.eval_set is not None and loaded.format == "eval set" else ""
-    if loaded.eval_set is None or not isinstance(text, str) or not text:
-        return problems
-    data = parse(text)
-    found = list(_not_finite(data)) if "NaN" in text or "Infinity" in text else []
-    # Models load slowly, and reading this module must not wait for them.
-    from evaltui.core.metrics.response_match import never_passes
-
+    loaded = validated(read_eval_set_file(file, "", file.parent))
     try:
         used = find_config(file)
     except EvalSetError:
-        # What is wrong with it is told of the config itself.
+        # Of the config itself lint says what is wrong with it.
+        used = None
+    if used is not None:
+        loaded = loaded.scored_by(used)
+    of_set = [problem for problem in loaded.problems if problem.file == str(file)]
+    problems = [*choice_problems(file), *of_set, *_same_label(file, loaded.eval_set, seen)]
+    if loaded.eval_set is None or loaded.document is None:
+        return problems
+    text = loaded.document.text.removeprefix("\ufeff")
+    found = list(_not_finite(parse(text))) if "NaN" in text or "Infinity" in text else []
+    if used is None:
         return problems + locate(found, text, str(file))
-    cases_key = spelt("eval_cases", data) if isinstance(data, dict) else "eval_cases"
-    for index, case in enumerate(loaded.eval_set.eval_cases):
-        set_id = loaded.eval_set.eval_set_id
+    # Models load slowly, and reading this module must not wait for them.
+    from evaltui.core.metrics.response_match import never_passes
+
+    cases_key = spelt("eval_cases", loaded.document.value)
+    for index, stored in enumerate(loaded.cases):
+        case, set_id = stored.model(), loaded.eval_set.eval_set_id
         # Where there is no config, who expects no answer may mean to give one without that metric.
         unscored = {
             number
@@ -148,24 +165,6 @@ def _not_finite(data: Any, path: JsonPath = ()) -> Iterator[Problem]:
 
 def _lint_config(file: Path) -> list[Problem]:
     config, problems = read_config(file)
-    refers = config is not None and (config.evaltui.turns or config.evaltui.rules or config.evaltui.tags)
-    text = read_text(file) if refers else ""
-    if not isinstance(text, str) or not text:
+    if config is None:
         return problems
-    data, sets = parse(text), _neighbours(file)
-    turns = {one.eval_set_id: {case.eval_id: case.outline.turns for case in one.cases} for one in sets}
-    tools = {one.eval_set_id: {case.eval_id: case.outline.tools for case in one.cases} for one in sets}
-    unread = any(eval_set.format is None for eval_set in sets)
-    found = [problem for problem in dangling(data, turns) if not (unread and problem.path[-1] == "set")]
-    if not unread:
-        found += idle_rules(data, tools)
-    found += slow_rules(data)
-    return problems + locate(found, text, str(file))
-
-
-def _neighbours(config: Path) -> list[EvalSetFile]:
-    """The sets beside a config, and those below that it scores."""
-    below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
-    beside = {file for file in config.parent.iterdir() if file.suffix == ".json"}
-    files = [file for file in sorted(below | beside) if file.name.endswith(SET_SUFFIXES)]
-    return [read_eval_set_file(file, "", config.parent) for file in files]
+    return problems + reference_problems(file, config.evaltui, {})

@@ -5,6 +5,7 @@ Works on parsed JSON and loads no models, so that a thousand cases can be listed
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from evaltui.files.folders import (
     SET_SUFFIXES,
     agent_folder,
     has_agent_file,
+    holds_sets,
     is_agent,
     is_project,
     json_files,
@@ -29,12 +31,13 @@ from evaltui.files.folders import (
     levels_above,
     subfolders,
 )
-from evaltui.files.json_text import parse, read_text
-from evaltui.text.figures import some_of
+from evaltui.files.json_text import parse, read_text, why_unreadable
+from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")
+_MOST_SKIPPED = 3
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
 _TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
 
@@ -47,6 +50,8 @@ class Skipped:
 
     path: Path
     reason: str
+    is_set: bool = False
+    """Whether it looks like an eval set."""
 
 
 @dataclass(frozen=True)
@@ -106,17 +111,17 @@ def open_workspace(
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, given) if path.is_file()]
     known = {one.path: one for one in before.sets} if before else {}
-    sets: dict[Path, EvalSetFile] = {}
-    skipped: dict[Path, Skipped] = {}
+    sets: dict[str, EvalSetFile] = {}
+    skipped: dict[str, Skipped] = {}
     for file, origin in [*_places(folder, map(Path, given)), *((file, "given") for file in named)]:
-        real = file.resolve()
+        real = os.path.realpath(file)
         if real in sets:
             continue
-        if file.name.endswith(SET_SUFFIXES) or (origin == "given" and file in named):
+        if holds_sets(file) or (origin == "given" and file in named):
             sets[real] = read_eval_set_file(file, origin, folder, known.get(file))
             skipped.pop(real, None)
-        elif reason := _why_skipped(file):
-            skipped[real] = Skipped(file, reason)
+        elif passed_over := skipped_file(file):
+            skipped[real] = passed_over
     missing = [Skipped(path, "no such file or folder") for path in map(Path, given) if not path.exists()]
     return Workspace(
         folder,
@@ -143,10 +148,10 @@ def _config_data(config: Path) -> Any:
     """What is in a config, or why it cannot be read; None where there is none."""
     try:
         text = read_text(config)
-    except FileNotFoundError:
-        return None
     except OSError as error:
-        return Problem.error((), f"cannot be read: {error.strerror}")
+        if not os.path.lexists(config):
+            return None
+        return Problem.error((), why_unreadable(config, error))
     return parse(text) if isinstance(text, str) else text
 
 
@@ -155,7 +160,7 @@ def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
 
     `named_from` is the folder that their cases are named from, that of the agent where there is one.
     """
-    files = {file.resolve(): file for file in json_files_below([folder]) if file.name.endswith(SET_SUFFIXES)}
+    files = {os.path.realpath(file): file for file in json_files_below([folder]) if holds_sets(file)}
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
 
 
@@ -218,15 +223,33 @@ def may_be_eval_set(path: Path) -> bool:
     return isinstance(data, Problem) or kind_of(data) is not None
 
 
-def _why_skipped(file: Path) -> str | None:
+def skipped_file(file: Path) -> Skipped | None:
+    """A file without the name of an eval set that looks like one, or cannot be read; None for others."""
     if file.name == CONFIG_NAME:
         return None
     try:
         if not may_be_eval_set(file):
             return None
     except OSError as error:
-        return f"cannot be read: {error.strerror}"
-    return f"looks like an eval set, but its name ends in neither {' nor '.join(SET_SUFFIXES)}"
+        return Skipped(file, why_unreadable(file, error))
+    reason = f"looks like an eval set, but its name ends in neither {' nor '.join(SET_SUFFIXES)}"
+    return Skipped(file, reason, is_set=True)
+
+
+def skipped_below(folder: Path) -> list[Skipped]:
+    """The files anywhere below a folder that look like eval sets by all but their names."""
+    files = (file for file in json_files_below([folder]) if not holds_sets(file))
+    return [one for one in map(skipped_file, files) if one is not None and one.is_set]
+
+
+def skipped_hint(skipped: Iterable[Skipped]) -> str:
+    """The files that only their names keep from being eval sets, and how to use them; "" for none."""
+    names = [str(one.path) for one in skipped if one.is_set]
+    if not names:
+        return ""
+    look = plural(len(names), "looks like an eval set", "look like eval sets")
+    rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
+    return f"{some_of(names, _MOST_SKIPPED)} {look} without the name: {rename}"
 
 
 def select(
@@ -280,13 +303,14 @@ def _picked(eval_set: EvalSetFile, eval_ids: Sequence[str] | None) -> Sequence[s
 
 def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]:
     if not selectors:
+        hint = skipped_hint(workspace.skipped)
         if not workspace.sets:
-            skipped = [f"; {one.path} was skipped: {one.reason}" for one in workspace.skipped[:1]]
             raise SelectionError(
                 f"no eval sets found for {workspace.folder}; looked for *.evalset.json and *.test.json "
                 "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it and "
-                f"above, up to the root of its project{''.join(skipped)}"
+                f"above, up to the root of its project{hint and f'. {hint}'}"
             )
+        _refuse_without(workspace.skipped)
         return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
     chosen: dict[Path, Selection] = {}
     for selector in selectors:
@@ -295,7 +319,16 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
             earlier = chosen.get(key, (eval_set, ()))[1]
             both = None if earlier is None or cases is None else tuple(dict.fromkeys((*earlier, *cases)))
             chosen[key] = (eval_set, both)
+    folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
+    skipped = (one for folder in folders for one in skipped_below(folder))
+    _refuse_without(one for one in skipped if one.path.resolve() not in chosen)
     return list(chosen.values())
+
+
+def _refuse_without(skipped: Iterable[Skipped]) -> None:
+    """Raises SelectionError for files that would be left out of all sets because of their names."""
+    if hint := skipped_hint(skipped):
+        raise SelectionError(f"{hint}. To run without, name the eval sets to run")
 
 
 def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
@@ -316,6 +349,13 @@ def _resolve(workspace: Workspace, selector: str) -> list[Selection]:
     raise failure or SelectionError(f"no eval set {name!r} in {workspace.folder.resolve().name}{hint}")
 
 
+def _folders_named(workspace: Workspace, name: str) -> list[Path]:
+    """The folder that a name stands for; none for that of a file or the id of a set."""
+    if any(eval_set.eval_set_id == name for eval_set in workspace.sets):
+        return []
+    return [path for path in (Path(name), workspace.folder / name) if name and path.is_dir()][:1]
+
+
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
     """The sets that a file, an id or a folder stands for, in this order of preference."""
     paths = [Path(name), workspace.folder / name]
@@ -329,11 +369,11 @@ def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
         raise SelectionError(f"{name!r} is the id of several sets, {files}. Name the file")
     if by_id:
         return by_id
-    for path in paths:
-        if name and path.is_dir():
-            if found := sets_below(path, workspace.folder):
-                return found
-            raise SelectionError(f"no eval sets found in {path}")
+    for path in _folders_named(workspace, name):
+        if sets := sets_below(path, workspace.folder):
+            return sets
+        hint = skipped_hint(skipped_below(path))
+        raise SelectionError(f"no eval sets found in {path}{hint and f'. {hint}'}")
     return []
 
 

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
 
 from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.metrics.rubric_problems import rubric_problems
 from evaltui.core.model.budget import Budget, parse_budget
 from evaltui.core.model.confidence import DEFAULT_MAX_RUNS, Confidence
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.eval_set import EvalCase, EvalSet
+from evaltui.core.model.json_values import dicts, list_at, spelt
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode, ToolMode
-from evaltui.core.model.problems import EvalSetError, SelectionError, Severity
+from evaltui.core.model.problems import EvalSetError, Problem, SelectionError, Severity
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.core.model.tags import TagChoice
 from evaltui.core.model.validation import validate_eval_set
@@ -227,10 +229,24 @@ def _plan_of_file(
 
 def _plan_of_data(data: Any, config: EvalConfig | None) -> SetPlan:
     eval_set, problems = validate_eval_set(data)
-    if eval_set is None:
-        named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
-        raise EvalSetError([replace(one, file=named) for one in problems if one.severity is Severity.ERROR])
-    return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), config or EvalConfig.default())
+    _refuse(problems, data)
+    assert eval_set is not None
+    config = config or EvalConfig.default()
+    cases = list_at(data, (key := spelt("eval_cases", data),))
+    found = [
+        replace(problem, path=(key, number, *problem.path))
+        for number, case in dicts(cases)
+        for problem in rubric_problems(case, config)
+    ]
+    _refuse(found, data)
+    return SetPlan(eval_set.eval_set_id, tuple(eval_set.eval_cases), config)
+
+
+def _refuse(problems: Sequence[Problem], data: Any) -> None:
+    """Raises EvalSetError for the errors among the problems of a set that is given as data."""
+    named = f"eval set {data.get('eval_set_id', data.get('evalSetId'))!r}"
+    if errors := [replace(one, file=named) for one in problems if one.severity is Severity.ERROR]:
+        raise EvalSetError(errors)
 
 
 def _is_case(given: Any) -> bool:

@@ -39,7 +39,7 @@ from evaltui.runs.scoring import (
     with_other_conversations,
     without_unheld,
 )
-from evaltui.runs.sets import CasesById, SetInfo, SetSource, only
+from evaltui.runs.sets import CasesById, SetInfo, SetSource, SetToRun, only, warnings_of
 from evaltui.runs.shards import Shard, ShardsOfRun, divide
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
@@ -156,14 +156,11 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     infos: list[SetInfo] = []
     notes: list[str] = []
     passed = _passed(request.store, request.matrix) if request.only_failed else frozenset()
+    opened: list[SetToRun] = []
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
-        try:
-            found = sets.open(path)
-        except EvalSetError as error:
-            if not request.skips_invalid:
-                raise
-            notes.append(f"Cannot run {path.name}: {error.problems[0].beside(path)}")
+        found = _opened(request, sets, path, notes)
+        if found is None:
             continue
         named = case_path(request.agent_dir, path)
         one = found.plan(eval_ids)
@@ -175,8 +172,10 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         if one.cases or (eval_ids is None and not request.only_failed):
             plans.append(one)
             infos.append(SetInfo.of(found, one, named))
+            opened.append(found)
     if request.only_failed and not plans:
         raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
+    notes += warnings_of(opened)
     of_traces = _paired(request, sets, plans, infos)
     if of_traces is not None:
         notes += of_traces.notes
@@ -205,6 +204,16 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
         tuple(notes),
         of_traces.unpaired if of_traces else 0,
     )
+
+
+def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetToRun | None:
+    try:
+        return sets.open(path)
+    except EvalSetError as error:
+        if not request.skips_invalid:
+            raise
+        notes.append(f"Cannot run {path.name}: {error.problems[0].beside(path)}")
+        return None
 
 
 def _paired(

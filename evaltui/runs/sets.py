@@ -12,6 +12,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.core.model.tags import Tags
+from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import ConfigChoice, ConfigInUse, config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file, validated
 from evaltui.files.eval_sets import InitialSession, load_eval_set
@@ -19,6 +20,10 @@ from evaltui.files.folders import file_of
 from evaltui.files.saving import Fingerprint, fingerprint_of
 from evaltui.files.workspace import open_workspace, select
 from evaltui.runner.plan import SetPlan
+from evaltui.text.figures import counted
+
+# Of one file in a report.
+_MOST_NOTES = 5
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class SetToRun:
     """Of the text that was read; None where it is in an old format, or has been edited since."""
     files: Mapping[Path, Fingerprint | None] = field(default_factory=dict)
     """The files that were read for it, each with its fingerprint then, None for one that was missing."""
+    problems: tuple[Problem, ...] = ()
+    """Warnings of the set and of its config."""
 
     def plan(self, eval_ids: Collection[str] | None = None) -> SetPlan:
         """All of its cases, or some of them in the order of the set."""
@@ -65,11 +72,11 @@ def read_set(path: Path, config: ConfigInUse, initial_session: InitialSession = 
         # For old formats, whose sets are small.
         eval_set = load_eval_set(path, initial_session)
         return SetToRun(path, eval_set.eval_set_id, tuple(eval_set.eval_cases), config, files=files)
-    file = validated(read_eval_set_file(path, "", path.parent))
-    if file.eval_set is None:
+    file = validated(read_eval_set_file(path, "", path.parent)).scored_by(config)
+    if file.eval_set is None or file.errors:
         raise EvalSetError(file.errors)
     cases = StoredCases(case.to_run() for case in file.cases)
-    return SetToRun(path, file.eval_set.eval_set_id, cases, config, file.fingerprint, files)
+    return SetToRun(path, file.eval_set.eval_set_id, cases, config, file.fingerprint, files, file.problems)
 
 
 def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) -> Iterator[Path]:
@@ -81,6 +88,34 @@ def _files_of(path: Path, config: ConfigInUse, initial_session: InitialSession) 
         yield beside
     if isinstance(initial_session, str | Path):
         yield Path(initial_session)
+
+
+def warnings_of(sets: Sequence[SetToRun]) -> list[str]:
+    """The problems of sets and their configs that keep nothing from running, as sentences."""
+    by_config: dict[Path, list[SetToRun]] = {}
+    for one in sets:
+        if one.config.path is not None:
+            by_config.setdefault(one.config.path, []).append(one)
+    # Why ADK's defaults apply is a line on standard error.
+    found = [problem for one in sets for problem in one.problems if problem not in one.config.problems]
+    for config, scored in by_config.items():
+        in_use = scored[0].config
+        read = {
+            one.path: (one.eval_set_id, one.cases.stored)
+            for one in scored
+            if isinstance(one.cases, StoredCases)
+        }
+        found += [*in_use.problems, *reference_problems(config, in_use.config.evaltui, read)]
+    by_file: dict[str | None, list[Problem]] = {}
+    for problem in found:
+        by_file.setdefault(problem.file, []).append(problem)
+    return [note for file, problems in by_file.items() for note in _notes(file, problems)]
+
+
+def _notes(file: str | None, problems: Sequence[Problem]) -> Iterator[str]:
+    yield from (problem.located() for problem in problems[:_MOST_NOTES])
+    if (more := len(problems) - _MOST_NOTES) > 0:
+        yield f"{file}: {counted(more, 'more problem')}; `evaltui lint` lists them"
 
 
 class SetSource(Protocol):

@@ -22,7 +22,7 @@ from evaltui.commands.output import UsageError, require_one_agent, settings_of
 from evaltui.core.compare.explain import sentence
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.eval_sets import load_eval_set
+from evaltui.files.configs import find_config
 from evaltui.files.remote_address import is_url
 from evaltui.files.settings import secrets_of
 from evaltui.testing import background
@@ -166,8 +166,11 @@ class CaseRuns:
         """What is wrong with an eval set, which is looked for once; None where nothing is."""
         if path not in self._errors:
             self._errors[path] = None
+            # Models load slowly, and most sessions need none of them.
+            from evaltui.runs.sets import read_set
+
             try:
-                load_eval_set(path)
+                read_set(path, find_config(path, self.config_file))
             except EvalSetError as error:
                 self._errors[path] = error
         return self._errors[path]

@@ -13,8 +13,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
-from evaltui.files.folders import agent_folder
-from evaltui.files.workspace import may_be_eval_set, with_tags
+from evaltui.files.folders import agent_folder, json_files
+from evaltui.files.workspace import may_be_eval_set, skipped_file, skipped_hint, with_tags
 from evaltui.testing.agents import NoAgentError
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
@@ -30,6 +30,22 @@ class FlakyWarning(pytest.PytestWarning):
 def is_eval_set(path: Path) -> bool:
     """Whether a file that nobody named is one of ours: other programs call files `*.test.json`, too."""
     return path.name.endswith(".evalset.json") or may_be_eval_set(path)
+
+
+def name_skipped(path: Path, runs: CaseRuns) -> None:
+    """Notes a file that only its name keeps from being an eval set."""
+    if hint := skipped_hint(filter(None, [skipped_file(path)])):
+        runs.remarks.append(hint)
+
+
+def unreachable_sets(folder: Path) -> list[str]:
+    """The eval sets of a folder, by their names, that are no files, each with the reason."""
+    return [
+        problem.located()
+        for file in json_files(folder)
+        if file.name.endswith(".evalset.json") and not file.is_file()
+        for problem in read_eval_set_file(file, "", folder).errors
+    ]
 
 
 class EvalSetNode(pytest.File):

@@ -64,10 +64,11 @@ class EditedSets:
 
     def open(self, path: Path) -> SetToRun:
         opened = self._open(path)
-        if opened.eval_set is None or opened.config is None:
+        if opened.eval_set is None or opened.config is None or opened.errors:
             raise EvalSetError(opened.errors)
         cases = StoredCases(opened.cases)
-        return SetToRun(path, opened.eval_set.eval_set_id, cases, opened.config, opened.fingerprint)
+        set_id, problems = opened.eval_set.eval_set_id, opened.problems
+        return SetToRun(path, set_id, cases, opened.config, opened.fingerprint, problems)
 
     def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
         for eval_set in self._entries:

@@ -39,9 +39,10 @@ def test_with_a_key_every_metric_can_run(capsys, monkeypatch):
     assert "Cannot" not in out
 
 
+OTHER_MODEL = {"threshold": 0.5, "judge_model_options": {"judge_model": "gpt-4"}}
 CONFIG = {
-    "criteria": {"response_match_score": 0.5, "saftey_v1": 0.8, "hallucinations_v1": 0.5},
-    "evaltui": {"optional": ["saftey_v1", "hallucinations_v1"]},
+    "criteria": {"response_match_score": 0.5, "hallucinations_v1": OTHER_MODEL},
+    "evaltui": {"optional": ["hallucinations_v1"]},
 }
 SAID = {"parts": [{"text": "hi"}]}
 
@@ -64,9 +65,8 @@ def test_what_the_configs_of_an_agent_or_a_set_ask_for_comes_first(agent, place,
     asked, _, every = capsys.readouterr().out.partition("All metrics")
     lines = [line.rstrip() for line in asked.splitlines()]
     assert "✓ response_match_score  1 case" in lines
-    # Only a metric that there is may be optional.
-    assert "– saftey_v1             none of 1 case" in lines
-    assert "unknown metric saftey_v1. Did you mean safety_v1?" in asked
+    assert "– hallucinations_v1     none of 1 case  optional" in lines
+    assert "the judge gpt-4 is not a Gemini model" in asked
     # The key is in the agent's .env file.
     assert "Cannot" not in every
 

@@ -113,10 +113,10 @@ def test_nothing_is_said_where_all_is_well(agent, capsys):
 
 
 def test_adk_has_no_optional_metrics_and_no_block(agent, capsys):
-    ours = {"criteria": {"trajectory_recal": 1.0}}
+    ours = {"criteria": {"safety_v1": 1.0}}
     config = {"criteria": {"response_match_score": 0.8}, "evaltui": ours}
     (agent / "test_config.json").write_text(json.dumps(config))
-    assert "trajectory_recal" in ran(agent, capsys=capsys)[2]
+    assert "safety_v1" in ran(agent, capsys=capsys)[2]
     code, _, err = ran(agent, "--adk-verdicts", capsys=capsys)
     assert (code, err) == (0, "")
 

@@ -182,14 +182,14 @@ def test_named_cases_of_a_set_keep_its_order(agent, capsys):
     assert [case["eval_id"] for case in report["cases"]] == ["turn_off_bedroom", "judged"]
 
 
-def test_a_misspelt_metric_never_passes(agent, capsys):
+def test_a_misspelt_metric_is_refused(agent, capsys):
     write_set(agent, PASSING)
     (agent / "test_config.json").write_text(
         '{"criteria": {"response_match_scor": 0.5, "response_match_score": 0.5}}'
     )
-    assert run(agent) == 3
-    assert "response_match_score" in capsys.readouterr().out
-    assert run(agent, "--adk-verdicts") == 0
+    for verdicts in ((), ("--adk-verdicts",)):
+        assert run(agent, *verdicts) == 2
+        assert "test_config.json:1: criteria.response_match_scor: unknown" in capsys.readouterr().err
 
 
 def log_lines(agent: Path) -> list[dict[str, Any]]:

@@ -144,11 +144,11 @@ def test_what_cannot_go_together_is_wrong_use(agent, start):
 
 
 def test_what_cannot_run_is_said_once(agent, start):
-    criteria = {"response_match_score": 1.0, "saftey_v1": 0.5}
+    criteria = {"response_match_score": 1.0, "safety_v1": 0.5}
     (agent / "test_config.json").write_text(json.dumps({"criteria": criteria}))
     watch = start("my_agent", "talk:refuses", folder=agent.parent)
     first = watch.until("1 not evaluated")
-    assert first.index("– saftey_v1  none of 1 case") < first.index("– refuses")
+    assert first.index("– safety_v1  none of 1 case") < first.index("– refuses")
     (agent / "agent.py").write_text(AGENT.format("yes"))
     assert "none of 1 case" not in watch.until("1 failed")
     assert watch.interrupt() == 130

@@ -47,17 +47,17 @@ def test_nothing_is_wrong_with_what_is_documented():
     [
         (
             {"criteria": {"brief": SHORT}},
-            "warning criteria.brief.function: a metric in short form belongs under "
+            "error criteria.brief: a metric in short form belongs under "
             "evaltui.criteria; under criteria google-adk cannot find the metric",
         ),
         (
-            {"criteria": {"m": 1}, "custom_metrics": {"kind": CODE}},
+            {"criteria": {"safety_v1": 1}, "custom_metrics": {"kind": CODE}},
             "warning custom_metrics.kind: is not a criterion, so it is not computed; "
             "add it to criteria with a threshold",
         ),
         (
             {"criteria": {"kind": 1}, "customMetrics": {"kind": {"codeConfig": {"name": "kind"}}}},
-            "warning customMetrics.kind.codeConfig.name: is not the path of a function, such as "
+            "error customMetrics.kind.codeConfig.name: 'kind' is not the path of a function, such as "
             "my_agent.metrics.kind",
         ),
         (

@@ -7,7 +7,7 @@ from evaltui.core.model.config import EvalConfig
 
 
 def problems(rule):
-    found = validate_config({"criteria": {"m": 1}, "evaltui": {"rules": [rule]}})[1]
+    found = validate_config({"criteria": {"safety_v1": 1}, "evaltui": {"rules": [rule]}})[1]
     return [f"{problem.severity} {problem}" for problem in found]
 
 

@@ -49,10 +49,8 @@ def test_every_metric_has_its_own_range():
     assert errors({"response_evaluation_score": 0.5, "response_match_score": 0, "safety_v1": 1}) == [
         "criteria.response_evaluation_score: its threshold, 0.5, is outside of its range, 1 to 5"
     ]
-    assert errors({"tool_call_count_v1": 40}) == []
-    assert errors({"tool_call_count_v1": -1}) == [
-        "criteria.tool_call_count_v1: its threshold, -1, is below 0"
-    ]
+    assert errors({"tokens": 40}) == []
+    assert errors({"tokens": -1}) == ["criteria.tokens: its threshold, -1, is below 0"]
 
 
 def test_a_range_may_be_the_users_own():

@@ -42,13 +42,13 @@ def test_a_sound_set_has_no_problems():
         },
     }
     eval_set, problems = validate_eval_set(
-        {"eval_set_id": "s", "name": "S", "eval_cases": [case(turn, tags=["mine"])], "my_own": 1}
+        {"eval_set_id": "s", "name": "S", "eval_cases": [case(turn, _tags=["mine"])], "$own": 1}
     )
     assert problems == []
     assert eval_set is not None
     assert eval_set.name == "S"
     assert eval_set.eval_cases[0].conversation[0].intermediate_data.tool_uses[0].args == {"x": 1}
-    assert eval_set.eval_cases[0].tags == ["mine"]
+    assert eval_set.eval_cases[0].model_extra == {"_tags": ["mine"]}
 
 
 def test_bytes_are_read_as_base64():
@@ -157,8 +157,14 @@ def test_typos_are_found_at_every_level_that_adk_tolerates():
     ]
 
 
-def test_the_users_own_keys_are_no_problem():
-    assert found(case({"user_content": USER}, owner="me", priority=1, evalIds=[])) == []
+def test_an_unknown_key_is_named_once_with_its_number_and_a_comment_is_none():
+    cases = [case({"user_content": USER}, owner="me", _why="", evalIds=[]) for _ in range(3)]
+    for number, one in enumerate(cases):
+        one["eval_id"] = str(number)
+    assert found(*cases) == [
+        "warning eval_cases[0].owner: unknown key, ignored; also in 2 other places",
+        "warning eval_cases[0].evalIds: unknown key, ignored; also in 2 other places",
+    ]
 
 
 @pytest.mark.parametrize("scenario", [{"starting_prompt": "x", "conversation_plan": "y"}, None])
@@ -328,7 +334,7 @@ def test_too_many_levels_are_a_problem_of_the_case():
     deep: dict[str, Any] = {}
     for _ in range(300):
         deep = {"a": deep}
-    (line,) = found(case({"user_content": USER}, mine=deep))
+    (line,) = found(case({"user_content": USER}, _mine=deep))
     assert line.startswith("error eval_cases[0]: cannot be read as JSON: recursion limit exceeded")
 
 
@@ -347,7 +353,10 @@ def config_problems(data: Any) -> list[str]:
 def test_a_sound_config():
     config, problems = validate_config(
         {
-            "criteria": {"response_match_score": 0.5, "x": {"threshold": 1, "matchType": "EXACT"}},
+            "criteria": {
+                "response_match_score": 0.5,
+                "tool_trajectory_avg_score": {"threshold": 1, "matchType": "EXACT"},
+            },
             "evaltui": {"criteria": {"trajectory_recall": 0.9}},
             "$comment": "mine",
         }
@@ -355,7 +364,7 @@ def test_a_sound_config():
     assert problems == []
     assert [metric.metric_name for metric in config.metrics()] == [
         "response_match_score",
-        "x",
+        "tool_trajectory_avg_score",
         "trajectory_recall",
     ]
 
@@ -392,7 +401,10 @@ def test_a_sound_config():
             },
             "error evaltui.turns[0].turn: must be at least 0, is the number -1",
         ),
-        ({"criteria": {"m": 1}, "evaltiu": {}}, "warning evaltiu: unknown key. Did you mean evaltui?"),
+        (
+            {"criteria": {"safety_v1": 1}, "evaltiu": {}},
+            "warning evaltiu: unknown key. Did you mean evaltui?",
+        ),
         ({"criteria": {}}, "warning names no metric, so nothing is scored"),
     ],
 )
@@ -402,7 +414,7 @@ def test_what_is_wrong_with_a_config(data, problem):
 
 
 def test_an_optional_metric_is_one_that_is_asked_for():
-    data = {"criteria": {"safety_v1": 1, "mine": 1}, "evaltui": {"optional": ["safety_v1", "saftey_v1", "x"]}}
+    data = {"criteria": {"safety_v1": 1}, "evaltui": {"optional": ["safety_v1", "saftey_v1", "x"]}}
     assert config_problems(data) == [
         "warning evaltui.optional[1]: 'saftey_v1' is not a criterion. Did you mean safety_v1?",
         "warning evaltui.optional[2]: 'x' is not a criterion",

@@ -28,7 +28,7 @@ def test_criteria_above_the_sets_are_used(tmp_path):
 
 def test_the_usual_name_beside_a_set_goes_before_all_others(tmp_path):
     path = only_set(adk_sample(tmp_path))
-    write(path.parent / "eval_config.json", criteria(m=1))
+    write(path.parent / "eval_config.json", criteria(safety_v1=1))
     assert find_config(path).path == path.parent / "test_config.json"
 
 
@@ -38,7 +38,7 @@ def test_the_usual_name_beside_a_set_goes_before_all_others(tmp_path):
 @pytest.mark.parametrize("folder", ["tests/eval", "tests", "."])
 def test_whatever_it_is_called_and_however_far_above(name, folder, tmp_path):
     path = only_set(uv_package(tmp_path))
-    config = write(tmp_path / folder / name, criteria(m=1))
+    config = write(tmp_path / folder / name, criteria(safety_v1=1))
     assert find_config(path).path == config
 
 
@@ -46,26 +46,26 @@ def test_what_is_no_config_is_not_used(tmp_path):
     path = only_set(uv_package(tmp_path / "project"))
     write(path.parent / "eval_config.json", '{"model": "x"}')
     write(path.parent / "tsconfig.json", "[]")
-    write(path.parent / "results.json", criteria(m=1))
+    write(path.parent / "results.json", criteria(safety_v1=1))
     write(path.parent / "config_cases.json", '{"criteria": {}, "eval_cases": []}')
-    write(tmp_path / "eval_config.json", criteria(m=1))
+    write(tmp_path / "eval_config.json", criteria(safety_v1=1))
     found = find_config(path)
     assert (found.path, found.defaulted, found.problems) == (None, True, ())
 
 
 def test_the_nearest_folder_decides_and_several_in_it_are_refused(tmp_path):
     path = only_set(uv_package(tmp_path))
-    write(tmp_path / "eval_config.json", criteria(m=1))
-    strict = write(tmp_path / "tests" / "strict_config.json", criteria(m=1))
+    write(tmp_path / "eval_config.json", criteria(safety_v1=1))
+    strict = write(tmp_path / "tests" / "strict_config.json", criteria(safety_v1=1))
     assert find_config(path).path == strict
-    write(tmp_path / "tests" / "loose_config.json", criteria(m=0))
+    write(tmp_path / "tests" / "loose_config.json", criteria(safety_v1=0))
     with pytest.raises(
         EvalSetError, match=r"loose_config\.json and strict_config\.json\. Choose one with --config"
     ):
         find_config(path)
     assert find_config(path, strict).path == strict
     assert [one.severity for one in lint([path])] == [Severity.ERROR]
-    own = write(path.parent / "test_config.json", criteria(m=0.5))
+    own = write(path.parent / "test_config.json", criteria(safety_v1=0.5))
     assert find_config(path).path == own
 
 
@@ -80,7 +80,11 @@ def test_one_with_a_mistake_is_never_replaced_by_the_defaults(text, tmp_path):
 def test_it_is_found_and_lost_as_it_comes_and_goes(tmp_path):
     path = only_set(uv_package(tmp_path))
     config = tmp_path / "tests" / "eval_config.json"
-    for text, expected in [(criteria(m=1), config), ('{"other": 1}', None), (criteria(n=1), config)]:
+    for text, expected in [
+        (criteria(safety_v1=1), config),
+        ('{"other": 1}', None),
+        (criteria(hallucinations_v1=1), config),
+    ]:
         write(config, text)
         assert find_config(path).path == expected
     config.unlink()
@@ -89,7 +93,7 @@ def test_it_is_found_and_lost_as_it_comes_and_goes(tmp_path):
 
 def test_a_test_config_above_is_named_but_not_used(tmp_path):
     path = only_set(uv_package(tmp_path))
-    above = write(tmp_path / "tests" / "test_config.json", criteria(m=1))
+    above = write(tmp_path / "tests" / "test_config.json", criteria(safety_v1=1))
     found = find_config(path)
     assert (found.path, found.passed_over) == (None, above)
     (problem,) = lint([path])
@@ -114,7 +118,7 @@ def test_lint_reads_the_config_above_and_the_sets_that_it_scores(tmp_path):
 
 def test_a_config_in_the_agents_folder_is_no_code_of_it(tmp_path):
     agent = uv_package(tmp_path)
-    write(agent / "eval_config.json", criteria(m=1))
+    write(agent / "eval_config.json", criteria(safety_v1=1))
     write(agent / "prompts_config.json", "{}")
     assert "eval_config.json" not in AgentFiles(agent).contents()
     assert "prompts_config.json" in AgentFiles(agent).contents()
@@ -122,8 +126,8 @@ def test_a_config_in_the_agents_folder_is_no_code_of_it(tmp_path):
 
 def test_without_a_project_it_is_looked_for_above_folders_of_tests_only(tmp_path):
     path = write(tmp_path / "shop" / "eval" / "evalsets" / "a.evalset.json", eval_set("a"))
-    config = write(tmp_path / "shop" / "eval_config.json", criteria(m=1))
-    write(tmp_path / "other_config.json", criteria(m=1))
+    config = write(tmp_path / "shop" / "eval_config.json", criteria(safety_v1=1))
+    write(tmp_path / "other_config.json", criteria(safety_v1=1))
     assert find_config(path).path == config
     config.unlink()
     assert find_config(path).path is None

@@ -200,7 +200,7 @@ def test_what_is_no_eval_set_says_so_once(tmp_path, content, sentence):
 
 def test_a_file_that_cannot_be_opened(tmp_path):
     assert errors(tmp_path / "none.test.json") == ["no such file"]
-    assert errors(tmp_path) == ["cannot be read: Is a directory"]
+    assert errors(tmp_path) == ["cannot be read: a folder has this name"]
 
 
 SESSION = {"id": "s", "app_name": "home", "user_id": "u", "state": {"mode": "night"}, "events": []}

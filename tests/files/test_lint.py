@@ -65,7 +65,7 @@ def test_marks_on_turns_that_do_not_exist_are_warnings(agent):
     ]
     turns = [{"set": a, "case": b, "turn": c, "mode": "skip"} for a, b, c in marks]
     config = agent / "test_config.json"
-    config.write_text(json.dumps({"criteria": {"m": 1}, "evaltui": {"turns": turns}}, indent=1))
+    config.write_text(json.dumps({"criteria": {"safety_v1": 1}, "evaltui": {"turns": turns}}, indent=1))
     problems = lint([config])
     assert {problem.severity for problem in problems} == {Severity.WARNING}
     assert [problem.sentence for problem in problems] == [
@@ -87,7 +87,7 @@ def test_a_set_that_cannot_be_read_hides_what_marks_may_mean(agent):
     (agent / "broken.evalset.json").write_text("{")
     turns = [{"set": "lights", "case": "off", "turn": 0, "mode": "skip"}]
     config = agent / "test_config.json"
-    config.write_text(json.dumps({"criteria": {"m": 1}, "evaltui": {"turns": turns}}))
+    config.write_text(json.dumps({"criteria": {"safety_v1": 1}, "evaltui": {"turns": turns}}))
     assert lint([config]) == []
 
 

@@ -16,7 +16,7 @@ def write(folder, rules, **cases):
     made = [{"eval_id": eval_id, "conversation": [turn]} for eval_id, turn in zip(cases, turns, strict=True)]
     (folder / "orders.evalset.json").write_text(json.dumps({"eval_set_id": "orders", "eval_cases": made}))
     config = folder / "test_config.json"
-    config.write_text(json.dumps({"criteria": {"m": 1}, "evaltui": {"rules": rules}}, indent=1))
+    config.write_text(json.dumps({"criteria": {"safety_v1": 1}, "evaltui": {"rules": rules}}, indent=1))
     return config
 
 

@@ -18,9 +18,10 @@ import pytest
 
 from evaltui import pytest_plugin
 from evaltui.files.run_settings import RunSettings
+from evaltui.runs import sets
 from evaltui.runs.history import open_run
 from evaltui.runs.store import RunStore
-from evaltui.testing import background, case_runs, run_process, session
+from evaltui.testing import background, run_process, session
 
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
@@ -246,12 +247,13 @@ def test_a_broken_set_is_an_error_that_says_where(pytester, project, kind):
 def test_the_errors_of_a_set_are_looked_for_once(pytester, project, monkeypatch):
     """Not once for each of its cases, of which a set may have thousands."""
     read = []
-    load = case_runs.load_eval_set
-    monkeypatch.setattr(case_runs, "load_eval_set", lambda path: read.append(path) or load(path))
+    load = sets.read_set
+    monkeypatch.setattr(sets, "read_set", lambda path, *rest: read.append(path) or load(path, *rest))
     write(project, *(case("twin", "hats") for _ in range(9)))
     result = pytester.runpytest_inprocess("--evaltui")
     assert result.parseoutcomes() == {"errors": 9}
-    assert read == [project / "basics.evalset.json"]
+    # By the run, and for its errors.
+    assert read == [project / "basics.evalset.json"] * 2
 
 
 def test_ids_cannot_write_to_the_terminal(pytester, project):

@@ -225,11 +225,14 @@ async def test_help_lists_the_registry_and_closes(house):
 
 async def test_no_sets_says_where_was_looked_and_f5_looks_again(write_agent):
     folder = write_agent(HOUSE, name="house")
+    (folder / "evals").mkdir()
+    (folder / "evals" / "other.json").write_text('{"eval_cases": []}')
     app = app_for(folder)
     async with app.run_test(size=NARROW) as pilot:
         await until(pilot, lambda: "Create your first eval case" in screen_text(app))
         await pilot.press("1")
         await until(pilot, lambda: "No eval sets yet" in screen_text(app))
+        assert "1 file under other names" in screen_text(app)
         assert "Searched for" in screen_text(app)
         await pilot.press("2")
         await until(pilot, lambda: focused_tab(app) == "Start")

@@ -19,7 +19,7 @@ from evaltui.workbench.criteria_problems import config_problems
         ),
         (
             {"criteria": {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "IN_ORDR"}}},
-            "criteria.tool_trajectory_avg_score: tool_trajectory_avg_score: match_type must be EXACT, "
+            "criteria.tool_trajectory_avg_score: match_type must be EXACT, "
             "IN_ORDER or ANY_ORDER, not 'IN_ORDR'",
         ),
         (
@@ -40,8 +40,12 @@ from evaltui.workbench.criteria_problems import config_problems
             'give the criterion a "tool" key',
         ),
         (
-            {"criteria": {"safety_v1": {"threshold": 1, "matchType": 1, "match_type": 2}}},
-            "criteria.safety_v1.match_type: also given as matchType. Remove one",
+            {
+                "criteria": {
+                    "tool_trajectory_avg_score": {"threshold": 1, "matchType": "EXACT", "match_type": "EXACT"}
+                }
+            },
+            "criteria.tool_trajectory_avg_score.match_type: also given as matchType. Remove one",
         ),
         (
             {"criteria": {"response_match_score": 1}, "custom_metrics": {}, "customMetrics": {}},

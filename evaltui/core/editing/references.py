@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
+from evaltui.core.model.arg_rule import ANY_INDEX, ArgPath, parse_arg_path
 from evaltui.core.model.json_values import dicts, list_at, value_at
 from evaltui.core.model.modes import TurnMode
 from evaltui.core.model.problems import JsonPath, Problem
@@ -24,7 +25,9 @@ CaseRef = tuple[str, str]
 # The new number of a turn, None for one that is gone.
 Renumbering = Callable[[int], int | None]
 Entry = Mapping[str, Any]
+ArgumentsByTool = Mapping[str, Sequence[Any]]
 BlockList = Literal["turns", "rules", "tags"]
+_OfCase = TypeVar("_OfCase")
 _LISTS: tuple[BlockList, ...] = ("turns", "rules", "tags")
 
 
@@ -252,19 +255,66 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
             yield Problem.warning(
                 (*RULES, index), f"never applies: rules[{hidden_by[scope]}] covers the same argument"
             )
-        tool, set_id, case = rule.get("tool"), rule.get("set"), rule.get("case")
-        in_scope = [
-            names
-            for one, cases in tools.items()
-            if set_id in (None, one)
-            for eval_id, names in cases.items()
-            if case in (None, eval_id)
-        ]
+        tool, in_scope = rule.get("tool"), _in_scope(rule, tools)
         known = {name for names in in_scope for name in names}
         if isinstance(tool, str) and in_scope and tool not in known:
             yield Problem.warning(
                 (*RULES, index, "tool"), f"no expected call of {tool!r}{did_you_mean(tool, known)}"
             )
+
+
+def idle_arguments(config: Any, calls: Mapping[str, Mapping[str, ArgumentsByTool]]) -> Iterator[Problem]:
+    """Warnings for rules of arguments that no expected call of their tool has.
+
+    An argument that is ignored may be one that only the agent gives: of those only likely mistakes.
+    """
+    for index, rule in dicts(list_at(config, RULES)):
+        tool, path = rule.get("tool"), rule.get("arg")
+        if not isinstance(tool, str) or not isinstance(path, str):
+            continue
+        of_tool = [args for tools in _in_scope(rule, calls) for args in tools.get(tool, ())]
+        steps = parse_arg_path(path)
+        if not of_tool or any(_has(args, steps) for args in of_tool):
+            continue
+        names = {name for args in of_tool if isinstance(args, dict) for name in args}
+        hint = did_you_mean(str(steps[0]), names - {steps[0]})
+        if hint or rule.get("match") != "ignore":
+            yield Problem.warning((*RULES, index, "arg"), f"no expected call of {tool} has {path!r}{hint}")
+
+
+def idle_tools(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) -> Iterator[Problem]:
+    """Warnings for modes of tools that no case expects a call of."""
+    known = {name for names in _in_scope({}, tools) for name in names}
+    modes = value_at(config, (*BLOCK, "tools"))
+    for tool in modes if isinstance(modes, dict) and known else ():
+        if tool not in known:
+            hint = did_you_mean(tool, known)
+            yield Problem.warning((*BLOCK, "tools", tool), f"no expected call of {tool!r}{hint}")
+
+
+def _in_scope(rule: Entry, sets: Mapping[str, Mapping[str, _OfCase]]) -> list[_OfCase]:
+    """The values of the cases that a rule is for."""
+    return [
+        value
+        for set_id, cases in sets.items()
+        if rule.get("set") in (None, set_id)
+        for eval_id, value in cases.items()
+        if rule.get("case") in (None, eval_id)
+    ]
+
+
+def _has(value: Any, steps: ArgPath) -> bool:
+    """Whether there is something at a path in arguments."""
+    if not steps:
+        return True
+    first, rest = steps[0], steps[1:]
+    if first is ANY_INDEX:
+        return isinstance(value, list) and any(_has(item, rest) for item in value)
+    if isinstance(value, dict):
+        return first in value and _has(value[first], rest)
+    return (
+        isinstance(value, list) and isinstance(first, int) and first < len(value) and _has(value[first], rest)
+    )
 
 
 def slow_rules(config: Any) -> Iterator[Problem]:

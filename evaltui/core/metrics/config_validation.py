@@ -1,7 +1,8 @@
 """What is wrong with the data of a config, in sentences at the place where it is wrong.
 
-Errors are what google-adk 2.13 refuses, and thresholds that every score reaches, or none. Warnings are what
-it takes without a word although it cannot work as meant. Paths are as the data spells them.
+Errors are what google-adk 2.13 refuses, thresholds that every score reaches, or none, and criteria that no
+metric can be computed by. Warnings are what it takes without a word although it cannot work as meant. Paths
+are as the data spells them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from evaltui.core.metrics.metric import MISPLACED, effective_threshold, names_function
-from evaltui.core.metrics.registry import METRICS, is_own
+from evaltui.core.metrics.gemini_access import GeminiAccess
+from evaltui.core.metrics.metric import effective_threshold
+from evaltui.core.metrics.registry import METRICS, is_own, options_of
+from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import (
     BaseCriterion,
     CustomMetricConfig,
@@ -20,9 +23,9 @@ from evaltui.core.model.config import (
     Interval,
     OwnCriterion,
 )
-from evaltui.core.model.json_values import path_as_spelt
+from evaltui.core.model.json_values import camel, path_as_spelt
 from evaltui.core.model.model_errors import spellings, validate_model
-from evaltui.core.model.problems import JsonPath, Problem, likely_typos
+from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos, unknown_keys
 from evaltui.text.values import did_you_mean
 
 _OF_CRITERION = ("lower_is_better", "lowerIsBetter")
@@ -30,24 +33,60 @@ _NOT_ASKED_FOR = "is not a criterion, so it is not computed; add it to criteria 
 _NOT_IN_ADK = "google-adk has no such metric and refuses the config; write it under evaltui.criteria"
 _NOT_LOOKED_AT = "allowed for custom metrics only; higher is better for this metric"
 
+# A machine that lacks nothing: a metric that cannot run there has a mistake in its criterion.
+_FACTS = Facts(GeminiAccess(serves_other_names=True), has_module=lambda module: True)
+
 
 def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
     """Parsed JSON of a `test_config.json` as a model, None where there is an error; and every problem."""
     config, problems = validate_model(EvalConfig, data)
     problems = [_placed_better(_named_for_the_block(problem)) for problem in problems]
     if isinstance(data, dict):
-        problems += likely_typos(data, spellings(EvalConfig), ())
+        problems += unknown_keys(data, spellings(EvalConfig))
     if config is not None:
-        if outside := list(outside_of_range(config)):
-            return None, [*problems, *(Problem.error(path, why) for path, why in outside)]
+        problems += [
+            Problem.error(path_as_spelt(path, data), why)
+            for path, why in (*outside_of_range(config), *_unusable(config))
+        ]
         if not config.metrics():
             problems.append(Problem.warning((), "names no metric, so nothing is scored"))
         problems += _of_optional(config)
+        problems += _unknown_options(config)
         problems += [
             replace(problem, path=path_as_spelt(problem.path, data))
             for problem in _warnings_for_own_metrics(config)
         ]
-    return config, problems
+    return None if has_error(problems) else config, problems
+
+
+def _path_of(config: EvalConfig, metric: EvalMetric) -> JsonPath:
+    """The path of the criterion that counts for a metric."""
+    name = metric.metric_name
+    block: JsonPath = ("evaltui",) if name in config.evaltui.criteria else ()
+    return (*block, "criteria", name)
+
+
+def _unusable(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
+    """Unknown metrics, and criteria by which their metric cannot be computed on any machine."""
+    for metric in config.metrics():
+        name, function = metric.metric_name, metric.custom_function_path
+        if unmet := unmet_by_metric(metric, config, _FACTS, recorded=True):
+            why = ". ".join(part for part in (unmet.why.removeprefix(f"{name}: "), unmet.fix) if part)
+            path = _path_of(config, metric)
+            yield (path if function is None else ("custom_metrics", name, "code_config", "name")), why
+
+
+def _unknown_options(config: EvalConfig) -> Iterator[Problem]:
+    """Keys of a criterion that its metric does not read; functions of the user's may read any key."""
+    for metric in config.metrics():
+        criterion, name = metric.criterion, metric.metric_name
+        if criterion is None or not criterion.model_extra:
+            continue
+        names = [*type(criterion).model_fields, *(str(option.path[0]) for option in options_of(name))]
+        is_own = metric.custom_function_path is not None or name not in METRICS
+        unknown = likely_typos if is_own else unknown_keys
+        keys = dict.fromkeys(criterion.model_fields_set) | criterion.model_extra
+        yield from unknown(keys, [(one, camel(one)) for one in names], _path_of(config, metric))
 
 
 def _of_optional(config: EvalConfig) -> Iterator[Problem]:
@@ -75,11 +114,8 @@ def _placed_better(problem: Problem) -> Problem:
 def outside_of_range(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
     """Where in a config a threshold is none of its metric's scores, and why, as a sentence."""
     for metric in config.metrics():
-        why = _outside(metric)
-        if why:
-            name = metric.metric_name
-            block: JsonPath = ("evaltui",) if name in config.evaltui.criteria else ()
-            yield (*block, "criteria", name), why
+        if why := _outside(metric):
+            yield _path_of(config, metric), why
 
 
 def _outside(metric: EvalMetric) -> str:
@@ -117,11 +153,8 @@ def _misplaced(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
     for name, criterion in config.criteria.items():
         if is_own(name) and name not in custom and name not in config.evaltui.criteria:
             yield ("criteria", name), _NOT_IN_ADK
-        elif isinstance(criterion, BaseCriterion) and name not in custom:
-            if names_function(criterion):
-                yield ("criteria", name, "function"), MISPLACED
-            elif criterion.lower_is_better:
-                yield ("criteria", name, "lower_is_better"), _NOT_LOOKED_AT
+        elif isinstance(criterion, BaseCriterion) and name not in custom and criterion.lower_is_better:
+            yield ("criteria", name, "lower_is_better"), _NOT_LOOKED_AT
     for name, criterion in config.evaltui.criteria.items():
         path: JsonPath = ("evaltui", "criteria", name)
         if not isinstance(criterion, OwnCriterion):
@@ -139,10 +172,6 @@ def _of_custom_metrics(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
         path: JsonPath = ("custom_metrics", name)
         if name not in config.criteria and name not in config.evaltui.criteria:
             yield path, _NOT_ASKED_FOR
-        code = custom.code_config.name
-        if not code.rpartition(".")[0]:
-            such_as = f"is not the path of a function, such as my_agent.metrics.{code or name}"
-            yield (*path, "code_config", "name"), such_as
         yield from _of_metric_info(name, custom, (*path, "metric_info"))
 
 

@@ -78,7 +78,7 @@ def _judged(metric: EvalMetric, facts: Facts, recorded: bool) -> Found | None:
 
 def _computed(metric: EvalMetric, info: MetricInfo) -> Found | None:
     """A metric that is computed here says what is wrong with its criterion when there is nothing to score."""
-    if info.function is None or not info.gates:
+    if info.function is None:
         return None
     reason = info.function(MetricInput(metric=metric, expected=(), actual=())).reason
     return Found(Readiness.CANNOT, reason) if reason != nothing_to_score(()) else None
@@ -87,7 +87,9 @@ def _computed(metric: EvalMetric, info: MetricInfo) -> Found | None:
 def _custom(metric: EvalMetric, path: str, facts: Facts) -> Found | None:
     module = path.rpartition(".")[0]
     if not module:
-        return _unmet(f"{path} is not the path of a function, such as my_agent.metrics.{metric.metric_name}")
+        return _unmet(
+            f"{path!r} is not the path of a function, such as my_agent.metrics.{metric.metric_name}"
+        )
     return None if facts.has_module(module) else _no_module(module, f"the metric's function {path}")
 
 

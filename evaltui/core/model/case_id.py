@@ -78,7 +78,7 @@ def outline_of(case: Any) -> CaseOutline:
         texts = [_texts(_get(turn, "user_content")) for turn in conversation]
         first = texts[0][0] if texts and texts[0] else ""
         by_turn = tuple(map("\n".join, texts))
-        return CaseOutline(eval_id, len(conversation), first, by_turn, _tools(conversation), problems)
+        return CaseOutline(eval_id, len(conversation), first, by_turn, tuple(_calls(conversation)), problems)
     scenario = _get(case, "conversation_scenario")
     if isinstance(scenario, dict):
         prompt = _get(scenario, "starting_prompt")
@@ -103,20 +103,26 @@ def _parts(content: Any) -> list[dict[str, Any]]:
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
-def _tools(conversation: list[Any]) -> tuple[str, ...]:
-    names: dict[str, None] = {}
+def expected_calls(case: Any) -> dict[str, list[Any]]:
+    """The arguments of each expected call of a case, by tool."""
+    conversation = _get(case, "conversation")
+    return _calls(conversation if isinstance(conversation, list) else [])
+
+
+def _calls(conversation: list[Any]) -> dict[str, list[Any]]:
+    calls: dict[str, list[Any]] = {}
     for turn in conversation:
         intermediate = _get(turn, "intermediate_data")
-        calls, events = _get(intermediate, "tool_uses"), _get(intermediate, "invocation_events")
-        found = list(calls) if isinstance(calls, list) else []
+        uses, events = _get(intermediate, "tool_uses"), _get(intermediate, "invocation_events")
+        found = list(uses) if isinstance(uses, list) else []
         for event in events if isinstance(events, list) else []:
             content = event.get("content") if isinstance(event, dict) else None
             found += [_get(part, "function_call") for part in _parts(content)]
         for call in found:
             if isinstance(call, dict) and isinstance(name := call.get("name"), str):
                 # Ten thousand cases share a few names.
-                names[sys.intern(name)] = None
-    return tuple(names)
+                calls.setdefault(sys.intern(name), []).append(call.get("args"))
+    return calls
 
 
 # What an agent gets to see of a case; everything else says what is expected of it.

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from ...text.figures import counted
 from ...text.values import nearest, visible
 
 JsonPath = tuple[str | int, ...]
@@ -107,6 +108,47 @@ def likely_typos(
     for key in data:
         if key not in known and (hit := nearest(key, absent, likeness=0.75)):
             yield Problem.warning((*path, key), f"unknown key. Did you mean {visible(hit)}?")
+
+
+IGNORED = "unknown key, ignored"
+
+# Keys that people and editors write as comments.
+_COMMENT = ("$", "_", "#", "//")
+
+
+def unknown_keys(
+    data: Mapping[str, Any], fields: Iterable[Sequence[str]], path: JsonPath = ()
+) -> Iterator[Problem]:
+    """Warnings for all keys that are no field, with the field that was probably meant."""
+    fields = [tuple(field) for field in fields]
+    typos = {problem.path[-1]: problem for problem in likely_typos(data, fields, path)}
+    known = {spelling for field in fields for spelling in field}
+    for key in data:
+        if key in typos:
+            yield typos[key]
+        elif key not in known and not key.startswith(_COMMENT):
+            yield Problem.warning((*path, key), IGNORED)
+
+
+def merge_ignored(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems; an unknown key that many cases have is named at the first, with the number of others."""
+    problems = list(problems)
+    alike = merge_alike(problem for problem in problems if problem.message == IGNORED)
+    return [*alike, *(problem for problem in problems if problem.message != IGNORED)]
+
+
+def merge_alike(problems: Iterable[Problem]) -> list[Problem]:
+    """The first of each kind of problem, with the number of others; entries of a list are alike."""
+    kinds: dict[tuple[Any, ...], list[Problem]] = {}
+    for problem in problems:
+        keys = tuple(step for step in problem.path if isinstance(step, str))
+        kinds.setdefault((problem.severity, problem.message, *keys), []).append(problem)
+    return [
+        first
+        if not others
+        else replace(first, message=f"{first.message}; also in {counted(len(others), 'other place')}")
+        for first, *others in kinds.values()
+    ]
 
 
 def has_error(problems: Iterable[Problem]) -> bool:

@@ -6,7 +6,7 @@ word although it cannot work as meant. Paths are as the data spells them (snake_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,14 @@ from evaltui.core.model.eval_set import (
 )
 from evaltui.core.model.json_values import camel, list_at, path_as_spelt, spelt
 from evaltui.core.model.model_errors import spellings, validate_model
-from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos
+from evaltui.core.model.problems import (
+    JsonPath,
+    Problem,
+    has_error,
+    likely_typos,
+    merge_ignored,
+    unknown_keys,
+)
 from evaltui.core.model.stored_cases import eval_ids_of
 from evaltui.text.values import in_words
 
@@ -46,7 +53,7 @@ def validate_eval_set(data: Any) -> tuple[EvalSet | None, list[Problem]]:
         problems += _below((cases_key, index), found)
         if case is not None:
             cases.append(case)
-    problems += _duplicate_ids(raw_cases, cases_key)
+    problems = merge_ignored([*problems, *_duplicate_ids(raw_cases, cases_key)])
     if eval_set is None or has_error(problems):
         return None, problems
     eval_set.eval_cases = cases
@@ -107,7 +114,7 @@ def _validate_head(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]
 
 
 def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
-    yield from likely_typos(data, spellings(EvalSet), ())
+    yield from unknown_keys(data, spellings(EvalSet))
     for name in EvalSet.model_fields:
         other = camel(name)
         if other != name and other in data:
@@ -130,19 +137,24 @@ def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem
 
 
 def _case_typos(case: Any) -> Iterator[Problem]:
-    """Where ADK keeps or drops unknown keys without a word, those that were probably meant to be known."""
-    yield from _open_keys(EvalCase, case, ())
-    yield from _open_keys(SessionInput, *_child(case, (), "session_input"))
+    """Unknown keys where ADK keeps or drops them without a word; of recorded events only likely mistakes."""
+    yield from _open_keys(EvalCase, case, (), unknown_keys)
+    yield from _open_keys(SessionInput, *_child(case, (), "session_input"), unknown_keys)
     for turn, turn_path in _items(*_child(case, (), "conversation")):
         intermediate = _child(turn, turn_path, "intermediate_data")
         for event, event_path in _items(*_child(*intermediate, "invocation_events")):
-            yield from _open_keys(InvocationEvent, event, event_path)
+            yield from _open_keys(InvocationEvent, event, event_path, likely_typos)
 
 
-def _open_keys(model: type[BaseModel], data: Any, path: JsonPath) -> Iterator[Problem]:
+def _open_keys(
+    model: type[BaseModel],
+    data: Any,
+    path: JsonPath,
+    unknown: Callable[[Mapping[str, Any], Iterable[Sequence[str]], JsonPath], Iterator[Problem]],
+) -> Iterator[Problem]:
     if not isinstance(data, dict):
         return
-    yield from likely_typos(data, spellings(model), path)
+    yield from unknown(data, spellings(model), path)
     for name in model.model_fields:
         if camel(name) != name and name in data and camel(name) in data:
             yield Problem.warning((*path, name), f"given twice; {camel(name)} counts")

@@ -40,7 +40,9 @@ def config_schema(tools: Sequence[DeclaredTool] = ()) -> Schema:
     for criteria, source in ((schema["properties"]["criteria"], "adk"), (block["criteria"], "evaltui")):
         anything = criteria["additionalProperties"]
         criteria["properties"] = {
-            name: _criterion(info, anything, names) for name, info in METRICS.items() if info.source == source
+            name: _criterion(info, anything, names)
+            for name, info in METRICS.items()
+            if info.source == source and info.gates
         }
     if tools:
         rule = schema["definitions"]["ArgRule"]["properties"]

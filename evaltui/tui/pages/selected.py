@@ -10,7 +10,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.workspace import Workspace
+from evaltui.files.workspace import Workspace, skipped_hint
 from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
@@ -96,6 +96,8 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
     if workspace.skipped:
         page.blank()
         page.row(("Passed over", "bold"))
+    if hint := skipped_hint(workspace.skipped):
+        page.text([(f"{visible(hint)}.", "")])
     for skipped in workspace.skipped:
         page.hanging([(f"  {visible(str(skipped.path))}  ", ""), (visible(skipped.reason), "muted")], 4)
 

@@ -16,7 +16,7 @@ TRAJECTORY = "tool_trajectory_avg_score"
 
 def edited(config, edits):
     after = apply_to_data(config, edits)
-    assert validate_config(after)[0] is not None
+    EvalConfig.model_validate(after)
     return after
 
 

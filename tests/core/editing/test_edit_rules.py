@@ -102,7 +102,7 @@ scopes = st.none() | st.tuples(st.sampled_from("st"), st.sampled_from(["late", "
 
 @given(st.lists(st.builds(new_rule, st.sampled_from("fg"), arguments, matches, scopes), max_size=8))
 def test_of_all_that_was_put_the_last_for_each_argument_is_there_once(put):
-    config = {"criteria": {"m": 1}}
+    config = {"criteria": {"safety_v1": 1}}
     for rule in put:
         config = apply_to_data(config, ConfigEditor(config).put_rule(rule))
     last = {(one["tool"], one["arg"], one.get("set"), one.get("case")): one for one in put}

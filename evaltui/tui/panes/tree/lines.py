@@ -9,7 +9,7 @@ from evaltui.core.jsondoc.chunks import Chunks
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.text.figures import show_number
+from evaltui.text.figures import counted, show_number
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line, both_ends, cells, cut, fit
 from evaltui.text.outcomes import COUNTED, NOT_RUN, ROLES, RUNNING, glyph
@@ -46,8 +46,11 @@ class TreeLines:
             clear: Line = [(key_of("clear_filter"), "bold accent"), (" clear filter", "muted")]
             one_line: Line = [*no_match, ("   ", ""), *clear]
             return [one_line] if cells(one_line) <= width else [cut(no_match, width), clear]
+        skipped = sum(one.is_set for one in self._workbench.sets.workspace.skipped)
+        other_names: list[Line] = [[(f"{counted(skipped, 'file')} under other names", "warning")]]
         return [
             [("No eval sets yet", "bold")],
+            *(other_names if skipped else []),
             [],
             [(f"{key_of('new_case'):4}", "bold accent"), ("New case", "")],
             [(f"{key_of('new_set'):4}", "bold accent"), ("New eval set", "")],

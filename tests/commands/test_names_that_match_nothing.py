@@ -1,0 +1,195 @@
+"""Names that stand for nothing: refused where they decide a verdict, else named, by run and lint alike."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+from command_line import call
+
+import evaltui
+from evaltui.core.model.problems import EvalSetError
+
+AGENT = "def root_agent(message, session): return message"
+TEXT = {"parts": [{"text": "hi"}]}
+CALLS = {"tool_uses": [{"name": "find", "args": {"query": "x"}}]}
+SET = {
+    "eval_set_id": "orders",
+    "eval_cases": [{"eval_id": "one", "conversation": [{"user_content": TEXT, "final_response": TEXT}]}],
+}
+CASE = ("eval_cases", 0)
+TURN = (*CASE, "conversation", 0)
+RUBRICS = "rubric_based_final_response_quality_v1"
+CONFIG = {"criteria": {"response_match_score": 0.8}}
+JUDGED = {"criteria": {RUBRICS: {"threshold": 0.8, "judge_model_options": {"judge_model": "agent:judge"}}}}
+
+
+def rubric(kind):
+    return [{"rubric_id": "r", "rubric_content": {"text_property": "kind"}, "type": kind}]
+
+
+def put(data, path, value):
+    data = copy.deepcopy(data)
+    *above, last = path
+    place = data
+    for step in above:
+        place = place.setdefault(step, {}) if isinstance(place, dict) else place[step]
+    place[last] = value
+    return data
+
+
+@pytest.fixture
+def write(write_agent):
+    folder = write_agent(AGENT)
+
+    def written(eval_set, config):
+        (folder / "orders.evalset.json").write_text(json.dumps(eval_set, indent=1))
+        (folder / "test_config.json").write_text(json.dumps(config, indent=1))
+        return folder
+
+    return written
+
+
+REFUSED = [
+    (SET, put(CONFIG, ("criteria", "tool_trajektory_avg_score"), 1.0), "criteria.tool_trajektory_avg_score"),
+    (SET, put(CONFIG, ("evaltui", "criteria", "trajectory_recal"), 1.0), "evaltui.criteria.trajectory_recal"),
+    (SET, put(CONFIG, ("criteria", "tool_call_count_v1"), 1.0), "criteria.tool_call_count_v1"),
+    (
+        SET,
+        put(CONFIG, ("criteria", "tool_trajectory_avg_score"), {"threshold": 1, "match_type": "EXAKT"}),
+        "criteria.tool_trajectory_avg_score",
+    ),
+    (
+        SET,
+        put(JUDGED, ("criteria", RUBRICS, "judge_model_options", "num_sample"), 1),
+        f"criteria.{RUBRICS}",
+    ),
+    (SET, put(JUDGED, ("criteria", RUBRICS, "rubrics"), ["kind"]), f"criteria.{RUBRICS}"),
+    (
+        SET,
+        put(CONFIG, ("evaltui", "criteria", "trajectory_single_tool_use"), {"threshold": 1, "tol": "find"}),
+        "evaltui.criteria.trajectory_single_tool_use",
+    ),
+    (SET, put(CONFIG, ("evaltui", "rulez"), []), "evaltui.rulez"),
+    (put(SET, (*CASE, "rubrics"), rubric("FINAL_RESPONS_QUALITY")), JUDGED, "eval_cases[0].rubrics[0].type"),
+    (put(SET, (*CASE, "rubrics"), rubric("final_response_quality")), JUDGED, "eval_cases[0].rubrics[0].type"),
+    (
+        put(SET, (*TURN, "rubrics"), rubric("FINAL_RESPONSE_QUALITY ")),
+        JUDGED,
+        "eval_cases[0].conversation[0].rubrics[0].type",
+    ),
+    (put(SET, (*TURN, "user_contents"), TEXT), CONFIG, "eval_cases[0].conversation[0].user_contents"),
+]
+
+
+@pytest.mark.parametrize(("eval_set", "config", "place"), REFUSED, ids=[place for *_, place in REFUSED])
+def test_what_a_run_refuses_is_an_error_of_lint_at_the_same_place(write, eval_set, config, place, capsys):
+    agent = write(eval_set, config)
+    with pytest.raises(EvalSetError) as refused:
+        evaltui.evaluate_sync(agent)
+    assert call("lint", agent) == 1
+    errors = [line for line in capsys.readouterr().out.splitlines() if ": error: " in line]
+    assert [line.replace(" error:", "", 1) for line in errors] == [str(refused.value)]
+    file, line, _ = str(refused.value).split(":", 2)
+    assert place.rpartition(".")[2].partition("[")[0] in Path(file).read_text().splitlines()[int(line) - 1]
+    assert f": {place}: " in str(refused.value)
+
+
+@pytest.mark.parametrize("number", [0, 8])
+def test_a_command_refuses_it_too(write, number, capsys):
+    eval_set, config, place = REFUSED[number]
+    agent = write(eval_set, config)
+    assert call("run", agent) == 2
+    assert f": {place}: " in capsys.readouterr().err
+
+
+NAMED = [
+    (put(SET, ("owner",), 1), CONFIG, "owner: unknown key, ignored"),
+    (put(SET, (*CASE, "conversatoin"), 1), CONFIG, "eval_cases[0].conversatoin: unknown key, ignored"),
+    (put(SET, (*CASE, "rubric"), 1), CONFIG, "eval_cases[0].rubric: unknown key. Did you mean rubrics?"),
+    (
+        put(SET, (*CASE, "rubrics"), rubric("TOOL_USE_QUALITY")),
+        CONFIG,
+        "eval_cases[0].rubrics[0]: not judged: no criterion of the config is for rubrics of type "
+        "TOOL_USE_QUALITY",
+    ),
+    (
+        put(SET, (*TURN, "rubrics"), rubric("")),
+        CONFIG,
+        "eval_cases[0].conversation[0].rubrics[0]: not judged: no criterion of the config is for rubrics "
+        "without a type",
+    ),
+    (SET, put(CONFIG, ("criterias",), {}), "criterias: unknown key, ignored"),
+    (
+        SET,
+        put(CONFIG, ("criteria", "response_match_score"), {"threshold": 0.8, "treshold": 1}),
+        "criteria.response_match_score.treshold: unknown key, ignored",
+    ),
+    (
+        SET,
+        put(CONFIG, ("evaltui", "optional"), ["safety"]),
+        "evaltui.optional[0]: 'safety' is not a criterion",
+    ),
+    *(
+        (
+            put(SET, (*TURN, "intermediate_data"), CALLS),
+            put(CONFIG, ("evaltui", key), value),
+            f"evaltui.{says}",
+        )
+        for key, value, says in (
+            ("rules", [{"tool": "fnd", "arg": "query", "match": "type"}], "rules[0].tool: no expected call"),
+            ("rules", [{"tool": "find", "arg": "qury", "match": "ignore"}], "rules[0].arg: no expected call"),
+            ("rules", [{"tool": "find", "arg": "query.id", "match": "type"}], "rules[0].arg: no expected"),
+            ("turns", [{"set": "orders", "case": "on", "turn": 0, "mode": "skip"}], "turns[0].case: no case"),
+            ("turns", [{"set": "order", "case": "one", "turn": 0, "mode": "skip"}], "turns[0].set: no eval"),
+            (
+                "turns",
+                [{"set": "orders", "case": "one", "turn": 1, "mode": "skip"}],
+                "turns[0].turn: no turn",
+            ),
+            ("tags", [{"set": "orders", "case": "two", "tags": ["slow"]}], "tags[0].case: no case 'two'"),
+            ("tools", {"fnd": "stub"}, "tools.fnd: no expected call of 'fnd'. Did you mean find?"),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("eval_set", "config", "says"), NAMED, ids=[says[:40] for *_, says in NAMED])
+def test_what_is_ignored_is_a_warning_of_lint(write, eval_set, config, says, capsys):
+    agent = write(eval_set, config)
+    assert call("lint", agent) == 0
+    [warning] = [line for line in capsys.readouterr().out.splitlines() if ": warning: " in line]
+    assert f" warning: {says}" in warning
+
+
+def test_what_is_ignored_is_a_note_of_run(write, capsys):
+    rules = [{"tool": "fnd", "arg": "query", "match": "type"}]
+    agent = write(
+        put(put(SET, (*TURN, "intermediate_data"), CALLS), (*CASE, "owner"), 1),
+        put(put(CONFIG, ("evaltui", "rules"), rules), ("evaltui", "optional"), ["safety"]),
+    )
+    assert call("lint", agent) == 0
+    warnings = capsys.readouterr().out.replace(" warning:", "").splitlines()
+    call("run", agent, "--report", "json=-")
+    assert sorted(json.loads(capsys.readouterr().out)["notes"]) == sorted(warnings)
+    assert len(warnings) == 3
+
+
+def test_an_ignored_argument_may_be_one_that_only_the_agent_gives(write, capsys):
+    rule = {"tool": "find", "arg": "trace_id", "match": "ignore"}
+    agent = write(put(SET, (*TURN, "intermediate_data"), CALLS), put(CONFIG, ("evaltui", "rules"), [rule]))
+    assert (call("lint", agent), capsys.readouterr().out) == (0, "")
+
+
+def test_a_function_of_the_users_may_read_rubrics_of_any_type(write, capsys):
+    own = {"brief": {"threshold": 1, "function": "agent.brief"}}
+    agent = write(put(SET, (*CASE, "rubrics"), rubric("STYLE")), {"evaltui": {"criteria": own}})
+    assert (call("lint", agent), capsys.readouterr().out) == (0, "")
+
+
+def test_many_notes_on_a_file_are_counted(write, capsys):
+    agent = write(SET | {f"{name}_key": 1 for name in "abcdefg"}, CONFIG)
+    assert call("run", agent, "--report", "json=-") == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert len(notes) == 6
+    assert notes[-1].endswith("orders.evalset.json: 2 more problems; `evaltui lint` lists them")

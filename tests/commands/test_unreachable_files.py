@@ -1,0 +1,145 @@
+"""Eval sets and configs that are there and cannot be read are errors; none is left out without a word."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from command_line import call
+
+from evaltui.files.folders import json_files
+from evaltui.files.lint import lint
+from evaltui.files.workspace import open_workspace
+
+pytest_plugins = "pytester"
+AGENT = "def root_agent(message, session): return message"
+
+
+def write_set(path, said="hi"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    turn = {"user_content": {"parts": [{"text": "hi"}]}, "final_response": {"parts": [{"text": said}]}}
+    case = {"eval_id": "one", "conversation": [turn]}
+    path.write_text(json.dumps({"eval_set_id": path.name.partition(".")[0], "eval_cases": [case]}))
+    return path
+
+
+@pytest.fixture
+def agent(write_agent):
+    folder = write_agent(AGENT)
+    write_set(folder / "good.evalset.json")
+    return folder
+
+
+def dangling_set(agent):
+    (agent / "bad.evalset.json").symlink_to("../data/bad.evalset.json")
+    return agent / "bad.evalset.json", "link to ../data/bad.evalset.json, which does not exist"
+
+
+def dangling_set_below(agent):
+    (agent / "evals").mkdir()
+    (agent / "evals" / "bad.test.json").symlink_to("nowhere")
+    return agent / "evals" / "bad.test.json", "link to nowhere, which does not exist"
+
+
+def endless_link(agent):
+    (agent / "bad.evalset.json").symlink_to("bad.evalset.json")
+    return agent / "bad.evalset.json", "cannot be read: Too many levels of symbolic links"
+
+
+def pipe(agent):
+    os.mkfifo(agent / "bad.evalset.json")
+    return agent / "bad.evalset.json", "cannot be read: a pipe has this name, not a file"
+
+
+def folder(agent):
+    (agent / "bad.evalset.json").mkdir()
+    return agent / "bad.evalset.json", "cannot be read: a folder has this name"
+
+
+def dangling_config(agent):
+    (agent / "test_config.json").symlink_to("../shared/test_config.json")
+    return agent / "test_config.json", "link to ../shared/test_config.json, which does not exist"
+
+
+def pipe_as_config(agent):
+    os.mkfifo(agent / "test_config.json")
+    return agent / "test_config.json", "cannot be read: a pipe has this name, not a file"
+
+
+def dangling_config_of_another_name(agent):
+    (agent / "eval_config.json").symlink_to("nowhere")
+    return agent / "eval_config.json", "link to nowhere, which does not exist"
+
+
+UNREACHABLE = [
+    dangling_set,
+    dangling_set_below,
+    endless_link,
+    pipe,
+    folder,
+    dangling_config,
+    pipe_as_config,
+    dangling_config_of_another_name,
+]
+
+
+@pytest.mark.parametrize("make", UNREACHABLE)
+def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
+    path, reason = make(agent)
+    assert call("metrics", agent) == 2
+    assert f"{path}: {reason}" in capsys.readouterr().err
+    assert call("lint", agent) == 1
+    assert f"{path}: error: {reason}" in capsys.readouterr().out
+    if make is dangling_config:
+        assert call("run", agent) == 2
+        assert f"{path}: {reason}" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_read_is_named(agent, monkeypatch):
+    write_set(agent / "evals" / "bad.evalset.json", "other words")
+    listed = Path.iterdir
+
+    def refusing(folder):
+        if folder == agent / "evals":
+            raise PermissionError(13, "Permission denied")
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", refusing)
+    assert json_files(agent / "evals") == [agent / "evals"]
+    [unread] = [one for one in open_workspace(agent).sets if one.problems]
+    assert (unread.path, unread.case_path) == (agent / "evals", "evals")
+    assert [problem.file for problem in lint([agent])] == [str(agent / "evals")]
+
+
+def test_pytest_fails_a_folder_with_one(agent, pytester):
+    dangling_set(agent)
+    result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*bad.evalset.json: link to ../data/bad.evalset.json*"])
+
+
+HINT = "{} looks like an eval set without the name: rename to NAME.evalset.json, or run and open by path"
+
+
+def test_a_set_of_another_name_is_named_and_keeps_the_others_from_passing_for_all(agent, capsys):
+    other = write_set(agent / "evals" / "safety.json")
+    assert call("run", agent) == 2
+    assert f"{HINT.format(other)}. To run without, name the eval sets to run" in capsys.readouterr().err
+    assert call("run", agent, agent) == 2
+    assert HINT.format(other) in capsys.readouterr().err
+    assert call("lint", agent) == 1
+    assert f"{other}: error: looks like an eval set" in capsys.readouterr().out
+    assert call("run", agent, "good") == 0
+
+
+def test_where_there_are_no_others_it_is_named_too(write_agent, pytester, capsys):
+    agent = write_agent(AGENT)
+    (agent / "pyproject.toml").touch()
+    other = write_set(agent / "evals" / "safety.json")
+    for words in ((), (agent / "evals",)):
+        assert call("run", agent, *words) == 2
+        assert HINT.format(other) in capsys.readouterr().err
+    assert call("lint", agent / "evals") == 1
+    assert f"{other}: error: looks like an eval set" in capsys.readouterr().out
+    result = pytester.runpytest_inprocess("--evaltui", agent)
+    result.stdout.fnmatch_lines([f"evaltui: {HINT.format(other)}"])
