@@ -134,7 +134,7 @@ SECONDS = Kind("a number of seconds above 0", "S", _is_seconds)
 FOLDER = Kind("a folder", "DIR", _is_path)
 BUDGET = Kind(WANTED_BUDGET, "5USD|2Mtok", _is_budget)
 SCHEDULER = Kind(
-    "local:N, tls://HOST:PORT, tcp://127.0.0.1:PORT, insecure-tcp://HOST:PORT or off",
+    "local:N, (tls|tcp|insecure-tcp)://HOST:PORT or off",
     "local:N|URL",
     is_scheduler,
 )

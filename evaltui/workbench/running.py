@@ -68,7 +68,7 @@ class EditedSets:
             raise EvalSetError(opened.errors)
         cases = StoredCases(opened.cases)
         set_id, problems = opened.eval_set.eval_set_id, opened.problems
-        return SetToRun(path, set_id, cases, opened.config, opened.fingerprint, problems)
+        return SetToRun(path, set_id, cases, opened.config, opened.fingerprint, problems=problems)
 
     def find(self, case_path_in_log: str, eval_set_id: str) -> Path | None:
         for eval_set in self._entries:

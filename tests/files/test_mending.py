@@ -182,7 +182,6 @@ def test_all_else_stays_to_the_byte(tmp_path):
         "5",
         '{"eval_cases": [{"eval_id": "a"}, {"eval_id": "a"}]}',
         '[{"query": "x"}]',
-        '{"a": 1,}',
         '{"evalSetId": "a", "x": 1, "x": 1}',
         '{"evalSetId": "a", "eval_set_id": "b"}',
     ],
