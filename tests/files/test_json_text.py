@@ -13,6 +13,10 @@ from evaltui.core.model.problems import JsonPath, Problem, Severity
 from evaltui.files.json_text import decode, duplicate_keys, lines_of, locate, parse, read_text
 
 
+COMMENT = "a comment; `evaltui lint --fix FILE` removes comments"
+COMMA = "a comma before the closing bracket; `evaltui lint --fix FILE` removes it"
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -20,23 +24,23 @@ from evaltui.files.json_text import decode, duplicate_keys, lines_of, locate, pa
         (" \n\n", "line 1: not valid JSON: the file is empty (column 1)"),
         (
             '{\n  "a": 1, // one\n  "b": 2}',
-            "line 2: not valid JSON: a comment; `evaltui lint --fix FILE` removes comments (column 11)",
+            f"line 2: not valid JSON: {COMMENT} (column 11)",
         ),
         (
             '{\n  "a": 1 # one\n}',
-            "line 2: not valid JSON: a comment; `evaltui lint --fix FILE` removes comments (column 10)",
+            f"line 2: not valid JSON: {COMMENT} (column 10)",
         ),
         (
             '/* x */ {"a": 1}',
-            "line 1: not valid JSON: a comment; `evaltui lint --fix FILE` removes comments (column 1)",
+            f"line 1: not valid JSON: {COMMENT} (column 1)",
         ),
         (
             '{\n  "a": 1,\n}',
-            "line 2: not valid JSON: a comma before the closing bracket; `evaltui lint --fix FILE` removes it (column 9)",
+            f"line 2: not valid JSON: {COMMA} (column 9)",
         ),
         (
             "[\n 1,\n 2,\n\n]",
-            "line 3: not valid JSON: a comma before the closing bracket; `evaltui lint --fix FILE` removes it (column 3)",
+            f"line 3: not valid JSON: {COMMA} (column 3)",
         ),
         ("{'a': 1}", "line 1: not valid JSON: single quotes; texts and keys need double quotes (column 2)"),
         (
