@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from evaltui.core.model.problems import JsonPath, Problem, Severity
 from evaltui.files.json_text import decode, duplicate_keys, lines_of, locate, parse, read_text
 
-
 COMMENT = "a comment; `evaltui lint --fix FILE` removes comments"
 COMMA = "a comma before the closing bracket; `evaltui lint --fix FILE` removes it"
 
