@@ -1,9 +1,7 @@
 """Whatever is asked for and cannot be judged, is missing or is broken: no run of it ends with 0."""
 
 import json
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from command_line import call
@@ -26,14 +24,8 @@ PARAMS = [
 class NotStarted:
     """A host that must not be needed: what is refused is refused before anything runs."""
 
-    def __init__(self) -> None:
-        self.host = self
-        self.settings = SimpleNamespace(started=time.monotonic(), agent=SimpleNamespace(variant=None))
-
     async def kill(self) -> None:
         """Nothing to end."""
-
-    end = kill
 
 
 @pytest.fixture
@@ -53,7 +45,7 @@ def test_what_is_judged_passes(agent, config, capsys):
 def test_what_is_not_judged_does_not(agent, row, capsys, monkeypatch):
     row.write(agent)
     if row.code == 2:
-        monkeypatch.setattr(run, "_start_host", lambda *_: NotStarted())
+        monkeypatch.setattr(run, "spawn_host", lambda _: NotStarted())
     code = call("run", agent, *row.words)
     out, err = capsys.readouterr()
     assert "Traceback" not in err
