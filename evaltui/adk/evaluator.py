@@ -21,6 +21,7 @@ from evaltui.reports.details import MAX_WIDTH, case_details
 from evaltui.runs.evaluation import plan_for, run_planned
 from evaltui.runs.results_managers import ResultsManager, save_results
 from evaltui.text.lines import draw
+from evaltui.text.values import without_commands
 
 NUM_RUNS = 2
 _OF_ADK = ".test.json"
@@ -181,7 +182,7 @@ def _judged(result: RunResult, prints: bool) -> RunResult:
     failed = [case for case in result.cases if not case.passed]
     if prints:
         for case in failed:
-            print(f"\n{case.eval_set_id}: {case.eval_id} {case.status}")
+            print(without_commands(f"\n{case.eval_set_id}: {case.eval_id} {case.status}"))
             print("\n".join(draw(line, color=False) for line in case_details(case, MAX_WIDTH)))
     if failed or not result.cases:
         raise CasesFailedError(result)

@@ -35,7 +35,14 @@ from evaltui.runner.parent.starting import HostSettings
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.text.figures import show_size
 from evaltui.text.lines import Line, cut
-from evaltui.text.values import show_change, show_value, visible, visible_block, visible_lines
+from evaltui.text.values import (
+    show_change,
+    show_value,
+    visible,
+    visible_block,
+    visible_lines,
+    without_commands,
+)
 
 _MAX_RESULT = 100
 _MAX_PAYLOAD = 400
@@ -197,7 +204,7 @@ class ChatLines:
 
     def _write(self, text: str, event: Event) -> None:
         who = "" if self._in_line else self._who(event)
-        shown = who + visible_block(self._plain(text))
+        shown = without_commands(who + visible_block(self._plain(text)))
         write_stdout(shown)
         self._in_line = not shown.endswith("\n")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from evaltui.commands.output import UsageError, complain
+from evaltui.commands.output import UsageError, complain, write_stderr
 from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.old_formats import with_authors
 from evaltui.core.model.problems import EvalSetError, Severity
@@ -40,7 +40,7 @@ def _read(old: Path, initial_session: Path | None) -> EvalSet:
     if loaded.eval_set is None:
         raise EvalSetError([problem for problem in loaded.problems if problem.severity is Severity.ERROR])
     for problem in (*loaded.problems, *changes(old)):
-        print(format_problem(problem), file=sys.stderr)
+        write_stderr(format_problem(problem))
     return loaded.eval_set
 
 

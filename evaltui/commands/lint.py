@@ -17,6 +17,7 @@ from evaltui.files.mending import MendedFile, mended_files
 from evaltui.files.saving import ChangedOutsideError, save
 from evaltui.reports.lint_report import render_problems
 from evaltui.text.figures import counted
+from evaltui.text.values import without_commands
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -35,7 +36,8 @@ def lint(options: argparse.Namespace) -> int:
     if options.fix and (problem := _mend(paths)):
         return complain("lint", problem)
     problems = find_problems(paths)
-    print(render_problems(problems, options.format), end="")
+    text = render_problems(problems, options.format)
+    print(without_commands(text) if options.format == "console" else text, end="")
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     warnings = len(problems) - errors
     mendable = 0 if options.fix else sum(len(file.mends) for file in mended_files(paths))

@@ -20,7 +20,7 @@ from evaltui.files.packages import extra_command
 from evaltui.files.projects import agents_in
 from evaltui.files.remote_address import meant_url
 from evaltui.files.run_settings import RunSettings, SettingsError, run_settings
-from evaltui.text.values import did_you_mean
+from evaltui.text.values import did_you_mean, without_commands
 
 if TYPE_CHECKING:
     from evaltui.core.compare.run_summary import CaseSummary
@@ -36,7 +36,7 @@ def write_stdout(text: str) -> None:
 def write_stderr(*lines: str) -> None:
     """Lines beside what is written to standard output; dropped where nobody reads standard error."""
     with contextlib.suppress(OSError):
-        print(*lines, sep="\n", file=sys.stderr, flush=True)
+        print(*map(without_commands, lines), sep="\n", file=sys.stderr, flush=True)
 
 
 def write_lines(lines: Iterable[Line], *, to_stderr: bool = False) -> None:

@@ -31,6 +31,7 @@ from evaltui.testing.background import NoResultError, RunProcess
 from evaltui.testing.messages import FinishedCase, FinishedRun, RunOrder
 from evaltui.testing.options import FLAGS, RUN_OPTIONS
 from evaltui.testing.requests import options_of
+from evaltui.text.values import without_commands
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -177,7 +178,7 @@ class CaseRuns:
 
     def printed(self, case: CaseToTest, finished: FinishedCase) -> str:
         """What the agent printed during a case."""
-        return self._secrets_of(case).masked(finished.printed)
+        return without_commands(self._secrets_of(case).masked(finished.printed))
 
     def sentence(self, case: CaseToTest, finished: FinishedCase) -> str:
         """Why a case came out as it did."""
@@ -195,7 +196,8 @@ class CaseRuns:
     @staticmethod
     def problem(error: BaseException) -> str | None:
         """Why a case has no result; None for an error of ours, which is shown with its traceback."""
-        return str(error) if isinstance(error, NoResultError | EvalSetError) else None
+        is_ours = isinstance(error, NoResultError | EvalSetError)
+        return without_commands(str(error)) if is_ours else None
 
     def _belongs(self, one: CaseToTest, case: CaseToTest) -> bool:
         same = (one.agent_dir, one.config) == (case.agent_dir, case.config)

@@ -17,6 +17,7 @@ from evaltui.testing.options import FAILURE
 from evaltui.testing.terminal import ask
 from evaltui.text.figures import counted, show_duration
 from evaltui.text.lines import draw
+from evaltui.text.values import without_commands
 
 
 class EvaltuiSession:
@@ -57,7 +58,7 @@ class EvaltuiSession:
         for run in self.runs.finished:
             self._accept(run, terminalreporter)
             for note in run.notes:
-                terminalreporter.write_line(f"evaltui: {note}")
+                terminalreporter.write_line(without_commands(f"evaltui: {note}"))
             for line in run.comparison:
                 terminalreporter.write_line(draw(line, color=terminalreporter.hasmarkup))
             if run.log is not None:

@@ -12,6 +12,8 @@ from itertools import groupby
 
 from rich.cells import cell_len, chop_cells
 
+from evaltui.text.values import without_commands
+
 Span = tuple[str, str]
 Line = list[Span]
 
@@ -19,7 +21,8 @@ _CODES = {"success": "32", "error": "31", "warning": "33", "muted": "2", "faint"
 
 
 def draw(line: Sequence[Span], *, color: bool) -> str:
-    """The line as text without spaces at its end; with `color`, with the terminal's codes."""
+    """The line as text without spaces at its end, and without commands to CI services; with `color`, with the
+    terminal's codes."""
     runs = [
         ("".join(text for text, _ in group), style)
         for style, group in groupby(line, key=lambda span: span[1])
@@ -28,7 +31,7 @@ def draw(line: Sequence[Span], *, color: bool) -> str:
         runs.pop()
     if runs:
         runs[-1] = (runs[-1][0].rstrip(), runs[-1][1])
-    return "".join(_paint(text, style) if color else text for text, style in runs)
+    return without_commands("".join(_paint(text, style) if color else text for text, style in runs))
 
 
 def cells(line: Sequence[Span]) -> int:

@@ -14,6 +14,8 @@ MAX_VALUE = 48
 _INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
+# What runners of GitHub, Azure and TeamCity obey in a log: a line that begins with `::`, the rest anywhere.
+_COMMAND = re.compile(r"^[^\S\n]*(?=::)|#(?=#(?:vso|teamcity)?\[)", re.MULTILINE)
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -83,6 +85,13 @@ def visible_text(text: str) -> str:
     out as in JSON, so that JSON stays JSON."""
     lines = (line.removesuffix("\r") for line in text.split("\n"))
     return "\n".join("\t".join(_spelt_out(part) for part in line.split("\t")) for line in lines)
+
+
+def without_commands(text: str) -> str:
+    """A text in which CI services find no workflow commands: `\\::error::…`, `#\\#vso[…`."""
+    if "::" not in text and "##" not in text:
+        return text
+    return _COMMAND.sub(lambda match: f"{match.group()}\\", text)
 
 
 def _spelt_out(text: str) -> str:

@@ -149,9 +149,11 @@ def line_of(agent, eval_id):
     return next(n for n, line in enumerate(lines, 1) if f'"{eval_id}"' in line) - 1
 
 
-def test_what_the_agent_printed_is_shown_with_the_failure(pytester, project):
+def test_what_the_agent_printed_is_shown_with_the_failure_and_commands_nothing(pytester, project):
+    write(project, case("late", "coats\n::stop-commands::x\n##vso[task.complete]", page=2))
     result = pytester.runpytest_inprocess("--evaltui", "--evaltui-parallel", "1")
-    result.stdout.fnmatch_lines(["*agent output*", "heard coats"])
+    result.stdout.fnmatch_lines(["*agent output*", "heard coats", "\\::stop-commands::x"])
+    assert not [line for line in result.outlines if line.strip().startswith("::") or "##vso[" in line]
 
 
 def test_what_is_not_decided_is_an_error(pytester, project):

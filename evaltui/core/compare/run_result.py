@@ -13,6 +13,7 @@ from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.secrets import Secrets
 from evaltui.text.figures import show_number, some_of
+from evaltui.text.values import without_commands
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,5 +101,5 @@ class CasesFailedError(AssertionError):
         failed = [case for case in result.cases if not case.passed]
         lines = [f"{case.eval_id} {case.status}: {sentence(case)}".removesuffix(": ") for case in failed]
         lines = [*lines, *filter(None, [result.stopped])] or ["no case was run"]
-        super().__init__(result.secrets.in_text("\n".join(lines)))
+        super().__init__(without_commands(result.secrets.in_text("\n".join(lines))))
         self.result = result
