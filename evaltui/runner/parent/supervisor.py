@@ -182,6 +182,7 @@ class Host:
         Cancelling the caller cancels the request in the host, or kills the host if that does not answer.
         """
         request = self._requests.begin(on_event, on_recorded, gated, on_begun)
+        self._console.begin()
         try:
             if self._lost is not None:
                 raise HostLostError(self._lost)
@@ -199,6 +200,7 @@ class Host:
                     await self._give_up(request, timeout)
                 raise
         finally:
+            self._console.end()
             self._requests.end(request)
 
     async def _give_up(self, request: HostRequest, timeout: float) -> Message:
@@ -285,7 +287,7 @@ class Host:
             self._python,
             self._exit_code,
             self._process.returncode,
-            self._console.last_words,
+            list(self._console.last_words),
             cut_off,
         )
         self.preloaded.set()
