@@ -177,6 +177,7 @@ class ChatLines:
         # A key may come in two pieces.
         whole = self._word + piece
         end = max(whole.rfind(space) for space in " \n\t") + 1
+        end = min(end, len(whole) - self._secrets.open_tail(whole))
         self._word = whole[end:]
         if end:
             self._write(whole[:end], event)

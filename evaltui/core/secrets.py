@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
+from functools import cached_property
+from itertools import chain
 from typing import Any, TypeVar
+
+from .secret_spellings import signs, spellings
 
 T = TypeVar("T")
 
@@ -52,14 +56,20 @@ _SIGNS = {
 }
 _MAYBE = re.compile(rf"PRIVATE KEY|{_KEY}|://[^\s/:@]*:[^\s/@]+@|[Bb]earer")
 
+_OPEN_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:(?!.*-----END ).*)")
+# The key of a certificate has some 3,000 characters.
+_LONGEST_PRIVATE_KEY = 16_000
+
 # Fields that name a case, a set or a file are no text of an agent, and are looked up by.
 _NAMES = frozenset({"eval_id", "eval_set_id", "path", "case_path", "config_path", "passed_over", "log"})
+HOLDS_TEXT = {"holds text": True}
+"""Metadata of a field with such a name that holds a text of an agent all the same."""
 
 
 def _has_sign(text: str) -> bool:
-    for common, signs in _SIGNS.items():
+    for common, these in _SIGNS.items():
         if common in text:
-            for sign in signs:
+            for sign in these:
                 if sign in text:
                     return True
     return False
@@ -70,7 +80,8 @@ class Secrets:
     nothing but a key or a password by `<key>`, `<private key>` or `<password>`.
 
     Values of variables that are `named` are secrets whatever the name, also behind a scheme: of
-    `Bearer abcd`, also `abcd` by itself. What is masked already stays as it is.
+    `Bearer abcd`, also `abcd` by itself. They are masked in all their `spellings`. What is masked already
+    stays as it is.
     """
 
     def __init__(self, *environments: Mapping[str, str], named: Collection[str] = ()) -> None:
@@ -84,13 +95,27 @@ class Secrets:
             for name in sorted(named):
                 value = environment.get(name, "")
                 self._known |= {one: name for one in (value, value.rpartition(" ")[2]) if len(one) >= _FEWEST}
-        # The longest first: one may be the beginning of another.
-        values = sorted(self._known, key=len, reverse=True)
-        self._values = re.compile("|".join(map(re.escape, values))) if values else None
         names = map(re.escape, sorted({*self._known.values(), "key", "private key", "password"}))
         self._marks = re.compile(f"<(?:{'|'.join(names)})>")
-        # As they stand in JSON, however its letters are escaped.
-        self._in_json = frozenset(text for value in values for text in _spelt_in_json(value))
+        self._signs = tuple(dict.fromkeys(chain.from_iterable(map(signs, self._known))))
+
+    @cached_property
+    def _spellings(self) -> dict[str, str]:
+        """The name of each spelling, the longest first: one may be the beginning of another."""
+        # A value is called by its own name where it is also how another one is spelled.
+        names = {text: name for value, name in self._known.items() for text in spellings(value)} | self._known
+        return {text: names[text] for text in sorted(names, key=len, reverse=True)}
+
+    @cached_property
+    def _by_first_letter(self) -> dict[str, list[str]]:
+        by_letter: dict[str, list[str]] = {}
+        for text in self._spellings:
+            by_letter.setdefault(text[0], []).append(text)
+        return by_letter
+
+    @cached_property
+    def _letters(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(self._spellings))
 
     def has_marks(self, text: str) -> bool:
         """Whether something may have been masked in a text."""
@@ -98,22 +123,65 @@ class Secrets:
 
     def in_text(self, text: str) -> str:
         """The text itself where it holds no secret."""
-        if self._values is not None:
-            text = self._values.sub(lambda match: f"<{self._known[match.group()]}>", text)
+        if (values := self._values_in(text)) is not None:
+            text = values.sub(self._name, text)
         if _has_sign(text):
             text = _SHAPES.sub(_instead, text)
         return text
 
+    def in_pieces(self, pieces: Sequence[str], unsettled: int = 0) -> list[str]:
+        """Texts that follow each other, without the secrets that are cut over several of them, too.
+
+        The mark of a secret is in the piece that it begins in. The last `unsettled` characters stay.
+        """
+        masked = list(pieces)
+        if (values := self._values_in("".join(masked))) is not None:
+            masked = _masked_pieces(masked, values, self._name, unsettled)
+        if _has_sign("".join(masked)):
+            masked = _masked_pieces(masked, _SHAPES, _instead, unsettled)
+        return masked
+
+    def open_tail(self, text: str) -> int:
+        """How many characters at the end of a text may be the beginning of a secret: of a known value or a
+        private key."""
+        begin = text.rfind("-----BEGIN ") if "PRIVATE KEY-----" in text else -1
+        if begin >= 0 and len(text) - begin < _LONGEST_PRIVATE_KEY and _OPEN_KEY.fullmatch(text, begin):
+            return len(text) - begin
+        if not self._known or text[-1:] not in self._letters:
+            return 0
+        values = self._values_in(text)
+        whole = [match.span() for match in values.finditer(text)] if values is not None else []
+        longest = len(next(iter(self._spellings)))
+        for start in range(max(0, len(text) - longest + 1), len(text)):
+            if any(first < start < end for first, end in whole):
+                continue
+            for spelling in self._by_first_letter.get(text[start], ()):
+                if spelling.startswith(text[start:]) and spelling != text[start:]:
+                    return len(text) - start
+        return 0
+
     def hidden_in(self, text: str) -> tuple[str, ...]:
         """What is masked in a text, in its order."""
-        known = self._values.findall(text) if self._values is not None else []
+        values = self._values_in(text)
+        known = values.findall(text) if values is not None else []
         return (*known, *(match.group() for match in _SHAPES.finditer(text)))
+
+    def _values_in(self, text: str) -> re.Pattern[str] | None:
+        """What matches the spellings that are in a text; None where none is."""
+        for sign in self._signs:
+            if sign in text:
+                there = [re.escape(spelling) for spelling in self._spellings if spelling in text]
+                return re.compile("|".join(there)) if there else None
+        return None
+
+    def _name(self, match: re.Match[str]) -> str:
+        return f"<{self._spellings[match.group()]}>"
 
     def may_be_in(self, text: str) -> bool:
         """Whether JSON text may hold a secret; fast, and wrong in one direction only."""
         # Every line of a log comes by: a loop takes half as long as a generator.
-        for value in self._in_json:
-            if value in text:
+        for sign in self._signs:
+            if sign in text:
                 return True
         return _has_sign(text) and _MAYBE.search(text) is not None
 
@@ -152,7 +220,8 @@ class Secrets:
                 return data
             return type(data)(*new) if hasattr(data, "_fields") else type(data)(new)
         if dataclasses.is_dataclass(data) and not isinstance(data, type):
-            names = [one.name for one in dataclasses.fields(data) if one.init and one.name not in _NAMES]
+            fields = [one for one in dataclasses.fields(data) if one.init]
+            names = [one.name for one in fields if one.name not in _NAMES or one.metadata == HOLDS_TEXT]
             changes = self._changes({name: getattr(data, name) for name in names})
             return dataclasses.replace(data, **changes) if changes else data
         if hasattr(data, "model_copy"):
@@ -186,5 +255,26 @@ def _instead(match: re.Match[str]) -> str:
     return f"{match['user']}<password>" if match["user"] else f"{match['scheme'] or ''}<key>"
 
 
-def _spelt_in_json(text: str) -> tuple[str, str]:
-    return json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
+def _masked_pieces(
+    pieces: Sequence[str],
+    pattern: re.Pattern[str],
+    instead: Callable[[re.Match[str]], str],
+    unsettled: int,
+) -> list[str]:
+    """The pieces with something else instead of what matches in the text that they make up."""
+    text = "".join(pieces)
+    matches = [
+        (match.span(), instead(match))
+        for match in pattern.finditer(text)
+        if match.end() <= len(text) - unsettled
+    ]
+    place, masked = 0, []
+    for piece in pieces:
+        begin, place = place, place + len(piece)
+        at, new = begin, []
+        for (start, end), mark in matches:
+            if start < place and end > begin:
+                new += [text[at:start], mark] if start >= begin else []
+                at = min(end, place)
+        masked.append("".join([*new, text[at:place]]))
+    return masked

@@ -179,7 +179,9 @@ class CallRecorder:
         try:
             entry = replace(
                 entry,
-                responses=self._secrets.without([self._number_calls(one) for one in responses]),
+                responses=self._secrets.without(
+                    self._joined_masked([self._number_calls(one) for one in responses])
+                ),
                 error=self._error(error),
             )
         except (TypeError, ValueError) as unfit:
@@ -204,6 +206,17 @@ class CallRecorder:
             return None
         described: Json = self._secrets.without(error_to_json(error))
         return described
+
+    def _joined_masked(self, responses: list[Json]) -> list[Json]:
+        """The responses without the secrets that stream in over several of them."""
+        texts = [part["text"] for part in _text_parts(responses)]
+        masked = self._secrets.in_pieces(texts)
+        if masked == texts:
+            return responses
+        responses = copy.deepcopy(responses)
+        for part, text in zip(_text_parts(responses), masked, strict=True):
+            part["text"] = text
+        return responses
 
     def _number_calls(self, response: Json) -> Json:
         """A response with call ids that are the same each time it is recorded: some are random."""
@@ -282,6 +295,11 @@ class CallRecorder:
             return ModelExchange(missed=self._miss(f"{what} cannot be in", message_of(error)))
         self._send({"note": f"case {self._recorded.case}: {what} is not recorded: {message_of(error)}"})
         return ModelExchange()
+
+
+def _text_parts(responses: Sequence[Json]) -> list[Json]:
+    parts = (part for one in responses for part in (one.get("content") or one).get("parts") or [])
+    return [part for part in parts if isinstance(part.get("text"), str)]
 
 
 def _whose(agent: str) -> str:

@@ -47,6 +47,7 @@ from evaltui.runs.log import RunLog
 from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.pruning import prune
 from evaltui.runs.resuming import is_source
+from evaltui.runs.secret_pieces import SecretPieces
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases
 from evaltui.runs.store import RunStore
@@ -86,6 +87,7 @@ class LoggedRun:
         self.last_result: int | None = None
         """Where in the log the line of the last result of a case is, in bytes; None before there is one."""
         self._log = log
+        self._pieces = SecretPieces(log.secrets)
         self._started = started
         self.seconds = 0.0
         """Wall time, once it is closed."""
@@ -135,7 +137,7 @@ class LoggedRun:
     @property
     def has_masked(self) -> bool:
         """Whether there were secrets in what the run told so far."""
-        return self._log.has_masked
+        return self._log.has_masked or self._pieces.has_masked
 
     @property
     def size(self) -> int:
@@ -156,26 +158,33 @@ class LoggedRun:
 
     def write(self, update: Update) -> None:
         match update:
-            case Happened(event, text):
-                if text:
-                    self._log.event_text(text)
-                else:
-                    self._log.event(event.to_json())
+            case Happened():
+                self._write_events(self._pieces.add(update))
             case CaseStarted(case, eval_set_id, repeat):
+                self._write_events(self._pieces.end((*case, repeat)))
                 self._log.started(case, eval_set_id, repeat)
             case AgentLoaded(info):
                 # A log is read on other machines, too.
                 said = {name: value for name, value in info.items() if name != "places"}
                 self._log.event({"kind": "agent", **said})
             case RepeatDone(case, eval_set_id, repeat, result):
+                self._write_events(self._pieces.end((*case, repeat)))
                 self._log.repeat(case, eval_set_id, repeat, repeat_to_json(result))
             case CaseDone(result):
                 self.last_result = self._log.result(summarize(result))
             case SpentWithoutResult(amount):
                 self._log.spent(amount)
 
+    def _write_events(self, updates: Iterable[Happened]) -> None:
+        for update in updates:
+            if update.json:
+                self._log.event_text(update.json)
+            else:
+                self._log.event(update.event.to_json())
+
     def close(self, status: Status | None = None) -> None:
         """End the log; without a status it stays that of a run that was interrupted."""
+        self._write_events(self._pieces.close())
         self.seconds = round((datetime.now(UTC) - self._started).total_seconds(), 3)
         self._log.close({"status": status, "seconds": self.seconds} if status else None)
 

@@ -52,7 +52,7 @@ class RunLog:
     def __init__(self, path: Path, file: FileIO, secrets: Secrets) -> None:
         self.path = path
         self.has_masked = False
-        self._secrets = secrets
+        self.secrets = secrets
         self.size = 0
         self._file = file
         self._unwritten: list[str] = []
@@ -171,7 +171,7 @@ class RunLog:
         return self._masked(_dumped(line))
 
     def _masked(self, text: str) -> str:
-        masked = self._secrets.in_json(text, lambda data: _dumped(_with_ids(data, json.loads(text))))
+        masked = self.secrets.in_json(text, lambda data: _dumped(_with_ids(data, json.loads(text))))
         self.has_masked |= masked is not text
         return masked
 

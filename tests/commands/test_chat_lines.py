@@ -188,9 +188,10 @@ def test_an_exception_that_the_agent_goes_on_after_is_shown_with_its_place(lines
 
 
 def test_secrets_are_masked_however_they_stream_in(capsys):
-    shown = ChatLines("chat", Secrets({"SHOP_KEY": "c0rrect-h0rse"}))
+    shown = ChatLines("chat", Secrets({"SHOP_KEY": "c0rrect-h0rse", "SHOP_PASSWORD": "two w0rds here"}))
     shown.on_session("agent", {})
-    pieces = ["the key is c0rr", "ect-h0", "rse, and AKIAIOSF", "ODNN7EXAMPLE", " too"]
+    pieces = ["the key is c0rr", "ect-h0", "rse, not two w0", "rds here, and AKIAIOSF"]
+    pieces += ["ODNN7EXAMPLE", " too"]
     for piece in pieces:
         shown.on_event(
             Event("text", agent="agent", content={"parts": [{"text": piece}]}, data={"partial": True})
@@ -200,5 +201,5 @@ def test_secrets_are_masked_however_they_stream_in(capsys):
     shown.printed("stdout", "prints c0rrect-h0rse")
     shown.end_turn()
     printed = capsys.readouterr()
-    assert printed.out == "the key is <SHOP_KEY>, and <key> too\n"
+    assert printed.out == "the key is <SHOP_KEY>, not <SHOP_PASSWORD>, and <key> too\n"
     assert printed.err == "! no <SHOP_KEY>\n| prints <SHOP_KEY>\n"

@@ -15,6 +15,7 @@ from evaltui.core.model.in_words import against, metric_in_words
 from evaltui.core.model.judgement import JudgedBy, Judgement
 from evaltui.core.model.spending import Spending, total
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
+from evaltui.core.secrets import HOLDS_TEXT
 
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Invocation
@@ -91,7 +92,7 @@ ArgOp = Literal["same", "changed", "missing", "extra"]
 class ArgDiff:
     """One argument on both sides."""
 
-    path: str
+    path: str = field(metadata=HOLDS_TEXT)
     """Such as `filter.as_of` or `items[0]`; "" for the arguments as a whole."""
     op: ArgOp
     """`same` also where a rule lets the difference pass."""
@@ -160,7 +161,7 @@ class TurnResult:
 class StateDiff:
     """A key of the final session state that is not what the case asks for."""
 
-    path: str
+    path: str = field(metadata=HOLDS_TEXT)
     """Such as `user.name`."""
     expected: Any
     actual: Any

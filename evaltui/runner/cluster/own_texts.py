@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.secrets import Secrets, is_secret
+from evaltui.core.secrets import Secrets
 from evaltui.runner.cluster.messages import Scored, Told
 from evaltui.runner.errors import AgentBrokenError, HostLostError, RequestFailedError
 
@@ -24,18 +24,17 @@ class OwnTexts(Secrets):
 
     def __init__(self, environment: Mapping[str, str], here: Path, there: Path) -> None:
         """The agent is `here` on the worker, and `there` on the machine of the run."""
-        super().__init__()
-        known = {value: f"<{name}>" for name, value in environment.items() if is_secret(name, value)}
-        for one in (here, here.resolve()):
-            ours, theirs = _where_they_part(one, there)
-            known[ours] = theirs
-        self._instead = known
-        self._all = re.compile("|".join(map(re.escape, sorted(known, key=len, reverse=True))))
-        texts = {spelt for one in known for spelt in (one, json.dumps(one)[1:-1], _in_json(one))}
-        self._spelt = tuple(one.encode("utf-8", "surrogatepass") for one in texts)
+        super().__init__(environment)
+        folders = (_where_they_part(one, there) for one in (here, here.resolve()))
+        self._instead = dict(folders)
+        self._folders = re.compile("|".join(map(re.escape, sorted(self._instead, key=len, reverse=True))))
+        texts = {text for one in self._instead for text in (one, json.dumps(one)[1:-1], _in_json(one))}
+        self._spelt = tuple(one.encode("utf-8", "surrogatepass") for one in (*texts, *self._signs))
 
     def in_text(self, text: str) -> str:
-        return self._all.sub(lambda match: self._instead[match.group()], text)
+        if (values := self._values_in(text)) is not None:
+            text = values.sub(self._name, text)
+        return self._folders.sub(lambda match: self._instead[match.group()], text)
 
     def are_in(self, pickled: bytes) -> bool:
         """Whether messages may have any of them; wrong in one direction only."""

@@ -1,0 +1,60 @@
+"""A secret that an agent streams or prints in pieces is in no line of a run log, nor in a report."""
+
+from __future__ import annotations
+
+import json
+
+from tests.commands.command_line import call
+
+KEY = "sk_live-quoted/Z9Z9Z9Z9"
+TWO_LINES = "first-l1ne\nsecond-l1ne"
+PRIVATE = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC/+=\n-----END RSA PRIVATE KEY-----"
+AGENT = f"""
+import os, sys
+
+def root_agent(message, session):
+    key = os.environ["SHOP_KEY"]
+    sys.stdout.write("prints " + key[:9])
+    sys.stdout.flush()
+    sys.stdout.write(key[9:] + " in two pieces\\n")
+    print("two lines: " + os.environ["LONG_TOKEN"] + ", and a key:")
+    print({PRIVATE!r})
+    print("printed all")
+    yield from ["the key is s", "k_live-", key[8:] + ", not sk_l", "ove or s"]
+"""
+
+
+def test_no_piece_of_a_secret_is_left(write_agent, tmp_path, capfd):
+    agent = write_agent(AGENT)
+    first, second = TWO_LINES.split("\n")
+    (agent / ".env").write_text(f'SHOP_KEY={KEY}\nLONG_TOKEN="{first}\\n{second}"\n')
+    turn = {"user_content": {"role": "user", "parts": [{"text": "hi"}]}}
+    cases = [{"eval_id": "one", "conversation": [turn]}]
+    (agent / "shop.evalset.json").write_text(json.dumps({"eval_set_id": "shop", "eval_cases": cases}))
+    html, report = tmp_path / "html", tmp_path / "json"
+    call(
+        "run", agent, "--workers", "1", f"--report=json={report}", f"--report=html={html}", "--report=console"
+    )
+    (log,) = (agent / ".evaltui" / "runs").glob("*.jsonl")
+    printed = capfd.readouterr()
+    for text in (printed.out, printed.err, log.read_text(), html.read_text(), report.read_text()):
+        for piece in (KEY[:9], KEY[9:], "live-", first, second, "MIIEow", "IBAAKC"):
+            assert piece not in text
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = [one["data"]["text"] for one in events if one["kind"] == "console"]
+    assert [line for line in lines if line] == [
+        "prints <SHOP_KEY> in two pieces",
+        "two lines: <LONG_TOKEN>",
+        ", and a key:",
+        "<private key>",
+        "printed all",
+    ]
+    streamed = [one for one in events if one["kind"] == "text" and one["data"].get("partial")]
+    assert [one["content"]["parts"][0]["text"] for one in streamed] == [
+        "the key is <SHOP_KEY>",
+        "",
+        ", not sk_l",
+        "ove or s",
+    ]
+    numbers = [one["seq"] for one in events if one["kind"] == "text"]
+    assert numbers == sorted(numbers)
