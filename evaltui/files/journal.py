@@ -152,7 +152,7 @@ class Journal:
         path = _drafts_file(self.path)
         if drafts:
             stored = {"t": datetime.now(UTC).isoformat(), "drafts": [asdict(draft) for draft in drafts]}
-            new = path.with_suffix(".new")
+            new = _new_file(self.path)
             try:
                 with open(new, "wb", buffering=0, opener=private) as file:
                     _write_all(file, _line(stored))
@@ -199,10 +199,15 @@ def _drafts_file(journal: Path) -> Path:
     return journal.with_suffix(".drafts")
 
 
+def _new_file(journal: Path) -> Path:
+    """The drafts while they are written."""
+    return journal.with_suffix(".new")
+
+
 def _remove(journal: Path) -> None:
-    """Removes a journal and its drafts, in this order: drafts without a journal are nobody's."""
-    journal.unlink(missing_ok=True)
-    _drafts_file(journal).unlink(missing_ok=True)
+    """Removes a journal and its drafts, also half-written ones; drafts without a journal are nobody's."""
+    for file in (journal, _drafts_file(journal), _new_file(journal)):
+        file.unlink(missing_ok=True)
 
 
 def _user_folder() -> Path:

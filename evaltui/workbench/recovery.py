@@ -62,7 +62,8 @@ class Offer:
         if self.recovered.matches:
             return "file unchanged"
         if self.recovered.path.exists():
-            return "file changed since: both are merged, conflicts are shown"
+            merges = ": both are merged, conflicts are shown" if self.recovered.labels else ""
+            return f"file changed since{merges}"
         return "file deleted since: a save creates it again"
 
 

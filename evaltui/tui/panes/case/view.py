@@ -108,6 +108,10 @@ class OutsideEditing:
             self._workbench.say(f"Draft kept   {key_of('raw_case')} edit")
         self._pane.show_soon()
 
+    def _arguments_left(self, text: str) -> None:
+        self._pane.app.copy_to_clipboard(text)
+        self._workbench.say("Arguments not applied; their JSON is in the clipboard")
+
     def edit_in_editor(self, row: Row) -> None:
         """Edits the arguments of a call in the user's editor; at every other row, the whole case."""
         arguments = self._pane.selected.call_json(row)
@@ -123,7 +127,7 @@ class OutsideEditing:
         reason = replace_text(changed)
         if reason and arguments:
             self._workbench.say(reason)
-            self._pane.app.push_screen(RawScreen("Arguments", changed, replace_text, self._save))
+            ask(self._pane, RawScreen("Arguments", changed, replace_text, self._save), self._arguments_left)
         elif reason:
             self.edit_raw(changed)
 
