@@ -6,7 +6,8 @@ anywhere: no journal in it is offered for a file outside of it. The journals of 
 of this user's state and name their agent. The text before the first edit has a line of its own, which
 may come after edits: that of a large document takes some tenths of a second to pack, and nobody waits for
 it. Until it is there, the file on disk is that text as long as it has the fingerprint. Each other line is
-an edit; an undo is one more edit.
+an edit; an undo is one more edit. Texts that are typed and not in the document are in a second file beside
+the journal, which is replaced as they change.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -35,6 +36,7 @@ import platformdirs
 from evaltui.core.jsondoc.composed import changed_pieces, composed
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.splices import Splice
+from evaltui.core.model.problems import JsonPath
 from evaltui.files.atomic import private
 from evaltui.files.folders import (
     agent_folder,
@@ -65,6 +67,21 @@ _PIECE = 1 << 16
 _BASE = re.compile(rb'"base":\s*"([A-Za-z0-9+/=]+)"')
 
 
+@dataclass(frozen=True)
+class Draft:
+    """A text typed for a place in a case that the case does not have."""
+
+    case: str
+    """Id of the case."""
+    at: JsonPath
+    """The place in the data of the set."""
+    part: str
+    """Tells apart texts for the same place."""
+    text: str
+    problem: str
+    """Why the text is not applied."""
+
+
 class Journal:
     """The journal of one document that is being edited. Killed at any moment, it leaves what was appended."""
 
@@ -75,6 +92,7 @@ class Journal:
         self._lock = threading.Lock()
         # Lines that there was no room for, in order.
         self._waiting: list[bytes] = []
+        self._drafts: Sequence[Draft] = ()
 
     @classmethod
     def open(cls, agent_dir: Path, path: Path, base: JsonDocument, on_disk: Fingerprint | None) -> Journal:
@@ -125,32 +143,71 @@ class Journal:
         changes = [(splice.start, splice.old, splice.new) for splice in splices]
         self._write(_line({"label": label, "t": datetime.now(UTC).isoformat(), "splices": changes}))
 
+    def write_drafts(self, drafts: Sequence[Draft]) -> None:
+        """Replaces the stored drafts, after the edits without room until now. Raises OSError; the stored
+        drafts stay then."""
+        self._write()
+        if drafts == self._drafts:
+            return
+        path = _drafts_file(self.path)
+        if drafts:
+            stored = {"t": datetime.now(UTC).isoformat(), "drafts": [asdict(draft) for draft in drafts]}
+            new = _new_file(self.path)
+            try:
+                with open(new, "wb", buffering=0, opener=private) as file:
+                    _write_all(file, _line(stored))
+                new.replace(path)
+            finally:
+                new.unlink(missing_ok=True)
+        else:
+            path.unlink(missing_ok=True)
+        self._drafts = drafts
+
     def discard(self) -> None:
         """Remove the journal: the edits were saved or thrown away."""
         with self._lock:
-            self.path.unlink(missing_ok=True)
+            _remove(self.path)
             self._file.close()
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, *lines: bytes) -> None:
         with self._lock:
             if self._file.closed:
                 return
-            self._waiting.append(line)
+            self._waiting += lines
             while self._waiting:
                 self._write_line(self._waiting[0])
                 del self._waiting[0]
 
     def _write_line(self, line: bytes) -> None:
-        data = memoryview(line)
         try:
-            while data:
-                data = data[self._file.write(data) :]
+            _write_all(self._file, line)
         except OSError:
             # Behind half of a line nothing could be read again.
             os.ftruncate(self._file.fileno(), self._size)
             self._file.seek(self._size)
             raise
         self._size += len(line)
+
+
+def _write_all(file: IO[bytes], line: bytes) -> None:
+    data = memoryview(line)
+    while data:
+        data = data[file.write(data) :]
+
+
+def _drafts_file(journal: Path) -> Path:
+    return journal.with_suffix(".drafts")
+
+
+def _new_file(journal: Path) -> Path:
+    """The drafts while they are written."""
+    return journal.with_suffix(".new")
+
+
+def _remove(journal: Path) -> None:
+    """Removes a journal and its drafts, also half-written ones; drafts without a journal are nobody's."""
+    for file in (journal, _drafts_file(journal), _new_file(journal)):
+        file.unlink(missing_ok=True)
 
 
 def _user_folder() -> Path:
@@ -199,9 +256,9 @@ class Recovered:
     name: str
     """The file as seen from the agent's folder."""
     labels: tuple[str, ...]
-    """Those of the edits, in order; at least one."""
+    """Those of the edits, in order; none where only drafts are left."""
     when: datetime
-    """When the last edit was made, in UTC."""
+    """Time of the last edit or draft, in UTC."""
     fingerprint: Fingerprint | None
     """Of what was edited. None where the process was killed before it was kept and the file has changed
     since: nothing can be restored then."""
@@ -209,6 +266,17 @@ class Recovered:
     """Whether the file still is what was edited; else its present text can be merged with the edits."""
     packed: tuple[int, int] | None
     """Where in the journal the text is that was edited, in bytes; None where the file has it."""
+    drafts: tuple[Draft, ...] = ()
+
+    @property
+    def drafts_file(self) -> Path:
+        """The file with the drafts, as JSON."""
+        return _drafts_file(self.journal)
+
+    @property
+    def can_be_restored(self) -> bool:
+        """Whether the text that was edited exists; drafts alone need none."""
+        return self.fingerprint is not None or not self.labels
 
     def steps(self) -> Iterator[RecoveredEdit]:
         """The edits, read one by one. Raises OSError."""
@@ -242,15 +310,15 @@ class Recovered:
 
     def discard(self) -> None:
         """Remove the journal: the edits were taken over or are not wanted."""
-        self.journal.unlink(missing_ok=True)
+        _remove(self.journal)
 
 
 def recoverable(agent_dir: Path) -> list[Recovered]:
     """The unsaved edits that processes left behind that are gone, the oldest journal first.
 
     Of an agent's folder only those of files in it, and only journals of this user. Journals with nothing to
-    recover are removed: no edit, all undone, or saved just before the end. No text is put together to find
-    that out: with a large set, those of each journal are hundreds of megabytes.
+    recover are removed: no draft, and no edit, all undone, or saved just before the end. No text is put
+    together to find that out: with a large set, those of each journal are hundreds of megabytes.
     """
     offered = []
     on_disk = cache(_on_disk)
@@ -303,8 +371,9 @@ def _read(
         if "splices" in line:
             labels.append(line["label"])
             last = line["t"]
-    if not labels:
-        journal.unlink()
+    drafts, typed = _read_drafts(journal)
+    if not labels and not drafts:
+        _remove(journal)
         return None
     base = header["fingerprint"]
     present = on_disk(path)
@@ -313,14 +382,31 @@ def _read(
     elif packed is None and base != present:
         base = None
     matches = base is not None and base == present
-    when = datetime.fromisoformat(last)
-    recovered = Recovered(
-        journal, path, case_path(agent_dir, path), tuple(labels), when, base, matches, packed
-    )
-    if base is not None and _is_nothing(recovered, present):
-        journal.unlink()
-        return None
-    return recovered
+    when = datetime.fromisoformat(max(last, typed))
+    name = case_path(agent_dir, path)
+    recovered = Recovered(journal, path, name, tuple(labels), when, base, matches, packed, drafts)
+    if not labels or base is None or not _is_nothing(recovered, present):
+        return recovered
+    if drafts:
+        return replace(recovered, labels=())
+    _remove(journal)
+    return None
+
+
+def _read_drafts(journal: Path) -> tuple[tuple[Draft, ...], str]:
+    """The drafts of a journal, and when they were stored; none where they cannot be read."""
+    path = _drafts_file(journal)
+    try:
+        if not _is_own_file(path.lstat()):
+            return (), ""
+        stored = json.loads(path.read_bytes())
+        drafts = tuple(Draft(at=tuple(one.pop("at")), **one) for one in stored["drafts"])
+        texts = [text for one in drafts for text in (one.case, one.part, one.text, one.problem)]
+        if all(isinstance(text, str) for text in texts):
+            return drafts, datetime.fromisoformat(stored["t"]).isoformat()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        pass
+    return (), ""
 
 
 def _is_nothing(recovered: Recovered, present: Fingerprint | None) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import check_new_cases
 from evaltui.files.folders import CONFIG_NAME
-from evaltui.files.journal import Journal, Recovered
+from evaltui.files.journal import Draft, Journal, Recovered
 from evaltui.files.json_text import parse
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, Write, read_source, save_together
 from evaltui.text.values import in_words
@@ -75,7 +75,6 @@ class OpenFile:
     """The text of a file that is edited, what is on disk, and the journal of what is unsaved.
 
     A configuration may have any name: which files are some goes by what they held when they were opened.
-    `complain` gets a sentence where the journal cannot be written, which must not stop anybody's work.
     """
 
     def __init__(
@@ -84,7 +83,6 @@ class OpenFile:
         document: JsonDocument,
         on_disk: Fingerprint | None,
         agent_dir: Path,
-        complain: Callable[[str], None],
     ) -> None:
         self.path = path
         self.document = document
@@ -107,7 +105,8 @@ class OpenFile:
         # A config that is not there is an empty one; a new set is there only once it was saved.
         self._saved_revision = 0 if on_disk is not None or self.is_config else None
         self._agent_dir = agent_dir
-        self._complain = complain
+        self._drafts: Sequence[Draft] = ()
+        self._journal_problem = ""
 
     @property
     def on_disk(self) -> Outside:
@@ -126,6 +125,11 @@ class OpenFile:
     def base(self) -> JsonDocument:
         """What this text and the one on disk both come from."""
         return self.saved or JsonDocument(self.shape.empty)
+
+    @property
+    def journal_problem(self) -> str:
+        """Why a crash would lose what is unsaved; "" where the journal has all of it."""
+        return self._journal_problem if self.dirty or self._drafts else ""
 
     def dirty_cases(self) -> frozenset[str]:
         """The ids of the cases that are not on disk as they are here."""
@@ -158,11 +162,12 @@ class OpenFile:
         """Count what was done to `before`, and write it to the journal."""
         self._count()
         if self.journal is None:
-            with self._complaining():
+            with self._journaling():
                 self._begin_journal(_EARLIER, before, before)
         if self.journal is not None:
-            with self._complaining():
+            with self._journaling():
                 self.journal.append(label, splices)
+                self.journal.write_drafts(self._drafts)
 
     def rebase(self, new: JsonDocument, outside: Outside) -> None:
         """Go on with a text that was merged with what is on disk now. It is no step: undo leaves it alone."""
@@ -204,30 +209,44 @@ class OpenFile:
 
     # The journal
 
-    def _begin_journal(self, label: str, base: JsonDocument, now: JsonDocument) -> None:
+    def write_drafts(self, drafts: Sequence[Draft]) -> None:
+        """Keeps in the journal the texts that are typed for the file and not in it."""
+        self._drafts = drafts
+        if self.dirty or drafts:
+            with self._journaling():
+                journal = self.journal or self._begin_journal(_EARLIER, self.document, self.document)
+                journal.write_drafts(drafts)
+        else:
+            self.end_journal()
+
+    def _begin_journal(self, label: str, base: JsonDocument, now: JsonDocument) -> Journal:
         """Begin with what is on disk, else with `base`, and what was changed until now. Raises OSError."""
         on_disk = self.fingerprint if self.saved else None
         base = self.saved or base
         self.journal = Journal.open(self._agent_dir, self.path, base.copy(), on_disk)
         if earlier := base.copy().replace(now):
             self.journal.append(label, earlier)
+        return self.journal
 
     def _renew_journal(self, label: str, base: JsonDocument) -> None:
         """Begin again after what is on disk has changed. The old journal stays until the new one is there."""
         old, self.journal = self.journal, None
-        if self.dirty and self.fingerprint is not None:
-            with self._complaining():
-                self._begin_journal(label, base, self.document)
+        if (self.dirty or self._drafts) and self.fingerprint is not None:
+            with self._journaling():
+                self._begin_journal(label, base, self.document).write_drafts(self._drafts)
         if old is not None:
             with suppress(OSError):
                 old.discard()
 
     @contextmanager
-    def _complaining(self) -> Iterator[None]:
+    def _journaling(self) -> Iterator[None]:
+        """What goes wrong with the journal must not stop anybody's work: it is in `journal_problem`."""
         try:
             yield
         except OSError as error:
-            self._complain(f"unsaved changes cannot be recovered after a crash: {error.strerror or error}")
+            self._journal_problem = error.strerror or str(error)
+        else:
+            self._journal_problem = ""
 
     def end_journal(self) -> None:
         """Nothing is to be recovered."""

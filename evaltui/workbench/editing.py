@@ -12,6 +12,7 @@ from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.configs import UnreadableConfig
+from evaltui.files.folders import short_path
 from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.workbench.background import Background
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from evaltui.files.journal import Recovered
     from evaltui.files.open_file import FileConflict, OpenFile
     from evaltui.workbench.steps import Step
+
+
+# Seconds after a key until its text is in the recovery journal.
+_PAUSE = 0.4
 
 
 class Editing:
@@ -52,7 +57,8 @@ class Editing:
         """What the user is to decide between."""
         self.background = Background(say)
         """What takes time: it goes on to its end, whether it is waited for or not."""
-        self.unapplied = UnappliedTexts(self._known_data)
+        self.unapplied = UnappliedTexts(self._known_data, self._journal_soon)
+        self._journal_timer: asyncio.TimerHandle | None = None
 
     # What there is
 
@@ -95,6 +101,26 @@ class Editing:
 
     def unsaved(self) -> list[Path]:
         return self._files.unsaved()
+
+    @property
+    def journal_problem(self) -> str:
+        """Why a crash would lose unsaved changes; "" where the recovery journal has all of them."""
+        return next((file.journal_problem for file in self._files if file.journal_problem), "")
+
+    def _journal_soon(self) -> None:
+        if self._journal_timer is None:
+            self._journal_timer = asyncio.get_running_loop().call_later(_PAUSE, self.journal_drafts)
+
+    def journal_drafts(self) -> None:
+        """Writes to the recovery journals the texts that are typed and in no case."""
+        if self._journal_timer is not None:
+            self._journal_timer.cancel()
+            self._journal_timer = None
+        before = self.journal_problem
+        for file in self._files:
+            file.write_drafts(self.unapplied.drafts(self.sets.case_path(file.path)))
+        if self.journal_problem != before:
+            self._changed()
 
     def refuses_to_edit(self, path: Path | None) -> str | None:
         """Why a set cannot be edited, as a sentence; None where it can."""
@@ -366,7 +392,8 @@ class Editing:
         self.unapplied.clear()
 
     def restore(self, recovered: Recovered) -> asyncio.Future[bool]:
-        """Take over the unsaved edits of an earlier sitting; False where that cannot be, which is said.
+        """Take over the unsaved edits and drafts of an earlier sitting; False where that cannot be, which is
+        said.
 
         What clashes with later changes of the file is in `conflicts` then.
         """
@@ -378,10 +405,13 @@ class Editing:
             return False
         path = self.sets.known_path(recovered.path)
         is_new = not path.exists() and self._files.known(path) is None
+        step = conflict = None
         try:
-            with self.background.progress(f"Recovering {path.name}…"):
-                here = self.navigation.selection
-                step, conflict = await self._files.restore(replace(recovered, path=path), here)
+            if recovered.labels or is_new:
+                with self.background.progress(f"Recovering {path.name}…"):
+                    here = self.navigation.selection
+                    step, conflict = await self._files.restore(replace(recovered, path=path), here)
+            self.document(path)
         except (EvalSetError, OSError, ValueError) as error:
             self.say(f"{path.name} not recovered: {error}")
             return False
@@ -390,4 +420,19 @@ class Editing:
             self._show_new(path)
         if step is not None:
             self._show(step)
-        return True
+        return self._restore_drafts(recovered, self.sets.case_path(path))
+
+    def _restore_drafts(self, recovered: Recovered, path: str) -> bool:
+        """Puts drafts where they were typed, and shows the case of the last; False where one has no place."""
+        homeless = None
+        for draft in recovered.drafts:
+            case = CaseId(path, draft.case)
+            if self.unapplied.restore(case, draft):
+                self.navigation.show(Selection(*case))
+            else:
+                homeless = draft
+        if homeless is not None:
+            stored = short_path(recovered.drafts_file)
+            self.say(f"{homeless.case}: the place of a typed text was deleted; the text is in {stored}")
+        self.journal_drafts()
+        return homeless is None

@@ -43,20 +43,17 @@ class OpenFiles:
 
     What reads, merges and writes is done in a thread, one after the other; what is edited meanwhile is
     merged, and stays unsaved. `read` gives a file that was read already, None where it was not or has changed
-    since. `complain` gets a sentence on what goes wrong with the recovery journal. Everything raises OSError
-    and EvalSetError for files that cannot be read, and EditError for edits that cannot be done; nothing has
-    changed then.
+    since. Everything raises OSError and EvalSetError for files that cannot be read, and EditError for edits
+    that cannot be done; nothing has changed then.
     """
 
     def __init__(
         self,
         agent_dir: Path,
-        complain: Callable[[str], None],
         read: Callable[[Path], tuple[JsonDocument, Fingerprint] | None],
     ) -> None:
         self._agent_dir = agent_dir
         self._read = read
-        self._complain = complain
         self._files: dict[Path, OpenFile] = {}
         self._done = Steps()
         self._undone = Steps()
@@ -82,7 +79,7 @@ class OpenFiles:
         from evaltui.files.open_file import OpenFile, read_document
 
         document, on_disk = self._read(path) or read_document(path, new_text)
-        return OpenFile(path, document, on_disk, self._agent_dir, self._complain)
+        return OpenFile(path, document, on_disk, self._agent_dir)
 
     def _opened(self, loaded: OpenFile) -> OpenFile:
         file = self._files.setdefault(loaded.path, loaded)
@@ -382,7 +379,8 @@ class OpenFiles:
             else:
                 conflict = FileConflict(path, found, mine.text, Outside(file.fingerprint, old))
                 # As if it had been opened then: what is decided between, both sides made of that.
-                file = OpenFile(path, began, recovered.fingerprint, self._agent_dir, self._complain)
+                file.end_journal()
+                file = OpenFile(path, began, recovered.fingerprint, self._agent_dir)
                 self._files[path], old = file, began.copy()
             splices = file.apply(new)
             if not splices:

@@ -63,7 +63,7 @@ class OpenSets:
         """The one config for all sets; None where each has its own."""
         self.workspace: Workspace | None = None
         """The sets as they are shown; None before they have been read."""
-        self.files = OpenFiles(agent_dir, say, self._text)
+        self.files = OpenFiles(agent_dir, self._text)
         """The files that have been edited in this sitting."""
         self.agent_dir = agent_dir
         """The agent's folder."""

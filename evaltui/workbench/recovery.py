@@ -8,10 +8,13 @@ from typing import Literal
 
 from evaltui.files.folders import short_path
 from evaltui.files.journal import Recovered
+from evaltui.text.figures import counted, some_of
 from evaltui.workbench.editing import Editing
 
 # The labels that say best what it was about.
 _MOST_LABELS = 3
+# Characters of a text from which its first words are shown.
+_SHOWN = 500
 Choice = Literal["recover", "discard", "later"]
 
 
@@ -32,18 +35,25 @@ class Offer:
         return self.recovered.name
 
     @property
-    def edits(self) -> int:
-        return len(self.recovered.labels)
+    def changes(self) -> str:
+        """`2 edits: rename a to b, delete c`, and the texts that were typed and not applied."""
+        changes = []
+        if edits := len(self.recovered.labels):
+            changes.append(f"{counted(edits, 'edit')}: {', '.join(self.labels)}")
+        if drafts := self.recovered.drafts:
+            texts = [f"{one.case}: {' '.join(one.text[:_SHOWN].split())[:60]}" for one in drafts]
+            changes.append(f"{counted(len(drafts), 'text')} not applied in {some_of(texts, 1)}")
+        return "; ".join(changes)
 
     @property
     def choices(self) -> tuple[Choice, ...]:
         """What can be done with it, the usual first."""
-        return ("later", "discard") if self.recovered.fingerprint is None else ("recover", "later", "discard")
+        return ("recover", "later", "discard") if self.recovered.can_be_restored else ("later", "discard")
 
     @property
     def file(self) -> str:
         """What has become of the file, in words."""
-        if self.recovered.fingerprint is None:
+        if not self.recovered.can_be_restored:
             kept = short_path(self.recovered.journal)
             return (
                 "cannot recover: the file changed since and its old text is not stored; "
@@ -52,7 +62,8 @@ class Offer:
         if self.recovered.matches:
             return "file unchanged"
         if self.recovered.path.exists():
-            return "file changed since: both are merged, conflicts are shown"
+            merges = ": both are merged, conflicts are shown" if self.recovered.labels else ""
+            return f"file changed since{merges}"
         return "file deleted since: a save creates it again"
 
 
@@ -99,9 +110,10 @@ class Recovery:
     async def _recover(self, number: int) -> bool:
         """Brings the edits back as one step that can be undone; the file stays unsaved."""
         recovered = self.offers[number].recovered
-        if recovered.fingerprint is None or not await self._editing.restore(recovered):
+        if not recovered.can_be_restored or not await self._editing.restore(recovered):
             return False
-        recovered.discard()
+        if not self._editing.journal_problem:
+            recovered.discard()
         self._recovered.add(number)
         return True
 

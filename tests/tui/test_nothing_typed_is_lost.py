@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
+from evaltui.tui.screens.details import RawScreen
 from evaltui.tui.screens.merge_conflict import MergeConflictScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.screens.unsaved import UnsavedScreen
@@ -62,6 +63,7 @@ async def test_a_text_that_is_in_no_case_is_told_of_when_saving_and_asked_about_
         await edit(app, pilot, *ARG)
         await pilot.press(",", "ctrl+s")
         await until(pilot, lambda: "Not applied: " in screen_text(app))
+        await until(pilot, lambda: stored_texts(app) == unapplied(app))
         await pilot.press("ctrl+q")
         await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
         await pilot.press("escape", "alt+1")
@@ -250,3 +252,78 @@ async def test_what_is_typed_on_once_the_field_was_closed_from_outside_is_no_com
         # Another key, and all is as ever.
         await pilot.press("down", "o")
         assert app.focused is not pane(app)
+
+
+def stored_texts(app):
+    stored = (app.workbench.agent.dir / ".evaltui" / "recovery").glob("*.drafts")
+    return [draft["text"] for file in stored for draft in json.loads(file.read_text())["drafts"]]
+
+
+async def test_unfinished_texts_of_a_crash_go_on_where_they_were_typed(house):
+    before = Workbench(house)
+    await before.open()
+    (path,) = (one.path for one in before.sets.listed)
+    case = ("eval_cases", 0)
+    before.editing.data(path)
+    call = (*case, "conversation", 0, "intermediate_data", "tool_uses", 0, "args", "room")
+    before.editing.unapplied.keep(path.name, call, "turn/call/arg value", '{"a": 1,', "not JSON")
+    before.editing.unapplied.keep(path.name, case, "raw", '{"n": [1,', "draft")
+    before.editing.journal_drafts()
+    # The lock ends with the process; this one goes on.
+    before.editing.open_file(path).journal._file.close()
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await until(pilot, lambda: "2 texts not applied in dim: {" in screen_text(app))
+        await pilot.press("enter", "2")
+        await until(pilot, lambda: screen_text(app).count("Not applied: {") == 2)
+        await edit(app, pilot, *ARG)
+        assert app.focused.text == '{"a": 1,'
+        await pilot.press("backspace", "}", "ctrl+j", "f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        assert app.focused.text == '{"n": [1,'
+        await pilot.press("end", *'2],"eval_id":"dim"}', "ctrl+s")
+        await until(pilot, lambda: '"n"' in path.read_text())
+        assert unapplied(app) == []
+        await until(pilot, lambda: not stored_texts(app))
+
+
+async def test_a_long_draft_of_a_case_stays_when_another_case_is_selected(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        case = app.focused.text
+        app.post_message(events.Paste(' "draft": ["' + "lorem ipsum " * 45))
+        await until(pilot, lambda: len(app.focused.text) > len(case) + 500)
+        draft = app.focused.text
+        await until(pilot, lambda: stored_texts(app) == [draft])
+        await pilot.press("ctrl+q")
+        await until(pilot, lambda: isinstance(app.screen, UnsavedScreen))
+        assert "typed, not in the case" in screen_text(app)
+        assert "Typed in the open dialog" not in screen_text(app)
+        await pilot.press("escape", "escape", "1", "down")
+        await until(pilot, lambda: app.workbench.navigation.selection.case.eval_id == "other")
+        assert unapplied(app) == [draft]
+        await pilot.press("up", "2", "f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        assert app.focused.text == draft
+        # The case as it is comes back with an undo, and the draft is gone.
+        await pilot.press("ctrl+z")
+        assert app.focused.text == case
+        await pilot.press("escape")
+        await until(pilot, lambda: unapplied(app) == [])
+
+
+async def test_the_first_key_that_cannot_be_journaled_is_told_of_until_it_can(house):
+    in_the_way = house / ".evaltui"
+    in_the_way.write_text("")
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        await edit(app, pilot, *ARG[:5], 1)
+        await pilot.press("5")
+        await until(pilot, lambda: "! No crash recovery: File exists   ctrl+s saves" in screen_text(app))
+        in_the_way.unlink()
+        await pilot.press("6")
+        await until(pilot, lambda: "No crash recovery" not in screen_text(app))

@@ -317,7 +317,7 @@ def test_undo_and_redo_in_any_order_keep_text_and_what_is_unsaved_true(tmp_path_
     folder = tmp_path_factory.mktemp("agent")
     path = folder / "a.evalset.json"
     path.write_text('{"eval_set_id": "a", "eval_cases": [{"eval_id": "x", "conversation": []}]}\n')
-    files = OpenFiles(folder, pytest.fail, lambda path: None)
+    files = OpenFiles(folder, lambda path: None)
     file = files.open(path)
     here = Selection(path.name)
     # Of each step whether what is typed next belongs to it: a step that was done again is finished.

@@ -9,6 +9,7 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Put
 from evaltui.core.jsondoc.merge import Choices
 from evaltui.files.journal import recoverable
+from evaltui.tui.pages.status import status_line
 from evaltui.workbench.recovery import Recovery
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
@@ -55,7 +56,7 @@ def change_outside(crashed, case, answer):
 async def test_edits_come_back_as_one_step_and_the_file_is_unsaved(crashed):
     workbench, recovery = await started(crashed)
     (offer,) = recovery.offers
-    assert (offer.name, offer.labels, offer.edits) == ("greetings.evalset.json", ("change the answer",), 1)
+    assert (offer.name, offer.changes) == ("greetings.evalset.json", "1 edit: change the answer")
     assert offer.file == "file unchanged"
     assert await recovery.apply()
     assert recovery.is_recovered(0)
@@ -126,7 +127,7 @@ async def test_edits_of_what_nobody_has_any_more_are_shown_and_not_restored(cras
     change_outside(crashed, 0, "good night")
     workbench, recovery = await started(crashed)
     (offer,) = recovery.offers
-    assert (offer.labels, offer.edits) == (("change the answer",), 1)
+    assert offer.changes == "1 edit: change the answer"
     assert offer.file.startswith("cannot recover: the file changed since")
     assert f".evaltui/recovery/{found.journal.name}" in offer.file
     assert offer.choices == ("later", "discard")
@@ -188,3 +189,166 @@ async def test_what_is_on_disk_is_not_read_again_to_bring_edits_back(crashed, mo
     assert await recovery.apply()
     assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
     assert len(made) <= 1
+
+
+ANSWER = ("conversation", 0, "final_response")
+TEXTS = {
+    "unfinished": '{"a": [1, ',
+    "NUL bytes and half a character": '{"a": "\x00\ud83d"',
+    "ten megabytes": "x" * 10_000_000,
+}
+
+
+async def leave_texts(folder, *paths, case=0, text=TEXTS["unfinished"], edits=False):
+    """A session that is killed with a text in a field of a case, and before that perhaps an edit of it."""
+    workbench = Workbench(folder)
+    await workbench.open()
+    for path in paths:
+        if edits:
+            where = ("eval_cases", case, *ANSWER, "parts", 0, "text")
+            assert workbench.editing.do("change the answer", path, lambda _, at=where: [Put(at, "edited")])
+        workbench.editing.data(path)
+        at = ("eval_cases", case, *ANSWER)
+        workbench.editing.unapplied.keep(path.name, at, "answer value", text, "not JSON")
+    workbench.editing.journal_drafts()
+    for path in paths:
+        workbench.editing.open_file(path).journal._file.close()
+
+
+@pytest.fixture
+def typed_in(write_agent, write_set):
+    folder = write_agent("def root_agent(message, session):\n    return message\n")
+    path = write_set(folder, one=("hello", "hello"), two=("hi", "hi"))
+    return SimpleNamespace(folder=folder, path=path)
+
+
+def texts_of(workbench):
+    return [(one.case and one.case.eval_id, one.text) for one in workbench.editing.unapplied.now()]
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("edits", [False, True], ids=["text alone", "text and edit"])
+async def test_a_text_that_is_not_applied_survives_the_process(typed_in, text, edits):
+    await leave_texts(typed_in.folder, typed_in.path, case=1, text=text, edits=edits)
+    # Another program has written the file since, and moved the case.
+    data = json.loads(typed_in.path.read_text())
+    data["eval_cases"].reverse()
+    typed_in.path.write_text(json.dumps(data), encoding="utf-8")
+    workbench, recovery = await started(typed_in)
+    (offer,) = recovery.offers
+    assert offer.changes.startswith("1 edit: change the answer; 1 text " if edits else "1 text ")
+    assert f"not applied in two: {text[:5]}" in offer.changes
+    assert await recovery.apply()
+    assert texts_of(workbench) == [("two", text)]
+    (left,) = workbench.editing.unapplied.now()
+    assert left.at == ("eval_cases", 0, *ANSWER)
+    assert workbench.navigation.selection == Selection(typed_in.path.name, "two")
+    assert answers(workbench.editing.data(typed_in.path)) == ["edited" if edits else "hi", "hello"]
+    # It survives the next end too, and goes once it is applied or dropped.
+    workbench.editing.open_file(typed_in.path).journal._file.close()
+    assert [one.text for one in recoverable(typed_in.folder)[0].drafts] == [text]
+    workbench.editing.unapplied.drop(left.path, left.at, left.part)
+    await workbench.editing.save_all()
+    workbench.editing.journal_drafts()
+    assert recoverable(typed_in.folder) == []
+    assert list((typed_in.folder / ".evaltui" / "recovery").iterdir()) == []
+
+
+@pytest.mark.parametrize("change", ["case deleted", "case renamed", "turn deleted"])
+async def test_a_text_whose_place_is_gone_stays_until_it_is_discarded(typed_in, change):
+    await leave_texts(typed_in.folder, typed_in.path)
+    data = json.loads(typed_in.path.read_text())
+    if change == "case deleted":
+        del data["eval_cases"][0]
+    elif change == "case renamed":
+        data["eval_cases"][0]["eval_id"] = "other"
+    else:
+        data["eval_cases"][0]["conversation"].clear()
+    typed_in.path.write_text(json.dumps(data), encoding="utf-8")
+    workbench, recovery = await started(typed_in)
+    assert not await recovery.apply()
+    assert texts_of(workbench) == []
+    (stored,) = recoverable(typed_in.folder)
+    assert workbench.notice.text.startswith("one: the place of a typed text was deleted; the text is in ")
+    assert workbench.notice.text.endswith(stored.drafts_file.name)
+    assert json.loads(stored.drafts_file.read_text())["drafts"][0]["text"] == TEXTS["unfinished"]
+    assert recovery.choices == ["later"]
+    recovery.step(0, 1)
+    assert await recovery.apply()
+    assert recoverable(typed_in.folder) == []
+
+
+async def test_texts_of_two_files_come_back_to_their_files(typed_in, write_set):
+    other = write_set(typed_in.folder, name="other", one=("a", "b"))
+    await leave_texts(typed_in.folder, typed_in.path, other)
+    workbench, recovery = await started(typed_in)
+    assert recovery.choices == ["recover", "recover"]
+    assert await recovery.apply()
+    assert {one.path for one in workbench.editing.unapplied.now()} == {typed_in.path.name, other.name}
+
+
+@pytest.mark.parametrize("damage", ["", "[]", '{"t": "now", "drafts": [{"at": 1}]}', '{"drafts": "x"}'])
+async def test_damaged_drafts_keep_no_edit_from_being_recovered(typed_in, damage):
+    await leave_texts(typed_in.folder, typed_in.path, edits=True)
+    (found,) = recoverable(typed_in.folder)
+    found.drafts_file.write_text(damage)
+    (found,) = recoverable(typed_in.folder)
+    assert (found.labels, found.drafts) == (("change the answer",), ())
+
+
+def status(workbench):
+    return "".join(text for text, _ in status_line(workbench, 200))
+
+
+@pytest.mark.parametrize("what", ["edit", "text"])
+async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_written(typed_in, what):
+    in_the_way = typed_in.folder / ".evaltui"
+    in_the_way.write_text("")
+    workbench = Workbench(typed_in.folder)
+    await workbench.open()
+    where, editing = ("eval_cases", 0, *ANSWER, "parts", 0, "text"), workbench.editing
+
+    def edit(answer):
+        assert editing.do("change the answer", typed_in.path, lambda _: [Put(where, answer)])
+
+    if what == "edit":
+        edit("first")
+    else:
+        editing.data(typed_in.path)
+        editing.unapplied.keep(typed_in.path.name, where, "value", "{", "not JSON")
+        editing.journal_drafts()
+    workbench.say("Another sentence")
+    assert status(workbench).startswith("! No crash recovery: File exists   ctrl+s saves")
+    in_the_way.unlink()
+    edit("second")
+    assert "No crash recovery" not in status(workbench)
+    editing.open_file(typed_in.path).journal._file.close()
+    (found,) = recoverable(typed_in.folder)
+    assert answers(json.loads(after(found))) == ["second", "hi"]
+    assert len(found.drafts) == (what == "text")
+
+
+async def test_without_unsaved_changes_nothing_can_be_lost(typed_in):
+    (typed_in.folder / ".evaltui").write_text("")
+    workbench = Workbench(typed_in.folder)
+    await workbench.open()
+    where = ("eval_cases", 0, *ANSWER, "parts", 0, "text")
+    assert workbench.editing.do("change the answer", typed_in.path, lambda _: [Put(where, "edited")])
+    workbench.editing.undo()
+    assert "No crash recovery" not in status(workbench)
+    workbench.editing.redo()
+    assert "No crash recovery" in status(workbench)
+    assert await workbench.editing.save_all()
+    assert "No crash recovery" not in status(workbench)
+
+
+async def test_a_journal_stays_while_what_was_recovered_cannot_be_written(crashed, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    workbench, recovery = await started(crashed)
+    monkeypatch.setattr("evaltui.files.open_file.Journal.open", refuse)
+    assert await recovery.apply()
+    assert answers(workbench.editing.data(crashed.path)) == ["good morning", "hi"]
+    assert "No crash recovery: No space left on device" in status(workbench)
+    assert len(recoverable(crashed.folder)) == 1

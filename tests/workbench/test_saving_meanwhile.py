@@ -96,7 +96,7 @@ class Sitting:
         cases = [{"eval_id": "theirs", "n": 0}, {"eval_id": "mine", "n": 0}]
         self.set.write_text(json.dumps({"eval_set_id": "talk", "eval_cases": cases, "both": 0}, indent=2))
         self.config.write_text(json.dumps({"criteria": {}, "both": 0}, indent=2))
-        self.files = OpenFiles(folder, pytest.fail, lambda path: None)
+        self.files = OpenFiles(folder, lambda path: None)
         self.threads = Threads()
         self.tasks: list[asyncio.Task[Any]] = []
         self.theirs = self.count = 0
@@ -143,7 +143,7 @@ class Sitting:
         assert (mine, both) == self.done[-1]
         # Written together or not at all.
         assert json.loads(self.set.read_text())["both"] == json.loads(self.config.read_text())["both"]
-        recovered = {one.path: after(one) for one in self.recovered()}
+        recovered = {self.folder / one.name: after(one) for one in self.recovered()}
         for path in (self.set, self.config):
             file = self.files.known(path)
             if file.is_being_written and file.document.has_text_of(file.saved):
@@ -165,8 +165,7 @@ class Sitting:
     def recovered(self) -> list[journal.Recovered]:
         copy = self.folder / "copy"
         shutil.rmtree(copy, ignore_errors=True)
-        if (self.folder / ".evaltui").exists():
-            shutil.copytree(self.folder / ".evaltui", copy / ".evaltui")
+        shutil.copytree(self.folder, copy, ignore=lambda *_: ["copy"])
         return recoverable(copy)
 
     async def settle(self) -> None:

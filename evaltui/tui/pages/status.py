@@ -90,7 +90,16 @@ def _fitting(facts: list[str], room: int) -> Line:
 
 
 def status_line(workbench: Workbench, width: int) -> Line:
-    """Who waits for a response of the user, then the run."""
+    """Unsaved changes that a crash would lose, who waits for a response of the user, then the run."""
+    if problem := workbench.editing.journal_problem:
+        save = key_name(keys_of(BY_ID["save"], workbench)[0])
+        lost: Line = [(f"! No crash recovery: {visible(problem)}", "warning"), _GAP, (save, "bold accent")]
+        lost.append((" saves", "muted"))
+        return [*lost, _GAP, *_state_line(workbench, max(0, width - cells(lost) - cells([_GAP])))]
+    return _state_line(workbench, width)
+
+
+def _state_line(workbench: Workbench, width: int) -> Line:
     if not workbench.has_chat or not (waiting := workbench.chat.waiting()):
         return run_line(workbench, width)
     # Only a conversation needs it.

@@ -150,15 +150,27 @@ _INDENT = "  "
 class RawScreen(DialogScreen[str | None], inherit_bindings=False):
     """Returns None once the text is applied, the text if that was cancelled.
 
-    What is not JSON is not applied: the cursor goes to the problem.
+    `draft` is shown in place of the text, which an undo brings back; `typed` is called after each change.
+    Text that is not JSON is not applied: the cursor goes to the problem.
     """
 
-    def __init__(self, title: str, text: str, apply: Apply, save: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        title: str,
+        text: str,
+        apply: Apply,
+        save: Callable[[], None],
+        *,
+        draft: str | None = None,
+        typed: Callable[[str], object] = lambda _: None,
+    ) -> None:
         super().__init__()
         self._title_text = title
         self._text = text
+        self._draft = text if draft is None else draft
         self._apply = apply
         self._save = save
+        self._typed = typed
 
     def compose(self) -> ComposeResult:
         with Vertical(id="raw"):
@@ -179,10 +191,17 @@ class RawScreen(DialogScreen[str | None], inherit_bindings=False):
         return self.query_one(FieldText)
 
     def on_mount(self) -> None:
-        self._field.begin(self._text, selected=False, is_json=True)
-        self._field.move_cursor((0, 0))
+        field = self._field
+        field.begin(self._text, selected=False, is_json=True)
+        if self._draft != self._text:
+            field.replace(self._draft, field.document.start, field.document.end)
+        field.move_cursor((0, 0))
         if problem := self._problem():
             self._show(problem)
+
+    def on_text_area_changed(self) -> None:
+        if self.is_current:
+            self._typed(self._field.text)
 
     def action_end_text(self) -> None:
         if self._applied():

@@ -168,9 +168,10 @@ class MainDialogs(ActionScreen[None], inherit_bindings=False):
             self._leave()
 
     def _typed_elsewhere(self) -> str:
-        """What is typed in a field that lies over this screen."""
+        """What is typed in a field that lies over this screen, and kept nowhere else."""
         field = self.app.screen.focused
-        return field.typed if self.app.screen is not self and isinstance(field, TextField) else ""
+        typed = field.typed if self.app.screen is not self and isinstance(field, TextField) else ""
+        return "" if any(one.text == typed for one in self.workbench.editing.unapplied.now()) else typed
 
     def _leave(self) -> None:
         self.run_worker(self.app.action_quit())

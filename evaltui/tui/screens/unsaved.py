@@ -209,10 +209,9 @@ class RecoveryRows(CursorLines, can_focus=True, inherit_bindings=False):
             if number:
                 yield _Shown([], number)
             yield _Shown([], number, head=True)
-            done = f"{counted(offer.edits, 'edit')}: {', '.join(offer.labels)}"
             when = show_moment(offer.recovered.when, self._now)
             folder = short_path(offer.recovered.path.parent)
-            about = f"in {folder}: {when}, {done}; {self._files[number]}"
+            about = f"in {folder}: {when}, {offer.changes}; {self._files[number]}"
             for line in wrap([(visible(about), "muted")], width):
                 yield _Shown(line, number)
 

@@ -54,19 +54,9 @@ class CaseRows(CasePage, can_focus=True, inherit_bindings=False):
         elif before is None or before.case != selection.case:
             renamed_from = self.selected.renamed_from
             if renamed_from is None or before is None or before.case != renamed_from:
-                self._forget_draft(before)
                 self.current, self._at = 0, self.rows[0].id
                 if self.selected.is_new:
                     self.move_to_id(("turn", 0, "user", 0))
-
-    def _forget_draft(self, left: Selection | None) -> None:
-        """Drops the JSON that was cancelled in a case, once the case is left."""
-        unapplied = self._workbench.editing.unapplied
-        if left is None or left.case is None:
-            return
-        for draft in unapplied.now():
-            if draft.part == "raw" and draft.case == left.case:
-                unapplied.drop(draft.path, draft.at, draft.part)
 
     def show_expected(self, at: DifferenceAt) -> None:
         """Moves to what is expected at a difference; to its turn where nothing is."""

@@ -53,9 +53,10 @@ class OutsideEditing:
         place = self._pane.selected.place_of(None, "raw")
         left = self._workbench.editing.unapplied.at(case.path, *place)
         now = self._pane.selected.text()
-        shown = text if text is not None else left.text if left else now
+        draft = text if text is not None else left.text if left else now
         replace_case = partial(self._replace_case, now)
-        screen = RawScreen(f"JSON of {case.eval_id}", shown, replace_case, self._save)
+        typed = partial(self._raw_typed, case)
+        screen = RawScreen(f"JSON of {case.eval_id}", now, replace_case, self._save, draft=draft, typed=typed)
         ask(self._pane, screen, partial(self._raw_left, case))
 
     def _replace_case(self, before: str, text: str) -> str | None:
@@ -85,20 +86,31 @@ class OutsideEditing:
     def _save(self) -> None:
         self._workbench.editing.save_all()
 
-    def _raw_left(self, case: CaseId, draft: str) -> None:
+    def _raw_typed(self, case: CaseId, draft: str) -> bool:
+        """Keeps a JSON text that is not what the case says; False where the case is gone."""
         selected = self._pane.selected
         selected.follow()
-        if selected.case != case:
-            self._pane.app.copy_to_clipboard(draft)
-            self._workbench.say("The case was deleted; its JSON is in the clipboard")
-            return
+        if selected.case != case or not selected.rows:
+            return False
         at, unapplied = selected.place_of(None, "raw"), self._workbench.editing.unapplied
         if draft == selected.text():
             unapplied.drop(case.path, *at)
         else:
             unapplied.keep(case.path, *at, draft, f"draft   {key_of('raw_case')} edit")
-            self._workbench.say(f"Draft kept until you leave the case   {key_of('raw_case')} edit")
+        return True
+
+    def _raw_left(self, case: CaseId, draft: str) -> None:
+        if not self._raw_typed(case, draft):
+            self._pane.app.copy_to_clipboard(draft)
+            self._workbench.say("The case was deleted; its JSON is in the clipboard")
+            return
+        if draft != self._pane.selected.text():
+            self._workbench.say(f"Draft kept   {key_of('raw_case')} edit")
         self._pane.show_soon()
+
+    def _arguments_left(self, text: str) -> None:
+        self._pane.app.copy_to_clipboard(text)
+        self._workbench.say("Arguments not applied; their JSON is in the clipboard")
 
     def edit_in_editor(self, row: Row) -> None:
         """Edits the arguments of a call in the user's editor; at every other row, the whole case."""
@@ -115,7 +127,7 @@ class OutsideEditing:
         reason = replace_text(changed)
         if reason and arguments:
             self._workbench.say(reason)
-            self._pane.app.push_screen(RawScreen("Arguments", changed, replace_text, self._save))
+            ask(self._pane, RawScreen("Arguments", changed, replace_text, self._save), self._arguments_left)
         elif reason:
             self.edit_raw(changed)
 
