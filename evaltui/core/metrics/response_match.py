@@ -143,8 +143,10 @@ def response_match_score(given: MetricInput) -> MetricResult:
         expected_text = scored_text(expected, thoughts=given.thoughts)
         actual_text = scored_text(actual, thoughts=given.thoughts)
         score = rouge_1_f(actual_text, expected_text)
-        has_output = actual.output is not None and not given.as_adk
-        return TurnScore(score, _shortfall(score, actual_text, expected_text, has_output=has_output))
+        absent = "no response text"
+        if actual.output is not None:
+            absent = "no text, but an output" + ("" if given.as_adk else f". {SCORE_OUTPUTS}")
+        return TurnScore(score, _shortfall(score, actual_text, expected_text, absent))
 
     return score_against_expected(given, score_turn, left_out(given))
 
@@ -183,13 +185,13 @@ def _call_names(turn: Invocation) -> frozenset[str]:
     return frozenset(call.name or "" for call in tool_calls(turn.intermediate_data))
 
 
-def _shortfall(score: float, actual_text: str, expected_text: str, *, has_output: bool) -> str:
+def _shortfall(score: float, actual_text: str, expected_text: str, absent: str) -> str:
     if score == 1.0:
         return ""
     if not expected_text:
         return "no response expected, so none can match"
     if not actual_text:
-        return f"no text, but an output. {SCORE_OUTPUTS}" if has_output else "no response text"
+        return absent
     if not words(expected_text) or not words(actual_text):
         return "no words to compare, only punctuation or symbols"
     return f"response match {show_score(score)}"
