@@ -23,7 +23,7 @@ from evaltui.commands.output import (
 )
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import REQUESTS, WaitingCall
-from evaltui.core.model.events import Event, Json
+from evaltui.core.model.events import Event, Json, output_text
 from evaltui.core.model.old_formats import session_input
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
@@ -139,6 +139,8 @@ class ChatLines:
                 self._rows(_tool_rows(event), event)
             case "transfer":
                 self._rows([[("↳ ", "muted"), (f"transfer to {visible(event.data['to'])}", "")]], event)
+            case "output":
+                self._rows(self._output_rows(event), event)
             case "state":
                 self._rows(self._state_rows(event), event)
             case "error":
@@ -230,6 +232,12 @@ class ChatLines:
 
     def _who(self, event: Event) -> str:
         return "" if event.agent in ("", self._agent) else f"{visible(event.agent)}: "
+
+    def _output_rows(self, event: Event) -> Iterator[Line]:
+        node = str(event.data.get("node") or "")
+        first, *more = visible_lines(output_text(event.data["output"]))
+        yield [("output  ", "muted"), (f"{visible(node)}  " if node else "", "bold"), (first, "")]
+        yield from ([("  ", ""), (line, "")] for line in more)
 
     def _state_rows(self, event: Event) -> Iterator[Line]:
         for key, value in event.data["delta"].items():

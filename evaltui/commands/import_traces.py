@@ -23,6 +23,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.secrets import Secrets
+from evaltui.files.configs import scores_outputs
 from evaltui.files.eval_set_file import read_eval_set_file
 from evaltui.files.settings import secrets_of
 from evaltui.text.figures import counted, some_of
@@ -69,7 +70,7 @@ def import_traces(options: argparse.Namespace) -> int:
     write_lines(_lines(path, imported, marked, written=not options.dry_run))
     if not options.dry_run:
         for one in imported:
-            if reason := never_passes_in(path, one.case):
+            if reason := never_passes_in(path, one.draft):
                 write_stderr(f"evaltui import: case {visible(one.case['eval_id'])} {reason}")
     return 0
 
@@ -106,7 +107,7 @@ def _cases(
         fresh = {other.case["eval_id"] for other in imported}
         eval_id = named if named and named not in fresh else ""
         eval_id = eval_id or propose_eval_id(named or conversation.turns[turns[0]].user, taken)
-        draft = _draft(conversation, turns, eval_id, secrets)
+        draft = _draft(conversation, turns, eval_id, secrets, outputs=scores_outputs(path))
         twin = twin_of(draft.case, known)
         if twin is not None and twin.is_same and (eval_id != named or twin.eval_id == named):
             already.append(_already(conversation, twin, path))
@@ -150,11 +151,16 @@ def _turns(conversation: RecordedConversation, wanted: str | None) -> tuple[Sequ
 
 
 def _draft(
-    conversation: RecordedConversation, turns: Sequence[int], eval_id: str, secrets: Secrets
+    conversation: RecordedConversation,
+    turns: Sequence[int],
+    eval_id: str,
+    secrets: Secrets,
+    *,
+    outputs: bool,
 ) -> CaseDraft:
     drafts = [TurnDraft(turn_events(conversation, number)) for number in turns]
     try:
-        draft = draft_case(eval_id, drafts, app_name="", user_id="", state={})
+        draft = draft_case(eval_id, drafts, app_name="", user_id="", state={}, outputs=outputs)
         draft = replace(draft, case=without_secrets(draft.case, secrets))
         EvalCase.model_validate(draft.case)
     except ValueError as error:

@@ -34,6 +34,7 @@ from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
+from evaltui.files.configs import scores_outputs
 from evaltui.files.folders import app_name
 from evaltui.files.json_text import decode
 from evaltui.files.settings import secrets_of
@@ -69,7 +70,7 @@ def record(options: argparse.Namespace) -> int:
     # The case is there, whether or not anybody reads that it is.
     with contextlib.suppress(BrokenPipeError):
         write_stdout(f"{visible(done)}\n")
-    if reason := never_passes_in(recording.path, drafted.case):
+    if reason := never_passes_in(recording.path, drafted):
         write_stderr(f"evaltui record: case {recording.eval_id} {reason}")
     return 0
 
@@ -130,6 +131,7 @@ async def _record(options: argparse.Namespace, recording: _Recording) -> CaseDra
             app_name=recording.session.get("app_name", ""),
             user_id=recording.session.get("user_id", ""),
             state=state or {},
+            outputs=scores_outputs(recording.path),
         )
         if drafted.marks:
             lines.note("the agent does not send its tool calls: the case does not check them")

@@ -15,7 +15,6 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
-from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.configs import config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file
@@ -68,13 +67,13 @@ def require_free(path: Path, eval_ids: Sequence[str]) -> None:
         raise UsageError(f"{path} already has a case {taken!r}; choose another id")
 
 
-def never_passes_in(path: Path, case: Json) -> str:
+def never_passes_in(path: Path, draft: CaseDraft) -> str:
     """Why a case can never pass by the config of its set, "" where it can or that is not known."""
     try:
         config = find_config(path).config
     except EvalSetError:
         return ""
-    return never_passes(EvalCase.model_validate(case), config, ())
+    return never_passes(EvalCase.model_validate(draft.case), config, (), draft.outputs)
 
 
 def add_to_set(path: Path, drafts: Sequence[CaseDraft]) -> Path | None:

@@ -188,6 +188,14 @@ def find_config(
     return ConfigInUse(path, config, tuple(problems))
 
 
+def scores_outputs(set_path: Path) -> bool:
+    """Whether the config of a set scores outputs as responses; False where the config is unreadable."""
+    try:
+        return find_config(set_path).config.evaltui.outputs == "score"
+    except EvalSetError:
+        return False
+
+
 def find_config_for_test_file(test_file: str | Path) -> EvalConfig:
     """The config that scores a file of eval cases, ADK's defaults without one. Raises EvalSetError."""
     return find_config(Path(test_file)).config

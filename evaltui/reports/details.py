@@ -22,7 +22,7 @@ from evaltui.core.compare.judged import (
 from evaltui.core.compare.rates import case_rate
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.model.errors import MAY_PASS
-from evaltui.core.model.eval_set import THOUGHT, user_text
+from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import (
     ArgDiff,
     CallDiff,
@@ -34,7 +34,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.core.model.text_diff import NO_TEXTS, OUTPUT, IntermediateDiff
 from evaltui.reports.text_lines import changed_text, plain, shown, wrapped
 from evaltui.text.figures import UNKNOWN, counted, show_number, show_score, show_scores
 from evaltui.text.lines import Line, Span, cells, cut, pad
@@ -222,8 +222,9 @@ def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
     yield from _answer(turn, _answer_score(case, index), width)
     aligned = {row.actual for row in turn.intermediate}
     for author, text in turn.unscored:
-        if author == THOUGHT or text not in aligned:
-            yield [("    before  ", "muted"), (f"{visible(author)}: {visible(text)}", "muted")]
+        if author in NO_TEXTS or text not in aligned:
+            label = "output  " if author == OUTPUT else f"before  {visible(author)}: "
+            yield [(f"    {label}", "muted"), (visible(text), "muted")]
     for row in turn.intermediate:
         yield from _text_before(row, width)
     for metric in judged_in(case.metrics, index):

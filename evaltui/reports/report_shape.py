@@ -136,9 +136,9 @@ class Turn(BaseModel):
     calls: list[AlignedCall]
     response: Response
     unscored: list[Said]
-    """Texts before the response."""
+    """Texts before the response; a thought has the author `thought`, an output that is no text `output`."""
     intermediate: list[IntermediateResponse]
-    """The same texts aligned with the expected ones; empty where none are expected."""
+    """The texts before the response aligned with the expected ones; empty where none are expected."""
     user: str = ""
     """The message of a simulated user."""
 

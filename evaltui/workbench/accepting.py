@@ -208,7 +208,9 @@ def _actual(editing: Editing, case: _Case) -> list[Invocation]:
     events = editing.outcomes.events_of(case.id)
     if events is None:
         raise EditError("Run log unreadable; run again")
-    return invocations_from_events(events.get(case.scored.repeat, ()))
+    actual = invocations_from_events(events.get(case.scored.repeat, ()))
+    scores_outputs = case.scored.config.evaltui.outputs == "score"
+    return [turn.with_output for turn in actual] if scores_outputs else actual
 
 
 def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> list[Edit]:

@@ -119,8 +119,8 @@ class Criteria:
             case MetricRow(name=name) | OptionRow(metric=name) | RubricRow(metric=name):
                 criterion = config.criterion(name)
                 return None if criterion is None else {name: criterion}
-            case SettingRow(name="thoughts", given=True):
-                return {"thoughts": row.value}
+            case SettingRow(name="thoughts" | "outputs", given=True):
+                return {row.name: row.value}
             case SettingRow(given=True):
                 return {"repeats": value_at(config.config, ("evaltui", "repeats"))}
             case ReferenceRow(block=block, index=index):
@@ -319,8 +319,8 @@ class Criteria:
                 return self._do(
                     f"set {name}",
                     lambda config: (
-                        config.set_thoughts(value)
-                        if name == "thoughts"
+                        config.set_scored(name, value)
+                        if name == "thoughts" or name == "outputs"
                         else config.set_repeats(**{name: value})
                     ),
                     typing=(self.path, name),

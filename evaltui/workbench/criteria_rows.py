@@ -19,7 +19,7 @@ from evaltui.text.values import did_you_mean
 from evaltui.workbench.criteria_trial import CaseScores, Trial
 
 Interval = tuple[float, float]
-Setting = Literal["runs", "pass_if", "thoughts"]
+Setting = Literal["runs", "pass_if", "thoughts", "outputs"]
 Subject = Literal["Calls", "Response", "Cost and time", "Judge", "Simulated user", "Own", "Informational"]
 SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 """What metrics look at, in the order of the screen; informational ones are reported, not judged."""
@@ -239,6 +239,7 @@ def setting_rows(config: ConfigEditor) -> Iterator[SettingRow]:
     runs = value_at(config.config, ("evaltui", "repeats", "runs"))
     pass_if = value_at(config.config, ("evaltui", "repeats", "pass_if"))
     thoughts = value_at(config.config, ("evaltui", "thoughts"))
+    outputs = value_at(config.config, ("evaltui", "outputs"))
     whole = isinstance(runs, int) and not isinstance(runs, bool)
     yield SettingRow("runs", "Runs", runs if whole else 1, runs is not None, "Number of runs of each case.")
     yield SettingRow(
@@ -255,6 +256,14 @@ def setting_rows(config: ConfigEditor) -> Iterator[SettingRow]:
         thoughts or "ignore",
         thoughts is not None,
         "Thoughts as part of the response: ADK scores them, seldom on purpose.",
+        ("ignore", "score"),
+    )
+    yield SettingRow(
+        "outputs",
+        "Outputs",
+        outputs or "ignore",
+        outputs is not None,
+        "Output of a workflow or function node as the response: ADK scores texts only.",
         ("ignore", "score"),
     )
 

@@ -69,7 +69,7 @@ def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
 
 
 def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
-    texts = [scored_text(one, thoughts=False) if one else None for one in (before, after)]
+    texts = [scored_text(one.with_output, thoughts=False) if one else None for one in (before, after)]
     result = turn_result(
         before, after, expectation="these calls", expected_text=texts[0], actual_text=texts[1]
     )

@@ -218,6 +218,7 @@ def test_an_exception_of_a_tool_has_its_own_traceback(made):
 
 def test_a_structured_answer_is_json_and_no_call(made):
     assert (made.city.texts(), made.city.calls()) == (['{"name":"Rome","people":0}'], [])
+    assert made.city.of("text")[-1].data["output"] == {"name": "Rome", "people": 0}
 
 
 def test_a_time_out_says_where_the_agent_was(made):

@@ -20,7 +20,20 @@ EVIL = "[/x] [bold]b[/] \x1b[31mred\x07 \u202e\r\n日本語テスト🎉\tlist[i
 texts = st.one_of(st.text(max_size=80), st.just(EVIL), st.just("word " * 100))
 values = st.one_of(st.none(), st.integers(), texts, st.lists(texts, max_size=3))
 kinds = st.sampled_from(
-    ["user", "text", "thought", "file", "call", "result", "transfer", "state", "error", "code", "difference"]
+    [
+        "user",
+        "text",
+        "thought",
+        "file",
+        "call",
+        "result",
+        "transfer",
+        "state",
+        "output",
+        "error",
+        "code",
+        "difference",
+    ]
 )
 rows = st.builds(
     Row,

@@ -65,6 +65,14 @@ def test_pieces_of_a_text_are_one_row_that_grows():
     assert rows.rows[1].events == (turn.events[-1],)
 
 
+def test_an_output_is_a_row_of_the_node_that_returns_it():
+    returned = [Event("output", agent="flow", data={"output": {"a": 1}, "node": node}) for node in ("n", "")]
+    assert [(row.kind, row.who, row.text) for row in shown(running(*returned))[1:3]] == [
+        ("output", "n", '{"a":1}'),
+        ("output", "flow", '{"a":1}'),
+    ]
+
+
 def test_two_answers_of_a_model_are_two_texts():
     events = [
         piece("one"),

@@ -228,7 +228,7 @@ def _answer_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterat
         if not _failed_in(metric, index, turns):
             continue
         needs = show_scores(metric.per_invocation[index].score, metric.threshold)
-        yield _same(f"response {needs}" if turn.response.actual else "no response", index + 1)
+        yield _same(f"response {needs}" if turn.response.actual else turn.without_response, index + 1)
 
 
 def _judged_reasons(metric: MetricResult, turns: Sequence[TurnResult]) -> Iterator[Reason]:

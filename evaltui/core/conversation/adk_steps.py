@@ -42,6 +42,7 @@ def step_from_adk(event: Mapping[str, Any]) -> Step:
         long_running=long_running,
         error_code=_either(event, "error_code"),
         error_message=_either(event, "error_message"),
+        **output_of(event.get("output"), _either(event, "node_info") or {}),
         framework=_framework(event, actions),
     )
     return replace(
@@ -60,6 +61,15 @@ def node_name(event: Mapping[str, Any]) -> str:
     return path.rpartition("/")[2].partition("@")[0]
 
 
+def output_of(output: Any, node_info: Mapping[str, Any]) -> Json:
+    """The fields of a step for an output: the node that returns it, and whether the root does, too."""
+    if output is None:
+        return {}
+    paths = _either(node_info, "output_for") or ()
+    node = node_name({"node_info": node_info})
+    return {"output": output, "node": node, "answers": any("/" not in path for path in paths)}
+
+
 # What of an event's actions ADK goes on by: a confirmation that a tool has asked for, where a workflow goes,
 # and how far an agent of a resumable app is. Credentials that were asked for are left out.
 FRAMEWORK_ACTIONS = ("requested_tool_confirmations", "route", "agent_state", "end_of_agent")
@@ -67,7 +77,7 @@ FRAMEWORK_ACTIONS = ("requested_tool_confirmations", "route", "agent_state", "en
 
 def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | None:
     """What ADK needs to go on from an event: who of several agents may see it, state that is ADK's own, and
-    of a workflow the node, its output and where it goes."""
+    of a workflow the node and where it goes."""
     delta = _either(actions, "state_delta") or {}
     node = _either(event, "node_info") or {}
     # The path of an agent that is the root says nothing, and every event has it.
@@ -76,7 +86,6 @@ def _framework(event: Mapping[str, Any], actions: Mapping[str, Any]) -> Json | N
         "state": {key: value for key, value in delta.items() if key.startswith("_adk")},
         "isolation_scope": _either(event, "isolation_scope"),
         "node_info": _named(node, "path", "output_for", "message_as_output") if in_workflow else None,
-        "output": event.get("output"),
         "actions": _named(actions, *FRAMEWORK_ACTIONS),
     }
     given = {name: value for name, value in kept.items() if value is not None and value != {}}

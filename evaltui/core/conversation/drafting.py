@@ -58,6 +58,8 @@ class CaseDraft:
 
     case: Json
     marks: Mapping[int, TurnMode]
+    outputs: frozenset[int] = frozenset()
+    """The turns, from 0, whose expected response is an output of the agent."""
 
 
 def draft_case(
@@ -68,6 +70,7 @@ def draft_case(
     user_id: str,
     state: Json,
     final_state: Json | None = None,
+    outputs: bool = False,
 ) -> CaseDraft:
     """A case of these turns that begins in `state`, the session state before the first of them.
 
@@ -75,18 +78,26 @@ def draft_case(
     for its `temp:` keys, which no session keeps. Run at once with everything kept, a deterministic agent
     passes the default criteria, unless a turn has no word to compare: its answer is empty, symbols, a file.
 
+    An output is the expected response of a turn without a text, with `outputs` of every turn that has one.
+
     Raises ValueError for a turn without events, pydantic's ValidationError for a content that genai does not
     know.
     """
     turns = [replace(turn, calls=turn.calls and not _keeps_calls(turn)) for turn in turns]
-    case: Json = {"eval_id": eval_id, "conversation": [_turn(turn) for turn in turns]}
+    happened = [_invocation(turn.events) for turn in turns]
+    scored = [one.with_output if outputs or not _answer(one) else one for one in happened]
+    conversation = [_turn(turn, one) for turn, one in zip(turns, scored, strict=True)]
+    case: Json = {"eval_id": eval_id, "conversation": conversation}
     if app_name or user_id or state:
         session: Json = {"app_name": app_name, "user_id": user_id}
         case["session_input"] = session | ({"state": state} if state else {})
     if kept := {key: value for key, value in (final_state or {}).items() if not key.startswith("temp:")}:
         case["final_session_state"] = kept
     marks = {number: mode for number, turn in enumerate(turns) if (mode := _mark(turn)) is not None}
-    return CaseDraft(case, marks)
+    returned = (
+        number for number, turn in enumerate(turns) if turn.answer and scored[number] is not happened[number]
+    )
+    return CaseDraft(case, marks, frozenset(returned))
 
 
 def propose_eval_id(message: str, taken: Collection[str]) -> str:
@@ -134,8 +145,7 @@ def _mark(turn: TurnDraft) -> TurnMode | None:
     return None if turn.calls else "skip"
 
 
-def _turn(draft: TurnDraft) -> Json:
-    happened = _invocation(draft.events)
+def _turn(draft: TurnDraft, happened: Invocation) -> Json:
     turn: Json = {"user_content": dump(happened.user_content)}
     if draft.answer and (answer := _answer(happened)):
         turn["final_response"] = dump(Content(role="model", parts=answer))

@@ -7,12 +7,23 @@ The rule by which events become invocations is that of google-adk 2.13,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic_core import to_json
 
 from ..model.eval_set import AgentDetails, AppDetails, Invocation
-from ..model.events import CALLS, MODEL_CALLS, SIMULATED_USER, Event, Json, Kind, Step
+from ..model.events import (
+    CALLS,
+    MODEL_CALLS,
+    SIMULATED_USER,
+    Event,
+    Json,
+    Kind,
+    Step,
+    output_content,
+    output_text,
+)
 from ..trace.spans import instruction_text
 from .adk_steps import step_from_adk
 from .steps import steps_from_events
@@ -75,15 +86,24 @@ def invocations_from_events(
     for step in steps:
         groups.setdefault(step.invocation_id if step.turn is None else step.turn, []).append(step)
     spent = _durations(ours)
-    invocations = [
-        _invocation(group, spent.get(group[0].turn, {}) if group[0].turn is not None else {})
-        for group in groups.values()
-    ]
-    if app_details:
-        details = app_details_by_turn(ours)
-        for invocation, group in zip(invocations, groups.values(), strict=True):
-            invocation.app_details = details.get(group[0].turn)
-    return invocations
+    details = app_details_by_turn(ours) if app_details else {}
+    return [_turn(group, spent, details.get(group[0].turn)) for group in groups.values()]
+
+
+def _turn(
+    steps: Sequence[Step], spent: Mapping[int, Mapping[str, float]], details: AppDetails | None
+) -> Invocation:
+    """The invocation of a turn, with that in which an output that no text says is the response."""
+    of_turn = spent.get(steps[0].turn, {}) if steps[0].turn is not None else {}
+    made = _invocation(steps, of_turn)
+    returned = [step for step in steps if step.answers and not step.says_output]
+    if returned and (text := output_text(returned[-1].output)):
+        answer = Step(returned[-1].author, output_content(text), final=True, turn=steps[0].turn)
+        scored = _invocation([*steps, replace(answer, invocation_id=steps[0].invocation_id)], of_turn)
+        made.returns(text, scored)
+    if details is not None:
+        made.app_details = made.with_output.app_details = details
+    return made
 
 
 def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ..model.events import STEP_FIELDS, Event, Step, is_final
+from ..model.events import OUTPUT_FIELDS, STEP_FIELDS, Event, Step, is_final
 
 
 def steps_from_events(events: Iterable[Event]) -> list[Step]:
@@ -29,7 +29,7 @@ def steps_from_events(events: Iterable[Event]) -> list[Step]:
     return [_step(group) for group in grouped.values()]
 
 
-_SAID_OR_DONE = ("text", "tool_call", "tool_result")
+_SAID_OR_DONE = ("text", "tool_call", "tool_result", "output")
 
 
 def _step(events: Sequence[Event]) -> Step:
@@ -41,6 +41,8 @@ def _step(events: Sequence[Event]) -> Step:
         content = {**content, "parts": parts}
     shared = {name: first.data[name] for name in STEP_FIELDS if name in first.data}
     effects = {event.kind: event.data for event in events}
+    returned = effects.get("output", first.data)
+    shared |= {name: returned[name] for name in OUTPUT_FIELDS if name in returned}
     step = Step(
         author="user" if first.kind == "user" else first.agent,
         content=content,

@@ -160,15 +160,17 @@ class ConfigEditor(References):
             if not alike(repeats.get(name), value)
         ]
 
-    def set_thoughts(self, thoughts: Literal["ignore", "score"]) -> list[Edit]:
-        """Whether thoughts count as text of the answer."""
-        if value_at(self.config, (*BLOCK, "thoughts")) == thoughts:
+    def set_scored(
+        self, name: Literal["thoughts", "outputs"], value: Literal["ignore", "score"]
+    ) -> list[Edit]:
+        """Whether thoughts, or outputs, count as text of the response."""
+        if value_at(self.config, (*BLOCK, name)) == value:
             return []
-        return [put_member(self.config, BLOCK, "thoughts", thoughts)]
+        return [put_member(self.config, BLOCK, name, value)]
 
-    def remove_setting(self, name: Literal["runs", "pass_if", "thoughts"]) -> list[Edit]:
+    def remove_setting(self, name: Literal["runs", "pass_if", "thoughts", "outputs"]) -> list[Edit]:
         """Its default applies then; `repeats` goes with its last member."""
-        owner = BLOCK if name == "thoughts" else _REPEATS
+        owner = BLOCK if name in ("thoughts", "outputs") else _REPEATS
         holder = self._members(owner)
         if name not in holder:
             return []

@@ -26,7 +26,8 @@ NOT_HELD = "turn not in the trace"
 class MetricInput:
     """What a metric is computed from. `expected` is None where a case has no expected turns (a scenario).
 
-    With `thoughts`, thought parts count as answer text, as they do in ADK. Turns count from 0: those in
+    With `thoughts`, thought parts count as answer text, as they do in ADK. With `outputs`, a value that the
+    agent returned beside its texts is the response of `actual`. Turns count from 0: those in
     `context` are scored by no metric, of those in `skip_calls` the tool calls are not checked. `rules` say
     which differences between arguments count for nothing. `case_rubrics` are those of the case itself, beside
     those of its turns; `scenario` is what a simulated user was told. With `as_adk`, judges' answers are read
@@ -37,6 +38,7 @@ class MetricInput:
     actual: Sequence[Invocation]
     metric: EvalMetric
     thoughts: bool = False
+    outputs: bool = False
     context: frozenset[int] = frozenset()
     skip_calls: frozenset[int] = frozenset()
     rules: CaseRules = field(default_factory=dict)

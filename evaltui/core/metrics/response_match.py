@@ -143,7 +143,10 @@ def response_match_score(given: MetricInput) -> MetricResult:
         expected_text = scored_text(expected, thoughts=given.thoughts)
         actual_text = scored_text(actual, thoughts=given.thoughts)
         score = rouge_1_f(actual_text, expected_text)
-        return TurnScore(score, _shortfall(score, actual_text, expected_text))
+        absent = "no response text"
+        if actual.output is not None:
+            absent = "no text, but an output" + ("" if given.as_adk else f". {SCORE_OUTPUTS}")
+        return TurnScore(score, _shortfall(score, actual_text, expected_text, absent))
 
     return score_against_expected(given, score_turn, left_out(given))
 
@@ -182,24 +185,30 @@ def _call_names(turn: Invocation) -> frozenset[str]:
     return frozenset(call.name or "" for call in tool_calls(turn.intermediate_data))
 
 
-def _shortfall(score: float, actual_text: str, expected_text: str) -> str:
+def _shortfall(score: float, actual_text: str, expected_text: str, absent: str) -> str:
     if score == 1.0:
         return ""
     if not expected_text:
         return "no response expected, so none can match"
     if not actual_text:
-        return "no response text"
+        return absent
     if not words(expected_text) or not words(actual_text):
         return "no words to compare, only punctuation or symbols"
     return f"response match {show_score(score)}"
 
 
+SCORE_OUTPUTS = 'Set "outputs": "score" in the evaltui block of the config to score it'
 _METRIC = "response_match_score"
 _TURNS_NAMED = 3
 
 
-def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -> str:
-    """Why a case can never pass, and what to do; "" where it can. `context` are turns, from 0, not scored."""
+def never_passes(
+    case: EvalCase, config: EvalConfig, context: Collection[int], outputs: Collection[int] = ()
+) -> str:
+    """Why a case can never pass, and what to do; "" where it can.
+
+    Turns count from 0: those in `context` are not scored, of those in `outputs` the response is an output.
+    """
     threshold = next(
         (effective_threshold(metric) for metric in config.metrics() if metric.metric_name == _METRIC), None
     )
@@ -209,12 +218,17 @@ def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -
         if number not in context
     }
     needs_no_text = awaited_calls(case.conversation or [])
+    returned = [number for number in scored if number in outputs and config.evaltui.outputs != "score"]
     wordless = [
         number for number, text in scored.items() if not words(text) and (text or number not in needs_no_text)
     ]
-    if threshold is None or not wordless or (len(scored) - len(wordless)) / len(scored) >= threshold:
+    failing = {*wordless, *returned}
+    if threshold is None or not failing or (len(scored) - len(failing)) / len(scored) >= threshold:
         return ""
-    named = some_of([str(number + 1) for number in wordless], _TURNS_NAMED)
+    named = some_of([str(number + 1) for number in returned or wordless], _TURNS_NAMED)
+    if returned:
+        turns = plural(len(returned), f"turn {named} has", f"turns {named} have")
+        return f"fails: {turns} no text, but an output. {SCORE_OUTPUTS}"
     turns = plural(len(wordless), f"turn {named} expects", f"turns {named} expect")
     return (
         f"never passes: {turns} a response without words; {_METRIC} scores it 0 (threshold {threshold:g}). "

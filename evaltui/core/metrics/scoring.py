@@ -47,7 +47,7 @@ from evaltui.core.model.outcome import (
     worst_status,
 )
 from evaltui.core.model.spending import Spending
-from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.core.model.text_diff import OUTPUT, IntermediateDiff
 from evaltui.core.model.validation import case_warnings
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
@@ -101,6 +101,14 @@ class Expected:
     @property
     def score_thoughts(self) -> bool:
         return self.adk_verdicts or self.config.evaltui.thoughts == "score"
+
+    def scored_turns(self, actual: Sequence[Invocation]) -> Sequence[Invocation]:
+        """The turns that were run, with the responses that are scored."""
+        return [turn.with_output for turn in actual] if self.score_outputs else actual
+
+    @property
+    def score_outputs(self) -> bool:
+        return self.effective_config.evaltui.outputs == "score"
 
     @cached_property
     def rules(self) -> CaseRules:
@@ -164,6 +172,7 @@ async def score_repeat(
 ) -> RepeatResult:
     """The verdict on one run of a case. Without a `judge`, what one has to decide is what `judged` says, else
     NOT_EVALUATED."""
+    actual = expected.scored_turns(actual)
     held = [turn for turn in actual if UNEXPECTED not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
     is_all_known = all_is_known(held)
@@ -212,6 +221,7 @@ def failed_repeat(
     expected: Expected, error: ErrorInfo, actual: Sequence[Invocation], seconds: float
 ) -> RepeatResult:
     """A run that the agent did not survive; what it did before is kept. google-adk has it FAILED."""
+    actual = expected.scored_turns(actual)
     failed_as_adk = expected.adk_verdicts and error.type != "NotRecordedError"
     return RepeatResult(
         Status.FAILED if failed_as_adk else Status.ERROR,
@@ -270,6 +280,7 @@ def metric_input(
         expected=expected.case.conversation,
         actual=actual,
         thoughts=expected.score_thoughts,
+        outputs=expected.score_outputs,
         skip_calls=expected.turns_marked("skip"),
         context=expected.turns_marked("context"),
         rules=with_patience(expected.rules, expected.config_name) if rules is None else rules,
@@ -373,13 +384,18 @@ def turn_results(
                 if said == wanted_text
                 else said,
                 response_score=scores[number].score if number < len(scores) else None,
-                unscored=unscored_texts(did, thoughts=thoughts) if did else (),
+                unscored=_unscored(did, thoughts=thoughts) if did else (),
                 intermediate=_intermediate(want, did, thoughts=thoughts),
                 ignore_args=expected.ignores_args or (did is not None and ARGUMENTS in did.untold),
                 rules=rules,
             )
         )
     return tuple(turns)
+
+
+def _unscored(did: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
+    texts = unscored_texts(did, thoughts=thoughts)
+    return texts if did.output is None else (*texts, (OUTPUT, did.output))
 
 
 def _intermediate(want: Invocation, did: Invocation | None, *, thoughts: bool) -> Sequence[IntermediateDiff]:
@@ -399,7 +415,7 @@ def _simulated_turn(expected: Expected, did: Invocation) -> TurnResult:
         expectation="simulated",
         expected_text=None,
         actual_text=scored_text(did, thoughts=thoughts),
-        unscored=unscored_texts(did, thoughts=thoughts),
+        unscored=_unscored(did, thoughts=thoughts),
     )
     return replace(turn, user=full_text(did.user_content))
 

@@ -301,6 +301,8 @@ class EvaltuiBlock(_Strict):
     """How often cases are run."""
     thoughts: Literal["ignore", "score"] = "ignore"
     """Whether thoughts are part of the answer that is scored."""
+    outputs: Literal["ignore", "score"] = "ignore"
+    """Whether a value that an agent returns beside its texts is the response that is scored."""
     tools: dict[StrictStr, ToolMode] = Field(default_factory=dict)
     """Which tools are called, recorded or stubbed, by name."""
     prices: dict[StrictStr, OwnPrice] = Field(default_factory=dict)

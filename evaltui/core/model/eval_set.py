@@ -27,6 +27,7 @@ from .base_model import DataModel
 from .content import Content, FunctionCall, FunctionResponse, GroundingMetadata, Part, UsageMetadata
 from .events import describe_response
 from .modes import PREBUILT_PERSONAS
+from .text_diff import THOUGHT
 
 if TYPE_CHECKING:
     from google.genai import types
@@ -164,6 +165,7 @@ class Invocation(_Strict):
     app_details: AppDetails | None = None
     """What each agent was told, as it ran."""
     _untold: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _returned: tuple[str, Invocation] | None = PrivateAttr(default=None)
 
     @property
     def untold(self) -> Mapping[str, str]:
@@ -178,6 +180,20 @@ class Invocation(_Strict):
         """The turn, of which so much is unknown."""
         self._untold = dict(untold)
         return self
+
+    @property
+    def output(self) -> str | None:
+        """The value that the agent returned beside its texts, as a text; None for none. No file has it."""
+        return self._returned[0] if self._returned else None
+
+    @property
+    def with_output(self) -> Invocation:
+        """The turn with its output as the response; itself where there is none."""
+        return self._returned[1] if self._returned else self
+
+    def returns(self, output: str, scored: Invocation) -> None:
+        """Gives the turn an output; `scored` is the turn in which that is the response."""
+        self._returned = output, scored
 
 
 class SessionInput(_Open):
@@ -329,9 +345,6 @@ def user_text(content: Content | None) -> str:
 def dump(model: BaseModel) -> dict[str, Any]:
     """JSON data as ADK's own eval set writer has it: snake_case, without defaults and nulls."""
     return model.model_dump(mode="json", exclude_unset=True, exclude_defaults=True, exclude_none=True)
-
-
-THOUGHT = "thought"
 
 
 def scored_text(invocation: Invocation, *, thoughts: bool) -> str:

@@ -8,6 +8,7 @@ began, `content` is a genai Content as JSON.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -47,6 +48,7 @@ Kind = Literal[
     "tool_result",
     "transfer",
     "state",
+    "output",
     "error",
     "console",
 ]
@@ -154,6 +156,12 @@ class Step:
     error_message: str | None = None
     framework: Json | None = None
     """What only the agent framework understands, and needs to go on from here."""
+    output: Any = None
+    """A value that an agent or a node of a workflow returns, as JSON; None for none."""
+    node: str = ""
+    """The node that returns `output`; "" where the agent does."""
+    answers: bool = False
+    """Whether `output` is the value that the agent as a whole returns in its turn."""
     untold: tuple[str, ...] = ()
     """What the agent keeps to itself of the turn, such as CALLS: unknown, not empty."""
     remedy: str = ""
@@ -162,6 +170,14 @@ class Step:
     @property
     def parts(self) -> list[Json]:
         return list((self.content or {}).get("parts") or [])
+
+    @property
+    def says_output(self) -> bool:
+        """Whether the text of the step is its output, such as JSON that a model wrote by a schema."""
+        if self.output is None:
+            return False
+        said = (part["text"] for part in self.parts if part.get("text") and not part.get("thought"))
+        return is_output("".join(said), self.output)
 
     def to_json(self) -> Json:
         return {
@@ -204,6 +220,28 @@ def transfer(to: str, *, agent: str = "") -> Event:
     return Event("transfer", agent=agent, data={"to": to})
 
 
+def output_text(output: Any) -> str:
+    """An output as a text: a string as it is, any other value as JSON."""
+    if isinstance(output, str):
+        return output
+    return json.dumps(output, ensure_ascii=False, separators=(",", ":"))
+
+
+def is_output(text: str, output: Any) -> bool:
+    """Whether a text says an output."""
+    if isinstance(output, str) or not text:
+        return bool(text) and text == output
+    try:
+        return bool(json.loads(text) == output)
+    except ValueError:
+        return False
+
+
+def output_content(output: Any) -> Json:
+    """An output as the content of a response."""
+    return {"role": "model", "parts": [{"text": output_text(output)}]}
+
+
 def describe_response(response: Any) -> str:
     """A function response in one line: `response to adk_request_input: {"result": "Ada"}`."""
     given = response if isinstance(response, Mapping) else {}
@@ -225,6 +263,7 @@ STEP_FIELDS = {
     "untold": (),
     "remedy": "",
 }
+OUTPUT_FIELDS = {"output": None, "node": "", "answers": False}
 _MADE_ID = re.compile(r"call-\d+(\.\d+)?")
 
 
@@ -235,9 +274,9 @@ def is_made_id(call_id: str) -> bool:
 
 def split(step: Step) -> list[Event]:
     """One event per thing in the step; the first one carries what belongs to the step as a whole."""
-    shared: Json = {
-        name: value for name, default in STEP_FIELDS.items() if (value := getattr(step, name)) != default
-    }
+    shared = _fields_of(step, STEP_FIELDS)
+    if step.says_output:
+        shared |= _fields_of(step, OUTPUT_FIELDS)
     usage = step.usage
     events: list[Event] = []
     for thing in (*_things_said(step), *_effects(step)):
@@ -256,6 +295,10 @@ def split(step: Step) -> list[Event]:
         )
         shared, usage = {}, None
     return events
+
+
+def _fields_of(step: Step, defaults: Mapping[str, Any]) -> Json:
+    return {name: value for name, default in defaults.items() if (value := getattr(step, name)) != default}
 
 
 class _Thing(NamedTuple):
@@ -308,8 +351,11 @@ def _with_parts(step: Step, parts: Sequence[Json]) -> Json:
 
 
 def _effects(step: Step) -> Iterator[_Thing]:
+    if has_output := step.output is not None and not step.says_output:
+        yield _Thing("output", data=_fields_of(step, OUTPUT_FIELDS))
     # What only the framework understands needs an event to go with.
-    if step.state or (step.framework and not step.parts and not step.transfer and not step.error_code):
+    has_event = has_output or step.parts or step.transfer or step.error_code
+    if step.state or (step.framework and not has_event):
         removed = {"removed": list(step.removed)} if step.removed else {}
         yield _Thing("state", data={"delta": step.state or {}, **removed})
     if step.transfer:

@@ -14,7 +14,7 @@ from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.in_words import against, metric_in_words
 from evaltui.core.model.judgement import JudgedBy, Judgement
 from evaltui.core.model.spending import Spending, total
-from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
+from evaltui.core.model.text_diff import OUTPUT, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class TurnResult:
     """Expected and actual calls, aligned."""
     response: ResponseDiff
     unscored: tuple[tuple[str, str], ...] = ()
-    """`(author, text)` said before the answer."""
+    """`(author, text)` besides the response: texts before it, thoughts by THOUGHT, an output by OUTPUT."""
     user: str = ""
     """What a simulated user said, which the case does not say."""
     intermediate: tuple[IntermediateDiff, ...] = ()
@@ -155,6 +155,12 @@ class TurnResult:
     def checks_calls(self) -> bool:
         """Whether calls that differ are differences."""
         return self.expectation in ("these calls", "no calls", "unspecified")
+
+    @property
+    def without_response(self) -> str:
+        """The words for a response that is absent."""
+        has_output = any(author == OUTPUT for author, _ in self.unscored)
+        return "no text, but an output" if has_output else "no response"
 
 
 @dataclass(frozen=True, slots=True)

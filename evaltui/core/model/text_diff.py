@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+THOUGHT = "thought"
+OUTPUT = "output"
+NO_TEXTS = (THOUGHT, OUTPUT)
+"""The authors, among the unscored texts of a turn, of thoughts and of an output: no agent says these."""
+
 
 @dataclass(frozen=True, slots=True)
 class ResponseDiff:

@@ -60,6 +60,10 @@ def what_line(span: Span, room: int) -> Line:
             return [("⇄ ", "muted"), (visible(str(event.data.get("to", ""))), "bold agent")]
         case "state":
             return arguments_line(event.data.get("delta"), _LONGEST)[1:]
+        case "output":
+            node = str(event.data.get("node") or "")
+            name: Line = [(visible(node), "bold"), (" → ", "muted")] if node else []
+            return [*name, *value_line(event.data.get("output"), _LONGEST)]
         case "console":
             return [(short(str(event.data.get("text", ""))), "muted")]
     if event.data.get("partial"):

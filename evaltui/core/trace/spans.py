@@ -8,7 +8,9 @@ from typing import Any, Literal, get_args
 
 from ..model.events import CALLS, MODEL_CALLS, Event, Json
 
-SpanKind = Literal["turn", "agent", "model", "tool", "text", "transfer", "state", "error", "console"]
+SpanKind = Literal[
+    "turn", "agent", "model", "tool", "text", "transfer", "state", "output", "error", "console"
+]
 SPAN_KINDS: tuple[SpanKind, ...] = get_args(SpanKind)
 # What is a span of its own; everything else begins, continues or ends one.
 _LEAVES: dict[str, SpanKind] = {

@@ -150,7 +150,7 @@ def response_row(result: CaseResult | RepeatResult, number: int) -> Row | None:
     op, score = response_op(result, number), _score(result, number)
     differs = op == "changed"
     if not actual:
-        missing: Line = [("no response", "error")]
+        missing: Line = [(turn.without_response, "error")]
         return Row(op, text_line(expected), missing, score, differs=differs, prose=True)
     return Row(op, *_changed_text(expected, actual), score, differs=differs, prose=True)
 

@@ -15,7 +15,7 @@ from evaltui.core.compare.judged import (
     judged_in,
 )
 from evaltui.core.compare.turn_verdicts import turn_status
-from evaltui.core.model.eval_set import THOUGHT, Invocation, user_text
+from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import (
     WORST_FIRST,
@@ -26,6 +26,7 @@ from evaltui.core.model.outcome import (
     RepeatResult,
     Status,
 )
+from evaltui.core.model.text_diff import NO_TEXTS
 from evaltui.reports.details import repeat_lines
 from evaltui.reports.html.call_rows import (
     Row,
@@ -289,7 +290,7 @@ def _turn(result: CaseResult | RepeatResult, actual: Sequence[Invocation], numbe
         unscored=tuple(
             (author, shown_text(text))
             for author, text in turn.unscored
-            if author == THOUGHT or text not in aligned
+            if author in NO_TEXTS or text not in aligned
         ),
         judged=tuple(_judged(metric, number) for metric in judged_in(result.metrics, number)),
         two_sided=not is_simulated,

@@ -94,7 +94,9 @@ class Verdicts:
         if ran.refusal is not None:
             return not_evaluated(expected, *ran.refusal)
         try:
-            actual = invocations_from_events(ran.events, app_details=reads_app_details(expected))
+            events = invocations_from_events(ran.events, app_details=reads_app_details(expected))
+            # Before secrets are masked, which only happens to the texts of a turn.
+            actual = expected.scored_turns(events)
         except ValueError as error:
             failed = ErrorInfo(type(error).__name__, str(error), kind=ErrorKind.AGENT)
             return failed_repeat(expected, failed, [], ran.seconds)

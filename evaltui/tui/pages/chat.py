@@ -82,6 +82,10 @@ def _body(row: Row, room: int, *, unfolded: bool) -> Iterator[Line]:
                 ("  ", ""),
                 *value_line(row.result, _LONGEST_CALL),
             ]
+        case "output":
+            shown = visible_block(row.text[:_LONGEST_TEXT].rstrip("\n"))
+            yield from wrap([("output  ", "muted"), (shown, "")], room)
+            yield from _left_out(row.text)
         case "request":
             yield from _request(row, room)
         case "transfer":

@@ -60,7 +60,7 @@ def write_inspected(
     page.ends([(name, "bold"), (f"  {where}" if name else where, "muted")], [(took, "muted")] if took else [])
     if row.kind in ("call", "result"):
         _write_call(page, row)
-    elif row.kind in ("user", "text", "thought", "request"):
+    elif row.kind in ("user", "text", "thought", "request", "output"):
         page.section(("Text", "bold"))
         write_code(page, row.text, "markdown", 1)
     else:

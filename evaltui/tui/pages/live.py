@@ -9,7 +9,7 @@ from typing import Any
 
 from evaltui.core.compare.diff import align_calls, calls_of
 from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
-from evaltui.core.model.events import Event
+from evaltui.core.model.events import Event, output_text
 from evaltui.core.model.outcome import Call, CallDiff
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, Span, cut
@@ -166,6 +166,8 @@ def _streamed(events: Sequence[Event]) -> str:
     whole, pieces = "", ""
     for event in events:
         text = "".join(_texts((event,), "text"))
+        if event.kind == "output" and event.data.get("answers"):
+            text = output_text(event.data["output"])
         if event.data.get("partial"):
             pieces += text
         elif text or event.data.get("text_is_void"):

@@ -57,6 +57,8 @@ def _name_of(span: Span) -> str:
         case "model":
             event = span.event("model_request") or span.event("model_response")
             return str((event.data if event else {}).get("model") or "")
+        case "output":
+            return str(span.events[0].data.get("node") or "")
     return ""
 
 
@@ -153,6 +155,9 @@ def write_event(page: Page, event: Event) -> None:
     for title, text in _titled_texts(event):
         page.section((title, "bold"))
         write_code(page, text, "pytb" if title == "Error" else "markdown", 1)
+    if event.kind == "output":
+        page.section(("Output", "bold"))
+        write_json(page, event.data.get("output"), 1)
     page.section(("JSON", "bold"))
     write_json(page, event.to_json(), 1)
 

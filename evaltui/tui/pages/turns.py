@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from evaltui.core.compare.turn_verdicts import INTERMEDIATE_METRIC, response_op, text_differs, turn_status
-from evaltui.core.model.eval_set import THOUGHT, EvalCase, user_text
+from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, TurnResult
-from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.core.model.text_diff import NO_TEXTS, IntermediateDiff
 from evaltui.text.figures import counted, score_figures, show_duration, show_score
 from evaltui.text.lines import Line, Span, cells, with_role, wrap
 from evaltui.text.markdown import markdown
@@ -150,7 +150,7 @@ def write_texts_before(page: Page, result: CaseResult, number: int) -> bool:
     turn = result.turns[number]
     aligned = {row.actual for row in turn.intermediate}
     for author, text in turn.unscored:
-        if author == THOUGHT or text not in aligned:
+        if author in NO_TEXTS or text not in aligned:
             page.text(
                 [(f"{visible(author)}: {_shown(text)}", "muted"), ("  not scored", "faint")], [("    ", "")]
             )
@@ -213,9 +213,9 @@ def write_response(page: Page, turn: TurnResult, number: int, op: str, score: st
     at = DifferenceAt("answer", number)
     with page.difference(at, f"turn {number + 1} · response", {"expected": expected, "actual": actual}):
         if page.width >= BESIDE:
-            _write_beside(page, expected or "", actual or "", op, score)
+            _write_beside(page, expected or "", actual or "", op, score, turn.without_response)
         else:
-            _write_below(page, expected or "", actual or "", op, score)
+            _write_below(page, expected or "", actual or "", op, score, turn.without_response)
 
 
 def _write_same(page: Page, text: str, note: str, *, expected: bool) -> None:
@@ -232,7 +232,7 @@ def prose(text: str, room: int) -> list[Line]:
     return markdown(shown, room) if "\n" in shown.strip() else wrap([(shown, "")], room)
 
 
-def _write_beside(page: Page, expected: str, actual: str, op: str, score: str) -> None:
+def _write_beside(page: Page, expected: str, actual: str, op: str, score: str, absent: str = "") -> None:
     room = column_width(page) - 1
     room_right = room - cells([(score, "")]) - 2
     parts = words(expected, actual)
@@ -245,14 +245,14 @@ def _write_beside(page: Page, expected: str, actual: str, op: str, score: str) -
         )
     else:
         left, right = prose(expected, room), prose(actual, room_right)
-    right = right if actual else [[("no response", "error")]]
+    right = right if actual else [[(absent, "error")]]
     for number, (one, other) in enumerate(zip_longest(left, right)):
         first = number == 0
         note, mark = (score, op) if first else ("", "")
         write_row(page, Row(mark, one, other, note, differs=not common and op == "changed"))
 
 
-def _write_below(page: Page, expected: str, actual: str, op: str, score: str) -> None:
+def _write_below(page: Page, expected: str, actual: str, op: str, score: str, absent: str = "") -> None:
     room = page.width - MARGIN - 2
     parts = words(expected, actual)
     if actual and much_in_common(parts):
@@ -262,7 +262,7 @@ def _write_below(page: Page, expected: str, actual: str, op: str, score: str) ->
     for number, line in enumerate(prose(expected, room - 10)):
         note = "expected" if number == 0 else ""
         write_row(page, Row("missing" if number == 0 else "", line, None, note, differs=True))
-    note = score if actual else "no response"
+    note = score if actual else absent
     for number, line in enumerate(prose(actual, room - len(note) - 2) or [[]]):
         mark = "extra" if number == 0 else ""
         write_row(page, Row(mark, None, line, note if number == 0 else "", differs=True))

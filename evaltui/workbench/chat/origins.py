@@ -215,8 +215,8 @@ def difference(before: ChatTurn, now: ChatTurn) -> Difference | None:
         expected,
         actual,
         expectation="these calls",
-        expected_text=scored_text(expected, thoughts=False),
-        actual_text=scored_text(actual, thoughts=False),
+        expected_text=scored_text(expected.with_output, thoughts=False),
+        actual_text=scored_text(actual.with_output, thoughts=False),
         rules=rules_of_case(REQUEST_ID_RULES, "", ""),
     )
     state = _states(before.state_after, now.state_after)

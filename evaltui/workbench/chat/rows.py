@@ -10,7 +10,7 @@ from typing import Any, Literal
 from evaltui.core.conversation.responding import request_of
 from evaltui.core.conversation.waiting import WaitingCall
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.events import Event, Json, Kind
+from evaltui.core.model.events import Event, Json, Kind, output_text
 from evaltui.core.model.outcome import ErrorInfo, StateDiff
 from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage, shown_text
 
@@ -24,6 +24,7 @@ RowKind = Literal[
     "request",  # text is what is asked of the user; args are its payload, and the call's of a tool
     "transfer",  # text is the agent that takes over
     "state",  # changes, before and after
+    "output",  # text is the value that `who` returns, an agent or the node of a workflow
     "error",  # error
     "code",  # text are the files that changed: from here on the agent runs with them
     "difference",  # text is what is different from the turn that is repeated, "" for nothing
@@ -193,6 +194,9 @@ class _TurnRows:
             case "state":
                 if changes := self._changes(data.get("delta") or {}):
                     self._add(replace(row, kind="state", changes=changes))
+            case "output":
+                who = str(data.get("node") or event.agent)
+                self._add(replace(row, kind="output", who=who, text=output_text(data["output"])))
             case "error":
                 if data.get("text_is_void"):
                     # The answer begins again from its start: what was said so far stays as it is.

@@ -26,7 +26,7 @@ from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.configs import find_config
+from evaltui.files.configs import find_config, scores_outputs
 from evaltui.files.folders import app_name
 from evaltui.text.keys import key_of
 from evaltui.workbench import set_editing
@@ -186,7 +186,7 @@ def _never_passes(path: Path, draft: CaseDraft) -> str:
     except EvalSetError:
         return ""
     context = [turn for turn, mode in draft.marks.items() if mode == "context"]
-    return never_passes(EvalCase.model_validate(draft.case), config, context)
+    return never_passes(EvalCase.model_validate(draft.case), config, context, draft.outputs)
 
 
 def _choice(index: int, text: str, drafted: Json, *, knows_calls: bool) -> TurnChoice:
@@ -231,6 +231,7 @@ def _draft(agent: AgentState, transcript: Transcript, choices: SaveChoices) -> C
         user_id=start.user_id or (DEFAULT_USER_ID if named else ""),
         state=state,
         final_state=transcript.turns[last].state_after if choices.final_state else None,
+        outputs=choices.target is not None and scores_outputs(choices.target),
     )
     return replace(drafted, case=without_secrets(drafted.case, agent.secrets))
 

@@ -86,14 +86,15 @@ def test_the_tool_is_changed_under_the_name_it_has(key):
 
 
 @pytest.mark.parametrize("config", [{}, {"evaltui": None}, {"evaltui": {"turns": []}}])
-def test_repeats_and_thoughts(config):
+@pytest.mark.parametrize("name", ["thoughts", "outputs"])
+def test_repeats_and_what_is_scored(config, name):
     config = {"criteria": {TRAJECTORY: 1.0}, **config}
     config = edited(config, ConfigEditor(config).set_repeats(runs=5))
     config = edited(config, ConfigEditor(config).set_repeats(pass_if=0.6))
-    config = edited(config, ConfigEditor(config).set_thoughts("score"))
+    config = edited(config, ConfigEditor(config).set_scored(name, "score"))
     assert config["evaltui"]["repeats"] == {"runs": 5, "pass_if": 0.6}
-    assert config["evaltui"]["thoughts"] == "score"
-    assert ConfigEditor(config).set_repeats(runs=5) == ConfigEditor(config).set_thoughts("score") == []
+    assert config["evaltui"][name] == "score"
+    assert ConfigEditor(config).set_repeats(runs=5) == ConfigEditor(config).set_scored(name, "score") == []
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -41,9 +41,10 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
-from evaltui.core.model.eval_set import THOUGHT, Invocation, scored_text, unscored_texts
+from evaltui.core.model.eval_set import Invocation, scored_text, unscored_texts
 from evaltui.core.model.judgement import Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult
+from evaltui.core.model.text_diff import THOUGHT
 from evaltui.core.prompts import fenced, prompt
 from evaltui.text.values import cut
 

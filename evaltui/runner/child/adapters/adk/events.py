@@ -10,7 +10,7 @@ from google.adk.events.event import Event
 from google.genai import types
 from pydantic_core import to_jsonable_python
 
-from .....core.conversation.adk_steps import FRAMEWORK_ACTIONS, is_internal
+from .....core.conversation.adk_steps import FRAMEWORK_ACTIONS, is_internal, output_of
 from .....core.model.events import Json, Step
 from .....core.model.problems import JsonPath, format_path
 from ..base import plain_json
@@ -38,6 +38,7 @@ def step_of(event: Event) -> Step:
         error_code=event.error_code,
         error_message=event.error_message,
         framework=_framework(event),
+        **output_of(_plain(event.output), event.node_info.model_dump(exclude_defaults=True)),
     )
 
 
@@ -75,7 +76,7 @@ _ACTIONS = set(FRAMEWORK_ACTIONS)
 
 def _framework(event: Event) -> Json | None:
     """What ADK needs to go on from an event: who of several agents may see it, state that is ADK's own, and
-    of a workflow the node, its output and where it goes."""
+    of a workflow the node and where it goes."""
     kept: Json = {}
     internal = {key: value for key, value in event.actions.state_delta.items() if key.startswith("_adk")}
     if internal:
@@ -85,8 +86,6 @@ def _framework(event: Event) -> Json | None:
     # The path of an agent that is the root says nothing, and every event has it.
     if "/" in event.node_info.path:
         kept["node_info"] = event.node_info.model_dump(mode="json", exclude_defaults=True)
-    if event.output is not None:
-        kept["output"] = _plain(event.output)
     actions = event.actions.model_dump(
         include=set(FRAMEWORK_ACTIONS), exclude_defaults=True, exclude_none=True
     )

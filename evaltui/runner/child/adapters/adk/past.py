@@ -58,7 +58,7 @@ def _event(step: Step, invocation_id: str) -> Json:
         "error_message": step.error_message,
         "isolation_scope": framework.get("isolation_scope"),
         "node_info": framework.get("node_info"),
-        "output": framework.get("output"),
+        "output": step.output,
         "actions": framework.get("actions", {}) | {"state_delta": delta, "transfer_to_agent": step.transfer},
     }
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from .....core.model.events import Json, Step
 from ..base import Reporter, nested_in, removed_keys, state_delta
+from ..frameworks.outputs import output_fields
 from ..frameworks.tools import report_results
 from .calls import Calls, agent_of
 from .messages import content_of_message, usage_of_message
@@ -159,10 +160,9 @@ class Turn:
 
     def end(self) -> None:
         """Report a structured response that no message has."""
-        if self._answer is not None and self._answer != self._structured:
-            text = to_json(self._answer, fallback=str).decode()
-            if text != self._said:
-                self._step(self._speaker, {"role": "model", "parts": [{"text": text}]}, final=True)
+        is_new = self._answer != self._structured
+        if is_new and (returned := output_fields(self._answer, self._said)) is not None:
+            self._step(self._speaker, **returned)
 
     def report_requests(self, parts: Sequence[Json]) -> None:
         """Report what the graph asks a person."""

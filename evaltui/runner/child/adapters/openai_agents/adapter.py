@@ -31,6 +31,7 @@ from ..base import (
     state_after,
 )
 from ..frameworks.deps import Deps
+from ..frameworks.outputs import output_fields
 from ..frameworks.tools import cancelled_in_calls
 from .items import arguments_of, input_message, past_items, with_results
 from .log import ConversationLog, current_log
@@ -230,10 +231,9 @@ class OpenAIAgentsSession:
         agent = result.last_agent.name
         if result.interruptions:
             self._report_requests(result.interruptions)
-        elif result.final_output is not None and not self._log.ended_with_text:
+        elif not self._log.ended_with_text and (returned := output_fields(result.final_output)) is not None:
             # The result of a tool may be the response, unseen by a model.
-            content = {"role": "model", "parts": [{"text": str(result.final_output)}]}
-            self._log.report(agent, content, final=True)
+            self._log.report(agent, **returned)
         self._log.report_late_changes(agent)
 
     def _report_requests(self, waiting: Sequence[Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 from pydantic_ai import __version__
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
-from pydantic_core import to_json
 
 from .....core.conversation.waiting import CONFIRMATION, INPUT, responses_in
 from .....core.model.events import Json, Step
@@ -35,6 +33,7 @@ from ..base import (
     step_numbers,
 )
 from ..frameworks.deps import Deps
+from ..frameworks.outputs import output_fields
 from ..frameworks.tools import cancelled_in_calls, result_of
 from .messages import messages_of, prompt_of
 from .runs import Turn, current_run, current_turn, watch_agents
@@ -177,10 +176,10 @@ class PydanticAISession:
         run.report_results(result.new_messages())
         if isinstance(result.output, DeferredToolRequests):
             return self._ask(turn, result.output)
-        answer = _answer_text(result.output)
-        if answer and not (run.said and _is_same(run.said, answer)):
-            content = {"role": "model", "parts": [{"text": answer}]}
-            turn.report(turn.step(name, content, final=True, usage=run.usage))
+        # A file is no text.
+        value = None if hasattr(result.output, "media_type") else result.output
+        if (returned := output_fields(value, run.said or "")) is not None:
+            turn.report(turn.step(name, usage=run.usage, **returned))
         elif turn.deps.state() != turn.reported_state:
             turn.report(turn.step(name, None))
         return {}
@@ -271,22 +270,3 @@ def _answer(answers: Any, asked: _Asked, response: Json) -> None:
         answers.approvals[asked.call_id] = approved
     else:
         answers.approvals[asked.call_id] = ToolDenied()
-
-
-def _answer_text(output: Any) -> str:
-    """What the agent answers, structured output as JSON; "" where that is nothing or a file."""
-    if isinstance(output, str):
-        return output
-    if output is None or hasattr(output, "media_type"):
-        return ""
-    return to_json(output, fallback=str).decode()
-
-
-def _is_same(said: str, answer: str) -> bool:
-    if said == answer:
-        return True
-    try:
-        same: bool = json.loads(said) == json.loads(answer)
-    except ValueError:
-        return False
-    return same
