@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.configs import UnreadableConfig
 from evaltui.text.figures import some_of
@@ -105,6 +106,9 @@ class Editing:
             return "Nothing selected"
         if eval_set.format is None:
             return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}"
+        if eval_set.format == "dataset":
+            name = eval_set.path.name
+            return f"{name} is {FORMATS['dataset']}, read-only; `evaltui migrate {name} NEW.evalset.json`"
         if eval_set.format != "eval set":
             return f"{eval_set.path.name} has an old format   {key_of('convert')}  Convert"
         return None

@@ -145,7 +145,7 @@ def response_match_score(given: MetricInput) -> MetricResult:
         score = rouge_1_f(actual_text, expected_text)
         return TurnScore(score, _shortfall(score, actual_text, expected_text))
 
-    return score_against_expected(given, score_turn, left_out(given))
+    return score_against_expected(given, score_turn, left_out(given, compares="responses"))
 
 
 def turns_without_text(given: MetricInput) -> dict[int, frozenset[str]]:
@@ -206,7 +206,7 @@ def never_passes(case: EvalCase, config: EvalConfig, context: Collection[int]) -
     scored = {
         number: scored_text(turn, thoughts=config.evaltui.thoughts == "score")
         for number, turn in enumerate(case.conversation or [])
-        if number not in context
+        if number not in context and (case.checks_unspecified or turn.final_response is not None)
     }
     needs_no_text = awaited_calls(case.conversation or [])
     wordless = [
