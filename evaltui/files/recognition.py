@@ -15,6 +15,7 @@ from evaltui.core.model.problems import Problem
 from evaltui.files.json_text import parse, read_text
 
 SQLITE = b"SQLite format 3\0"
+"""How a file of SQLite begins."""
 YAML_SUFFIXES = (".yaml", ".yml")
 
 _HEAD = 64 * 1024

@@ -46,6 +46,9 @@ _TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
 _LARGEST_SKIPPED = 4 * 1024 * 1024
 SET_KEYS = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
 
+# Bytes; a larger file that is no set by its beginning is not read to explain that.
+_LARGEST_SKIPPED = 4 * 1024 * 1024
+
 Selection = tuple[EvalSetFile, tuple[str, ...] | None]
 
 
@@ -347,7 +350,7 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
         hint = skipped_hint(workspace.skipped)
         if not workspace.sets:
             raise SelectionError(
-                f"no eval sets found for {workspace.folder}; looked for *.evalset.json and *.test.json "
+                f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases "
                 "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it and "
                 f"above, up to the root of its project{hint and f'. {hint}'}"
             )

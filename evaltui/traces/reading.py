@@ -12,11 +12,11 @@ from typing import Any
 
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.file_kinds import SESSION_DATABASE, file_kind
-from evaltui.files.recognition import recognised
+from evaltui.files.recognition import SQLITE, recognised
 from evaltui.text.figures import some_of
 from evaltui.text.values import cut, visible
 from evaltui.traces.documents import OpenFile, documents_in, opened
-from evaltui.traces.formats.adk import SQLITE, is_served_span, read_served_span, read_sqlite
+from evaltui.traces.formats.adk import is_served_span, read_served_span, read_sqlite
 from evaltui.traces.formats.console import is_printed_span, read_printed_span
 from evaltui.traces.formats.dataset import read_dataset
 from evaltui.traces.formats.jaeger import is_jaeger, read_jaeger

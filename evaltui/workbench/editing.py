@@ -108,7 +108,8 @@ class Editing:
             return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}"
         if eval_set.format == "dataset":
             name = eval_set.path.name
-            return f"{name} is {FORMATS['dataset']}, read-only; `evaltui migrate {name} NEW.evalset.json`"
+            convert = f"convert it with `evaltui migrate {name} NEW.evalset.json`"
+            return f"{name} is {FORMATS['dataset']}, read-only; {convert}"
         if eval_set.format != "eval set":
             return f"{eval_set.path.name} has an old format   {key_of('convert')}  Convert"
         return None

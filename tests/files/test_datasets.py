@@ -153,7 +153,7 @@ def test_what_an_eval_set_has_no_place_for_is_known(tmp_path):
     path = read(tmp_path, {**PROMPT, "context": "c", "responses": []})
     assert [one.message for one in changes(path)] == [
         'an eval set has no place for it; left out: "c"',
-        "what an agent did, not expected; left out: []",
+        "actual, not expected; left out: []",
     ]
 
 

@@ -100,7 +100,7 @@ def left_out(data: Any) -> Iterator[Problem]:
     for index, case in dicts(data[key]):
         for name in (name for name in case if name not in converted):
             is_actual = name in _ACTUAL or name in map(camel, _ACTUAL)
-            why = "what an agent did, not expected" if is_actual else "an eval set has no place for it"
+            why = "actual, not expected" if is_actual else "an eval set has no place for it"
             yield Problem.warning(
                 (key, index, name), f"{why}; left out: {show_value(case[name], _LONGEST_VALUE)}"
             )

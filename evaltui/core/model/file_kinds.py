@@ -91,7 +91,7 @@ _KINDS = (
     FileKind(
         "a config of agents-cli",
         is_eval_config,
-        "It scores the datasets beside and below it; `evaltui run` uses it for them",
+        "`evaltui run` scores the datasets beside and below it by it",
     ),
     FileKind(
         "a promptfoo config",
