@@ -1,6 +1,7 @@
 """A project as agents-cli lays it out: its datasets are run, scored, compared and migrated as they are."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -54,8 +55,7 @@ def scaffold(tmp_path, monkeypatch):
 
 def report(*words):
     code = call(*words, "--report", "json=report.json")
-    with open("report.json", encoding="utf-8") as file:
-        data = json.load(file)
+    data = json.loads(Path("report.json").read_text(encoding="utf-8"))
     return code, {case["eval_id"]: case for case in data["cases"]}
 
 
