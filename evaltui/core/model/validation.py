@@ -142,7 +142,10 @@ def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem
 
 def _case_typos(case: Any) -> Iterator[Problem]:
     """Unknown keys where ADK keeps or drops them without a word; of recorded events only likely mistakes."""
-    yield from _open_keys(EvalCase, case, (), unknown_keys)
+    of_case = (
+        {key: value for key, value in case.items() if key != OWN_KEY} if isinstance(case, dict) else case
+    )
+    yield from _open_keys(EvalCase, of_case, (), unknown_keys)
     yield from _open_keys(SessionInput, *_child(case, (), "session_input"), unknown_keys)
     for turn, turn_path in _items(*_child(case, (), "conversation")):
         intermediate = _child(turn, turn_path, "intermediate_data")
