@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, Literal
 
 from evaltui.core.model.datasets import is_dataset_case
@@ -34,7 +35,8 @@ def set_kind(path: Path) -> SetKind | None:
         stat = path.stat()
     except OSError:
         return None
-    return _set_kind(path, stat.st_mtime_ns, stat.st_size)
+    # Whoever opens a pipe waits for what writes to it.
+    return _set_kind(path, stat.st_mtime_ns, stat.st_size) if S_ISREG(stat.st_mode) else None
 
 
 @lru_cache(maxsize=10_000)
@@ -95,6 +97,8 @@ def parse_yaml(text: str) -> Any | Problem:
 
 def recognised(path: Path) -> FileKind | None:
     """What kind of file this is; None for an eval set, and for a file of no kind or that cannot be read."""
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
