@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
@@ -115,6 +114,9 @@ def recognised(path: Path) -> FileKind | None:
 
 
 def _has_sessions(path: Path) -> bool:
+    # Few files are databases, and a run need not wait for what reads them.
+    import sqlite3
+
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
