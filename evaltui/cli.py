@@ -280,7 +280,7 @@ _SUMMARIES = {
     "import": "Add recorded conversations to an eval set",
     "lint": "Check eval sets and configs",
     "schema": "Print the JSON Schema of a file format",
-    "migrate": "Convert a file of an old format to an eval set",
+    "migrate": "Convert a dataset or a file of an old format to an eval set",
     "metrics": "List metrics and their requirements",
     "help": "Show the guide",
 }

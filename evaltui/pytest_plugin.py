@@ -34,7 +34,7 @@ _MOST_BYTES = 60
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("evaltui", "eval sets of LLM agents (evaltui)")
-    text = "Collect eval sets (*.evalset.json, *.test.json) as tests"
+    text = "Collect eval sets as tests"
     group.addoption("--evaltui", action="store_true", default=None, help=text)
     parser.addini("evaltui", text, type="bool", default=False)
     group.addoption(
@@ -145,12 +145,14 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     is_named = parent.session.isinitpath(file_path)
     if not (is_named or config.getoption("evaltui") or config.getini("evaltui")):
         return None
-    from evaltui.testing.items import EvalSetNode, is_eval_set, name_skipped
+    from evaltui.files.workspace import is_set, is_set_for_pytest
+    from evaltui.testing.items import EvalSetNode, name_skipped
 
-    if not file_path.name.endswith(SET_SUFFIXES):
-        name_skipped(file_path, runs_of(config))
-        return None
-    if not is_named and not is_eval_set(file_path):
+    has_name = file_path.name.endswith(SET_SUFFIXES)
+    is_one = has_name or is_set(file_path) if is_named else is_set_for_pytest(file_path, config.rootpath)
+    if not is_one:
+        if not has_name:
+            name_skipped(file_path, runs_of(config))
         return None
     node: pytest.Collector = EvalSetNode.from_parent(parent, path=file_path, runs=runs_of(config))
     return node

@@ -36,7 +36,7 @@ def _read(old: Path, initial_session: Path | None) -> EvalSet:
     """The converted set, its warnings on stderr. Raises UsageError or EvalSetError."""
     loaded = read_eval_set(old, initial_session, with_authors)
     if loaded.format == "eval set":
-        raise UsageError(f"{old} is not of an old format, nothing to migrate")
+        raise UsageError(f"{old} has the current format, nothing to migrate")
     if loaded.eval_set is None:
         raise EvalSetError([problem for problem in loaded.problems if problem.severity is Severity.ERROR])
     for problem in (*loaded.problems, *changes(old)):

@@ -53,7 +53,8 @@ def schema_parser() -> Parser:
 def migrate_parser() -> Parser:
     parser = Parser(
         prog="evaltui migrate",
-        description="Convert a file of an old format (list of turns or of named sessions) to an eval set.",
+        description="Convert a file of an old format (list of turns or of named sessions), or an "
+        "EvaluationDataset of agents-cli, to an eval set.",
         epilog="OLD is not changed. Exit codes: 0 written, 2 not written, with the reason.",
     )
     add = parser.add_argument

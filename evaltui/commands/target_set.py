@@ -15,6 +15,7 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edits import Insert
 from evaltui.core.metrics.response_match import never_passes
 from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.configs import config_file, find_config
 from evaltui.files.eval_set_file import read_eval_set_file
@@ -56,8 +57,8 @@ def find_set(agent_dir: Path, name: str) -> Path:
 def require_free(path: Path, eval_ids: Sequence[str]) -> None:
     """Raises UsageError or EvalSetError where the set cannot get cases of these ids."""
     eval_set = read_eval_set_file(path, "given", path.parent)
-    if eval_set.format in ("old test", "old eval set"):
-        raise UsageError(f"{path} has an old format; convert it with `evaltui migrate`")
+    if eval_set.format not in (None, "eval set"):
+        raise UsageError(f"{path} is {FORMATS[eval_set.format]}; convert it with `evaltui migrate`")
     # What is wrong with a case of it need not keep the set from getting another.
     errors = [one for one in eval_set.problems if one.severity is Severity.ERROR and len(one.path) < 2]
     if errors:

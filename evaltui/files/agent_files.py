@@ -23,6 +23,7 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.imported_files import ImportedFiles
+from evaltui.files.recognition import set_kind
 
 # What is larger is told by its size and time.
 _LARGE = 1_000_000
@@ -73,7 +74,7 @@ Contents = Mapping[str, str]
 
 _CODE = {".py", ".yaml", ".yml", ".toml", ".json", ".md", ".txt", ".csv", ".xml", ".html", ".sql"}
 _CODE |= {".jinja", ".jinja2", ".j2", ".prompt", ".tmpl"}
-_NOT_CODE = (*SET_SUFFIXES, CONFIG_NAME, ".evalset_result.json")
+_NOT_CODE = (*SET_SUFFIXES, CONFIG_NAME, ".evalset_result.json", "eval_config.yaml", "eval_config.yml")
 # A single file may lie in a folder that holds everything its user has.
 _MOST_FILES = 2_000
 _MOST_FOLDERS = 2_000
@@ -142,7 +143,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
     for here, names in _walked(folder):
         found = (here / name for name in sorted(names) if is_code(name))
-        yield from (path for path in found if not is_config(path))
+        yield from (path for path in found if not (is_config(path) or _is_set(path)))
+
+
+def _is_set(path: Path) -> bool:
+    return path.suffix == ".json" and set_kind(path) is not None
 
 
 def folders_of(folder: Path) -> Iterator[Path]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from evaltui.files.agent_files import folders_of
-from evaltui.files.folders import SET_SUFFIXES, agent_folder
-from evaltui.files.workspace import set_files
+from evaltui.files.folders import agent_folder
+from evaltui.files.workspace import is_set, set_files
 
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 _YAML_MODEL = re.compile(r"^model:\s*['\"]?([^'\"\s#]+)", re.MULTILINE)
@@ -49,7 +49,7 @@ class AgentFacts:
 
 def agent_facts(agent_dir: Path) -> AgentFacts:
     """Framework and model, going by imports and arguments, and the number of eval sets."""
-    sets = len({path.resolve() for path in set_files(agent_dir) if path.name.endswith(SET_SUFFIXES)})
+    sets = len({path.resolve() for path in set_files(agent_dir) if is_set(path)})
     for _, tree in _trees([path for path in _main_files(agent_dir) if path.is_file()]):
         if framework := _framework(tree):
             return AgentFacts(framework, _model(tree), sets)

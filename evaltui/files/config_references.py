@@ -12,8 +12,9 @@ from evaltui.core.model.problems import Problem
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.configs import config_file
 from evaltui.files.eval_set_file import read_eval_set_file
-from evaltui.files.folders import SET_SUFFIXES, json_files, json_files_below
+from evaltui.files.folders import json_files, json_files_below
 from evaltui.files.json_text import locate, parse, read_text
+from evaltui.files.workspace import is_set
 
 
 def reference_problems(
@@ -50,4 +51,4 @@ def _neighbours(config: Path) -> list[Path]:
     """The sets beside a config, and those below that it scores."""
     below = {file for file in json_files_below([config.parent]) if config_file(file) == config}
     beside = set(json_files(config.parent))
-    return [file for file in sorted(below | beside) if file.name.endswith(SET_SUFFIXES)]
+    return [file for file in sorted(below | beside) if is_set(file)]

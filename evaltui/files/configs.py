@@ -6,12 +6,16 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from evaltui.core.model.dataset_configs import from_eval_config
+from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
+from evaltui.files.recognition import YAML_SUFFIXES, parse_yaml, set_kind
 
 if TYPE_CHECKING:
     from evaltui.core.model.config import EvalConfig
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
 # Words in the names of configs that people pass to `adk eval --config_file_path`.
 _WORDS = ("config", "criteri")
 _LARGEST = 1_000_000
+EVAL_CONFIG_NAMES = ("eval_config.yaml", "eval_config.yml", "eval_config.json")
 
 ConfigChoice = Literal["nearest", "beside", "defaults"]
 """How the config of a set is found without an explicit one: by `config_file`; as google-adk does for one
@@ -30,7 +35,8 @@ def config_file(set_path: Path, explicit: Path | None = None) -> Path:
 
     That is the explicit one, else the `test_config.json` beside the set, else the only other file with
     `criteria` in the nearest folder that has any, from beside the set up to the root of its project. Where
-    nothing or more than one is found, the `test_config.json` that could be made beside it.
+    nothing or more than one is found, the `test_config.json` that could be made beside it. For a dataset of
+    agents-cli it is the nearest `eval_config.yaml` instead of a file with `criteria`.
     """
     beside = set_path.parent / CONFIG_NAME
     if explicit is not None:
@@ -43,18 +49,38 @@ def config_file(set_path: Path, explicit: Path | None = None) -> Path:
 
 def config_files(set_paths: Iterable[Path], explicit: Path | None = None) -> dict[Path, Path]:
     """The config of each of many sets; those of one folder share theirs."""
-    by_folder: dict[Path, Path] = {}
+    by_folder: dict[tuple[Path, bool], Path] = {}
     found: dict[Path, Path] = {}
     for path in set_paths:
-        if path.parent not in by_folder:
-            by_folder[path.parent] = config_file(path, explicit)
-        found[path] = by_folder[path.parent]
+        group = (path.parent, set_kind(path) == "dataset")
+        if group not in by_folder:
+            by_folder[group] = config_file(path, explicit)
+        found[path] = by_folder[group]
     return found
 
 
 def configs_near(set_path: Path) -> list[Path]:
-    """The files with `criteria` that could be passed as `--config`, of the nearest folder that has any."""
+    """The files with `criteria` that could be passed as `--config`, of the nearest folder that has any; of a
+    dataset the config of agents-cli."""
+    if set_kind(set_path) == "dataset":
+        paths = (folder / name for folder in _folders_of(set_path) for name in EVAL_CONFIG_NAMES)
+        return list(islice(filter(is_eval_config_file, paths), 1))
     return next((found for folder in _folders_of(set_path) if (found := _configs_in(folder))), [])
+
+
+def is_eval_config_file(path: Path) -> bool:
+    """Whether a file is a config of agents-cli, by what it holds; with a mistake in it by its name."""
+    try:
+        data = _data(path, read_text(path))
+    except OSError:
+        return path.name in EVAL_CONFIG_NAMES and os.path.lexists(path)
+    return path.name in EVAL_CONFIG_NAMES if isinstance(data, Problem) else is_eval_config(data)
+
+
+def _data(path: Path, text: str | Problem) -> Any | Problem:
+    if isinstance(text, Problem):
+        return text
+    return parse_yaml(text) if path.suffix in YAML_SUFFIXES else parse(text)
 
 
 def config_above(set_path: Path) -> Path | None:
@@ -181,7 +207,11 @@ def find_config(
         problems = choice_problems(set_path)
         if errors := [one for one in problems if one.severity is Severity.ERROR]:
             raise EvalSetError(errors)
-        return ConfigInUse(None, EvalConfig.default(), tuple(problems), config_above(set_path))
+        default = EvalConfig.default()
+        if set_kind(set_path) == "dataset":
+            # Most datasets state one of the two, or none.
+            default.evaltui.optional = list(default.criteria)
+        return ConfigInUse(None, default, tuple(problems), config_above(set_path))
     config, problems = read_config(path) if edited is None else config_of(path, edited.removeprefix("\ufeff"))
     if config is None:
         raise EvalSetError([problem for problem in problems if problem.severity is Severity.ERROR])
@@ -253,9 +283,13 @@ def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
     """As `read_config`, of a file with this text."""
     from evaltui.core.metrics.config_validation import validate_config
 
-    data = parse(text)
+    data = _data(path, text)
     if isinstance(data, Problem):
         return None, [replace(data, file=str(path))]
+    if is_eval_config(data):
+        data, problems = from_eval_config(data)
+        config = None if data is None else validate_config(data)[0]
+        return config, [replace(problem, file=str(path)) for problem in problems]
     config, problems = validate_config(data)
     # Of two criteria with one name, only one would be scored.
     twice = duplicate_keys(text, str(path), Severity.ERROR)

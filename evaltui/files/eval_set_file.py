@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import case_fingerprint, required_field
+from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.old_formats import Format
 from evaltui.core.model.problems import EvalSetError, Problem, Severity, merge_alike
@@ -46,7 +47,7 @@ class EvalSetFile:
     """Before it is validated those that are seen without models: syntax and missing ids. Then all of the set,
     and those of its config."""
     document: JsonDocument | None = None
-    """The text, to be edited; None where it is not in chunks of a case: no eval set, or an old format."""
+    """The text, to be edited; None where it is not in chunks of a case: no eval set, or another format."""
     stamp: Stamp = None
     """Of the file before it was read; None where there is none, or it has been edited since."""
     fingerprint: Fingerprint | None = None
@@ -145,7 +146,7 @@ def read_eval_set_file(
     except (OSError, ValueError):
         document = None
     fingerprint: Fingerprint | None = None
-    if document is not None and document.chunks.key is not None:
+    if document is not None and document.chunks.key is not None and not is_dataset(document.value):
         fingerprint = source.fingerprint
         read = SetData("eval set", document.value, source.text.removeprefix("\ufeff"), ())
     else:

@@ -1,4 +1,4 @@
-"""Reading eval set files of every format, and writing those of old formats anew."""
+"""Reading eval set files of every format, and writing those of other formats anew."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evaltui.core.model import datasets
+from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.old_formats import (
     Format,
     Json,
@@ -21,6 +23,7 @@ from evaltui.core.model.old_formats import (
 from evaltui.core.model.problems import EvalSetError, Problem, Severity
 from evaltui.files.folders import SET_SUFFIXES
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
+from evaltui.files.recognition import recognised
 from evaltui.text.values import in_words
 
 if TYPE_CHECKING:
@@ -103,12 +106,17 @@ def read_set_data(
         text = Problem.error((), why_unreadable(path, error))
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
-        return SetData(None, None, "", (_at_file(path, data),))
+        other = recognised(path)
+        wrong = data if other is None else Problem.error((), f"not an eval set, but {other.sentence}")
+        return SetData(None, None, "", (_at_file(path, wrong),))
     if mend is not None:
         data = mend(data)
     kind = kind_of(data)
     if kind == "eval set":
         converted, problems = data, _misplaced(session, "the EvalSet schema")
+    elif kind == "dataset":
+        converted, problems = datasets.from_dataset(data, set_name(path))
+        problems += _misplaced(session, "session_inputs of its own")
     elif kind == "old test":
         converted, problems = from_old_test(data, set_name(path), session)
     elif kind == "old eval set":
@@ -152,6 +160,8 @@ def _misplaced(session: Json | None, format: str) -> list[Problem]:
 
 
 def _no_format(data: Any) -> Problem:
+    if (other := file_kind(data)) is not None:
+        return Problem.error((), f"not an eval set, but {other.sentence}")
     if isinstance(data, list):
         found = "a list of something else" if data else "an empty list"
     else:
@@ -176,7 +186,8 @@ def changes(old: Path) -> list[Problem]:
     data = parse(text) if isinstance(text, str) else text
     if not isinstance(text, str) or isinstance(data, Problem):
         return []
-    return locate([*texts_without_author(data), *left_out(data)], text, str(old))
+    found = [*texts_without_author(data), *left_out(data), *datasets.left_out(data)]
+    return locate(found, text, str(old))
 
 
 def migrated_text(eval_set: EvalSet, new: Path) -> str:

@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,6 +26,8 @@ _OF_TESTS = ("eval*", "test*")
 _MAY_DEFINE = re.compile(r"\b((root_)?agent|app|get_agent_async|__getattr__|globals)\b|import \*")
 
 _NEVER_ENTERED = {"node_modules", "__pycache__", "site-packages", "venv"}
+# Where agents-cli writes what was run.
+_RUN_FOLDERS = {("artifacts", "traces"), ("artifacts", "grade_results")}
 
 
 def agent_folder(agent_dir: Path) -> Path:
@@ -123,7 +126,11 @@ def may_be_agent(path: Path) -> bool:
 
 def is_of_tests(folder: Path) -> bool:
     """Whether the name of a folder says that tests or eval sets are in it."""
-    return any(folder.match(pattern) for pattern in _OF_TESTS)
+    return _is_called(folder, _OF_TESTS)
+
+
+def _is_called(folder: Path, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(folder.name.lower(), pattern) for pattern in patterns)
 
 
 def is_project(folder: Path) -> bool:
@@ -182,9 +189,10 @@ def seen_from_here(path: Path) -> str:
 
 
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
-    """The folders directly in a folder whose names match a pattern, without hidden ones and dependencies."""
+    """The folders directly in a folder whose names match a pattern in lower case, without hidden ones and
+    dependencies."""
     for one in _entered(folder):
-        if any(one.match(pattern) for pattern in patterns):
+        if _is_called(one, patterns):
             yield one
 
 
@@ -199,11 +207,6 @@ def json_files(folder: Path) -> list[Path]:
         return []
     except OSError:
         return [folder]
-
-
-def holds_sets(path: Path) -> bool:
-    """Whether one of `json_files` is an eval set by its name, or a folder in which there may be some."""
-    return path.name.endswith(SET_SUFFIXES) or os.path.isdir(path)  # noqa: PTH112
 
 
 def json_files_below(
@@ -222,8 +225,10 @@ def json_files_below(
 
 
 def is_entered(one: Path) -> bool:
-    """Whether files are looked for in a folder: not in hidden ones, not in dependencies and caches."""
-    return one.is_dir() and not one.name.startswith(".") and one.name not in _NEVER_ENTERED
+    """Whether files are looked for in a folder: not in hidden ones, dependencies, caches and runs."""
+    if one.name.startswith(".") or one.name in _NEVER_ENTERED or (one.parent.name, one.name) in _RUN_FOLDERS:
+        return False
+    return one.is_dir() and not (one / "pyvenv.cfg").exists()
 
 
 def _entered(folder: Path) -> list[Path]:

@@ -11,21 +11,28 @@ from typing import Any
 
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalSet
+from evaltui.core.model.file_kinds import file_kind, is_eval_config
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.model_errors import spellings
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.config_references import reference_problems
-from evaltui.files.configs import choice_problems, config_file, find_config, read_config
+from evaltui.files.configs import (
+    choice_problems,
+    config_file,
+    find_config,
+    is_eval_config_file,
+    read_config,
+)
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
 from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, is_agent
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.projects import agents_in
+from evaltui.files.recognition import YAML_SUFFIXES
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
-from evaltui.files.workspace import Skipped, open_workspace, sets_below, skipped_below
+from evaltui.files.workspace import SET_KEYS, Skipped, open_workspace, sets_below, skipped_below
 
 # What agent-starter-pack calls it, too.
 _CONFIG_NAMES = (CONFIG_NAME, "eval_config.json")
-_OF_SETS = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
 
 
 def lint(paths: Sequence[str | Path]) -> list[Problem]:
@@ -108,13 +115,17 @@ def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
         return True
     if file.name.endswith(SET_SUFFIXES):
         return False
+    if file.suffix in YAML_SUFFIXES:
+        return is_eval_config_file(file)
     try:
         text = read_text(file) if text is None else text
     except OSError:
         return False
     data = parse(text) if isinstance(text, str) else None
-    if not isinstance(data, dict) or data.keys() & _OF_SETS:
+    if not isinstance(data, dict) or data.keys() & SET_KEYS:
         return False
+    if file_kind(data) is not None:
+        return is_eval_config(data)
     of_configs = {key for keys in spellings(EvalConfig) for key in keys}
     return bool(data.keys() & of_configs) or "config" in file.name.lower()
 

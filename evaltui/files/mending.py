@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evaltui.core.jsondoc.document import JsonDocument
+from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.files.json_text import duplicate_keys, locate, parse, without_comments
 from evaltui.files.lint import files_to_lint, is_config_by_content
@@ -45,7 +46,7 @@ def mended_file(path: Path) -> MendedFile | None:
     if isinstance(parse(text), Problem):
         text, removals = without_comments(text)
     data = parse(text)
-    if isinstance(data, Problem):
+    if isinstance(data, Problem) or file_kind(data) is not None:
         return None
     removed = tuple(replace(removal, file=str(path)) for removal in removals)
     # Edits would not leave both of two members with one key.

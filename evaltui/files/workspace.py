@@ -23,8 +23,9 @@ from evaltui.files.folders import (
     SET_SUFFIXES,
     agent_folder,
     has_agent_file,
-    holds_sets,
     is_agent,
+    is_entered,
+    is_of_tests,
     is_project,
     json_files,
     json_files_below,
@@ -32,6 +33,7 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text, why_unreadable
+from evaltui.files.recognition import YAML_SUFFIXES, set_kind
 from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean
 
@@ -40,6 +42,12 @@ _SETS_BESIDE = ("eval*", "tests")
 _MOST_SKIPPED = 3
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
 _TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
+# Bytes; a larger file that is no set by its beginning is not read to explain that.
+_LARGEST_SKIPPED = 4 * 1024 * 1024
+SET_KEYS = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
+
+# Bytes; a larger file that is no set by its beginning is not read to explain that.
+_LARGEST_SKIPPED = 4 * 1024 * 1024
 
 Selection = tuple[EvalSetFile, tuple[str, ...] | None]
 
@@ -117,7 +125,7 @@ def open_workspace(
         real = os.path.realpath(file)
         if real in sets:
             continue
-        if holds_sets(file) or (origin == "given" and file in named):
+        if is_set(file) or (origin == "given" and file in named):
             sets[real] = read_eval_set_file(file, origin, folder, known.get(file))
             skipped.pop(real, None)
         elif passed_over := skipped_file(file):
@@ -145,7 +153,9 @@ def tags_of(config: Any, set_id: str) -> Tags | None:
 
 
 def _config_data(config: Path) -> Any:
-    """What is in a config, or why it cannot be read; None where there is none."""
+    """What is in a config, or why it cannot be read; None where there is none, and for one without tags."""
+    if config.suffix in YAML_SUFFIXES:
+        return None
     try:
         text = read_text(config)
     except OSError as error:
@@ -160,7 +170,7 @@ def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
 
     `named_from` is the folder that their cases are named from, that of the agent where there is one.
     """
-    files = {os.path.realpath(file): file for file in json_files_below([folder]) if holds_sets(file)}
+    files = {os.path.realpath(file): file for file in json_files_below([folder]) if is_set(file)}
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
 
 
@@ -174,13 +184,17 @@ def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[P
 
 
 def set_files(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
-    """Every set of an agent, going by their names, and every config of one; a file may come twice."""
-    folders: set[Path] = set()
+    """Every set of an agent, and every config of one; a file may come twice."""
+    folders: set[tuple[Path, bool]] = set()
     for file, _ in _places(agent_folder(agent_dir), map(Path, given)):
-        if file.name.endswith(SET_SUFFIXES) or file.name == CONFIG_NAME:
+        if file.name == CONFIG_NAME:
             yield file
-        if file.name.endswith(SET_SUFFIXES) and file.parent not in folders:
-            folders.add(file.parent)
+        elif is_set(file):
+            yield file
+            group = (file.parent, set_kind(file) == "dataset")
+            if group in folders:
+                continue
+            folders.add(group)
             yield from configs_near(file)
             yield from (path for path in [config_above(file)] if path is not None)
     for file in map(Path, given):
@@ -193,7 +207,7 @@ def _folders_of_sets(level: Path) -> list[Path]:
     return [
         one
         for one in beside
-        if not has_agent_file(one) and (one.name == "tests" or not (is_agent(one) or is_project(one)))
+        if not has_agent_file(one) and (one.name.lower() == "tests" or not (is_agent(one) or is_project(one)))
     ]
 
 
@@ -212,6 +226,36 @@ def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         yield file, "given"
 
 
+def is_set(path: Path) -> bool:
+    """Whether one of `json_files` is an eval set, or a folder in which there may be some.
+
+    By its name, else by what it holds. Other programs call files `*.test.json`, too: of these, all but JSON
+    that is no eval set.
+    """
+    if path.name.endswith(".evalset.json") or os.path.isdir(path) or set_kind(path):  # noqa: PTH112
+        return True
+    if not path.name.endswith(SET_SUFFIXES):
+        return False
+    try:
+        text = read_text(path)
+    except OSError:
+        return True
+    data = parse(text) if isinstance(text, str) else text
+    if isinstance(data, dict):
+        return bool(data.keys() & SET_KEYS)
+    return isinstance(data, Problem) or kind_of(data) is not None
+
+
+def is_set_for_pytest(file: Path, root: Path) -> bool:
+    """As `is_set`; one known by what it holds only where eval sets are kept, below the root of the tests."""
+    if not is_set(file):
+        return False
+    if file.name.endswith(SET_SUFFIXES):
+        return True
+    below = [folder for folder in file.parents if folder != root and folder.is_relative_to(root)]
+    return (is_agent(file.parent) or any(map(is_of_tests, below))) and all(map(is_entered, below))
+
+
 def may_be_eval_set(path: Path) -> bool:
     """Whether what is in a file was meant to be an eval set, right or wrong. Raises OSError."""
     text = read_text(path)
@@ -228,7 +272,7 @@ def skipped_file(file: Path) -> Skipped | None:
     if file.name == CONFIG_NAME:
         return None
     try:
-        if not may_be_eval_set(file):
+        if file.stat().st_size > _LARGEST_SKIPPED or not may_be_eval_set(file):
             return None
     except OSError as error:
         return Skipped(file, why_unreadable(file, error))
@@ -238,7 +282,7 @@ def skipped_file(file: Path) -> Skipped | None:
 
 def skipped_below(folder: Path) -> list[Skipped]:
     """The files anywhere below a folder that look like eval sets by all but their names."""
-    files = (file for file in json_files_below([folder]) if not holds_sets(file))
+    files = (file for file in json_files_below([folder]) if not is_set(file))
     return [one for one in map(skipped_file, files) if one is not None and one.is_set]
 
 
@@ -306,7 +350,7 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
         hint = skipped_hint(workspace.skipped)
         if not workspace.sets:
             raise SelectionError(
-                f"no eval sets found for {workspace.folder}; looked for *.evalset.json and *.test.json "
+                f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases "
                 "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it and "
                 f"above, up to the root of its project{hint and f'. {hint}'}"
             )

@@ -14,7 +14,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.folders import agent_folder, json_files
-from evaltui.files.workspace import may_be_eval_set, skipped_file, skipped_hint, with_tags
+from evaltui.files.workspace import skipped_file, skipped_hint, with_tags
 from evaltui.testing.agents import NoAgentError
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
@@ -25,11 +25,6 @@ from evaltui.text.values import visible
 
 class FlakyWarning(pytest.PytestWarning):
     """A case passed by its policy, but not in each of its runs."""
-
-
-def is_eval_set(path: Path) -> bool:
-    """Whether a file that nobody named is one of ours: other programs call files `*.test.json`, too."""
-    return path.name.endswith(".evalset.json") or may_be_eval_set(path)
 
 
 def name_skipped(path: Path, runs: CaseRuns) -> None:

@@ -10,11 +10,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from evaltui.core.model.datasets import is_dataset
+from evaltui.core.model.file_kinds import SESSION_DATABASE, file_kind
+from evaltui.files.recognition import SQLITE, recognised
 from evaltui.text.figures import some_of
 from evaltui.text.values import cut, visible
 from evaltui.traces.documents import OpenFile, documents_in, opened
-from evaltui.traces.formats.adk import SQLITE, is_served_span, read_served_span, read_sqlite
+from evaltui.traces.formats.adk import is_served_span, read_served_span, read_sqlite
 from evaltui.traces.formats.console import is_printed_span, read_printed_span
+from evaltui.traces.formats.dataset import read_dataset
 from evaltui.traces.formats.jaeger import is_jaeger, read_jaeger
 from evaltui.traces.formats.otlp import is_bare_span, is_otlp, read_otlp, read_span
 from evaltui.traces.receiver.spool import is_spool, read_spool
@@ -23,7 +27,7 @@ from evaltui.traces.span import Recorded, UnreadableTraceError
 _LONGEST_NAME = 40
 _READ = (
     "read are OTLP (JSON, JSON lines, protobuf), Tempo, Jaeger, spans as Python's console exporter prints "
-    "them, and spans of ADK's dev server or SQLite file"
+    "them, spans of ADK's dev server or SQLite file, and runs of agents-cli"
 )
 
 
@@ -86,6 +90,8 @@ def read_document(document: Any) -> Recorded:
             return _in_format("ADK's dev server", Recorded([read_served_span(document)]))
         if is_bare_span(document):
             return _in_format("bare spans", Recorded([read_span(document, {}, "")]))
+        if is_dataset(document):
+            return _in_format("EvaluationDataset", read_dataset(document))
         if isinstance(document.get("spans"), list):
             # With facts around them, as exports of sessions have them.
             return read_document(document["spans"])
@@ -93,6 +99,8 @@ def read_document(document: Any) -> Recorded:
         what = f"an object with {some_of(names)}" if document else "an empty object"
     else:
         what = f"a JSON {type(document).__name__}"
+    if (other := file_kind(document)) is not None:
+        raise UnreadableTraceError(f"holds no spans, it is {other.sentence}")
     raise UnreadableTraceError(f"holds no spans: {what}; {_READ}")
 
 
@@ -109,6 +117,8 @@ def _in_database(path: Path) -> Iterator[Recorded]:
             return
     except sqlite3.Error as error:
         raise UnreadableTraceError(f"damaged database: {error}") from error
+    if recognised(path) is SESSION_DATABASE:
+        raise UnreadableTraceError(f"holds no spans, it is {SESSION_DATABASE.sentence}")
     for one in read_sqlite(path):
         yield _in_format("ADK SQLite", one)
 

@@ -20,6 +20,7 @@ from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.folders import CONFIG_NAME
 from evaltui.workbench.criteria_rows import (
     SUBJECTS,
     MetricRow,
@@ -94,10 +95,12 @@ class Criteria:
 
     def unreadable(self) -> str | None:
         """Why the config cannot be shown, as a sentence."""
-        from evaltui.files.configs import unclear_config
+        from evaltui.files.configs import is_eval_config_file, unclear_config
 
         if not self.exists and (problem := unclear_config(self._set_path)):
             return str(problem)
+        if self.exists and is_eval_config_file(self.path):
+            return f"{self.path.name} is a config of agents-cli, read-only; {CONFIG_NAME} here replaces it"
         try:
             data = self._data()
         except EvalSetError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.old_formats import FORMATS
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.configs import UnreadableConfig
 from evaltui.files.folders import short_path
@@ -131,6 +132,10 @@ class Editing:
             return "Nothing selected"
         if eval_set.format is None:
             return f"{eval_set.path.name} is unreadable: {eval_set.problems[0]}"
+        if eval_set.format == "dataset":
+            name = eval_set.path.name
+            convert = f"convert it with `evaltui migrate {name} NEW.evalset.json`"
+            return f"{name} is {FORMATS['dataset']}, read-only; {convert}"
         if eval_set.format != "eval set":
             return f"{eval_set.path.name} has an old format   {key_of('convert')}  Convert"
         return None

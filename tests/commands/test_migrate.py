@@ -62,8 +62,8 @@ def test_an_initial_session_goes_into_the_case(tmp_path):
 @pytest.mark.parametrize(
     ("old", "says"),
     [
-        ({"eval_set_id": "s", "eval_cases": []}, "is not of an old format"),
-        ({"eval_cases": [{}]}, "is not of an old format"),
+        ({"eval_set_id": "s", "eval_cases": []}, "has the current format"),
+        ({"eval_cases": [{}]}, "has the current format"),
         ([{"qery": "x", "reference": "y"}], "old.json:1: [0].query: missing"),
         ([], "an empty list"),
         (OLD_SET, "sessions of its own"),

@@ -121,8 +121,15 @@ def test_pytest_fails_a_folder_with_one(agent, pytester):
 HINT = "{} looks like an eval set without the name: rename to NAME.evalset.json, or run and open by path"
 
 
+def write_look_alike(path):
+    """A file that was meant to be an eval set, and lacks its id."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"eval_cases": [{"eval_id": "one", "conversation": []}]}')
+    return path
+
+
 def test_a_set_of_another_name_is_named_and_keeps_the_others_from_passing_for_all(agent, capsys):
-    other = write_set(agent / "evals" / "safety.json")
+    other = write_look_alike(agent / "evals" / "safety.json")
     assert call("run", agent) == 2
     assert f"{HINT.format(other)}. To run without, name the eval sets to run" in capsys.readouterr().err
     assert call("run", agent, agent) == 2
@@ -135,7 +142,7 @@ def test_a_set_of_another_name_is_named_and_keeps_the_others_from_passing_for_al
 def test_where_there_are_no_others_it_is_named_too(write_agent, pytester, capsys):
     agent = write_agent(AGENT)
     (agent / "pyproject.toml").touch()
-    other = write_set(agent / "evals" / "safety.json")
+    other = write_look_alike(agent / "evals" / "safety.json")
     for words in ((), (agent / "evals",)):
         assert call("run", agent, *words) == 2
         assert HINT.format(other) in capsys.readouterr().err

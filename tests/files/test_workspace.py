@@ -175,7 +175,7 @@ def test_a_broken_set_is_listed_with_its_problems(project):
 
 def test_what_looks_like_a_set_but_is_not_named_like_one_is_skipped_with_the_reason(project):
     agent = project / "agent"
-    renamed = write_set(agent / "eval" / "lights.json", "lights", "x")
+    write_set(agent / "eval" / "lights.json", "lights", "x")
     broken = agent / "broken.json"
     broken.write_text('{"eval_cases": [')
     for name, text in {
@@ -187,9 +187,9 @@ def test_what_looks_like_a_set_but_is_not_named_like_one_is_skipped_with_the_rea
         (agent / name).write_text(text)
     skipped = {one.path: one.reason for one in open_workspace(agent).skipped}
     reason = "looks like an eval set, but its name ends in neither .evalset.json nor .test.json"
-    assert skipped == {renamed: reason, broken: reason}
-    workspace = open_workspace(agent, [renamed, agent / "none.json"])
-    assert origins(workspace) == {"lights": "given"}
+    assert skipped == {broken: reason}
+    workspace = open_workspace(agent, [agent / "none.json"])
+    assert origins(workspace) == {"lights": "eval/"}
     assert {one.path: one.reason for one in workspace.skipped} == {
         broken: reason,
         agent / "none.json": "no such file or folder",
@@ -292,7 +292,7 @@ def test_a_file_is_named_from_the_current_folder_too(lights, monkeypatch):
 def test_files_and_folders_outside_of_the_workspace(lights, tmp_path):
     odd = write_set(tmp_path / "more" / "odd.json", "odd", "x")
     write_set(tmp_path / "more" / "deep" / "deep.test.json", "deep", "y")
-    assert picked(lights, f"{odd}:x", str(tmp_path / "more")) == [("odd", ["x"]), ("deep", None)]
+    assert picked(lights, f"{odd}:x", str(tmp_path / "more")) == [("odd", None), ("deep", None)]
 
 
 def test_a_folder_stands_for_its_sets(lights):
@@ -342,7 +342,7 @@ def test_nothing_at_all_says_what_was_skipped(project):
         SelectionError, match=f"^no eval sets found for {agent}; looked for .* root of its project$"
     ):
         picked(agent)
-    write_set(agent / "x.json", "x", "x")
+    (agent / "x.json").write_text('{"eval_cases": [')
     with pytest.raises(SelectionError, match=r"x\.json looks like an eval set"):
         picked(agent)
     (agent / "x.json").unlink()

@@ -263,9 +263,11 @@ def test_ids_cannot_write_to_the_terminal(pytester, project):
     assert statuses(pytester.runpytest_inprocess("--evaltui", "-rA")) == {r"a\x1b[31m\n·b": "PASSED"}
 
 
-def test_json_of_others_is_left_alone(pytester, project):
+def test_json_of_others_is_left_alone_and_sets_may_have_any_name(pytester, project):
     (project / "jest.test.json").write_text('{"suites": []}')
-    pytester.runpytest_inprocess("--evaltui", "-k", "good").assert_outcomes(passed=1, deselected=1)
+    (project / "package.json").write_text("{}")
+    write(project, case("good too", "hats"), name="orders.json")
+    pytester.runpytest_inprocess("--evaltui", "-k", "good").assert_outcomes(passed=2, deselected=1)
 
 
 def test_an_agent_that_cannot_be_told_is_asked_for(pytester, project):

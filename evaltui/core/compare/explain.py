@@ -201,7 +201,9 @@ def _reasons(result: CaseResult | RepeatResult) -> Iterator[Reason]:
     if not result.error:
         # An agent that raised is the reason why nothing could be evaluated.
         missing = [metric for metric in result.metrics if metric.status is Status.NOT_EVALUATED]
-        yield from (_metric_reason(metric) for metric in missing if not metric.is_optional)
+        # Without any verdict, those that may be left out are the reason, too.
+        is_undecided = result.status is Status.NOT_EVALUATED and all(one.is_optional for one in missing)
+        yield from (_metric_reason(metric) for metric in missing if is_undecided or not metric.is_optional)
         if all(metric.status is Status.INFORMATIONAL for metric in result.metrics):
             yield _same("no metric evaluated")
 

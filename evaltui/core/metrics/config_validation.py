@@ -70,6 +70,8 @@ def _unusable(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
     """Unknown metrics, and criteria by which their metric cannot be computed on any machine."""
     for metric in config.metrics():
         name, function = metric.metric_name, metric.custom_function_path
+        if metric.not_evaluated:
+            continue
         if unmet := unmet_by_metric(metric, config, _FACTS, recorded=True):
             why = ". ".join(part for part in (unmet.why.removeprefix(f"{name}: "), unmet.fix) if part)
             path = _path_of(config, metric)

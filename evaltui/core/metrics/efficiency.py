@@ -143,8 +143,8 @@ def _model_calls(invocation: Invocation, as_adk: bool) -> float | None:
         return None
     events = data.invocation_events
     told = sum(one.usage_metadata is not None or one.model_version is not None for one in events)
-    # A turn that was timed, but for its models: nobody sees its model calls, so none told means nothing.
-    is_unseen = invocation.duration is not None and invocation.model_duration is None
+    # Nobody timed its models: nobody sees its model calls, so none told means nothing.
+    is_unseen = invocation.model_duration is None
     return None if is_unseen and not told and not as_adk else float(told)
 
 

@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -20,6 +20,10 @@ from evaltui.text.figures import counted
 
 _TURNS_NAMED = 3
 NOT_HELD = "turn not in the trace"
+UNSPECIFIED = {
+    "calls": "no reference trajectory, not checked",
+    "responses": "no reference response, not checked",
+}
 
 
 @dataclass(frozen=True)
@@ -28,10 +32,11 @@ class MetricInput:
 
     With `thoughts`, thought parts count as answer text, as they do in ADK. With `outputs`, a value that the
     agent returned beside its texts is the response of `actual`. Turns count from 0: those in
-    `context` are scored by no metric, of those in `skip_calls` the tool calls are not checked. `rules` say
-    which differences between arguments count for nothing. `case_rubrics` are those of the case itself, beside
-    those of its turns; `scenario` is what a simulated user was told. With `as_adk`, judges' answers are read
-    and counted as ADK does.
+    `context` are scored by no metric, of those in `skip_calls` the tool calls are not checked, with
+    `unspecified` no response and no calls that the case lacks are compared. `rules` say which differences
+    between arguments count for nothing. `case_rubrics` are those of the case itself, beside those of its
+    turns; `scenario` is what a simulated user was told. With `as_adk`, judges' answers are read and counted
+    as ADK does.
     """
 
     expected: Sequence[Invocation] | None
@@ -41,6 +46,7 @@ class MetricInput:
     outputs: bool = False
     context: frozenset[int] = frozenset()
     skip_calls: frozenset[int] = frozenset()
+    unspecified: bool = False
     rules: CaseRules = field(default_factory=dict)
     case_rubrics: Sequence[Rubric] = ()
     scenario: ConversationScenario | None = None
@@ -129,14 +135,23 @@ def unpaired(given: MetricInput) -> str:
     return f"cannot be paired: {expected} expected, {actual} run"
 
 
-def left_out(given: MetricInput, *, checks_calls: bool = False) -> dict[int, str]:
-    """The turns that are not scored, with the reason. Turns count from 0."""
-    missing = {number: NOT_HELD for number, turn in enumerate(given.actual) if TURN in turn.untold}
-    if not given.skip_calls and not given.context:
-        return missing
-    skipped = dict.fromkeys(given.skip_calls, "calls not checked")
-    context = dict.fromkeys(given.context, "context turn, not scored")
-    return (skipped if checks_calls else {}) | context | missing
+def left_out(
+    given: MetricInput, *, checks_calls: bool = False, compares: Literal["", "calls", "responses"] = ""
+) -> dict[int, str]:
+    """The turns that are not scored, with the reason. Turns count from 0.
+
+    `compares` is what a metric needs an expectation of.
+    """
+    skipped: dict[int, str] = {}
+    if compares and given.unspecified:
+        absent = {"calls": "intermediate_data", "responses": "final_response"}[compares]
+        turns = (n for n, turn in enumerate(given.expected or ()) if getattr(turn, absent) is None)
+        skipped = dict.fromkeys(turns, UNSPECIFIED[compares])
+    if checks_calls and given.skip_calls:
+        skipped |= dict.fromkeys(given.skip_calls, "calls not checked")
+    if given.context:
+        skipped |= dict.fromkeys(given.context, "context turn, not scored")
+    return skipped | {number: NOT_HELD for number, turn in enumerate(given.actual) if TURN in turn.untold}
 
 
 def unscored_turn(reason: str) -> InvocationScore:
@@ -180,8 +195,11 @@ def score_against_expected(
 def nothing_to_score(turns: Sequence[InvocationScore]) -> str:
     if any(turn.reason == NOT_HELD for turn in turns):
         return f"no turn to score: {NOT_HELD}"
+    reasons = {turn.reason for turn in turns}
+    if len(reasons) == 1 and reasons <= set(UNSPECIFIED.values()):
+        return f"no turn to score: {reasons.pop()}"
     if turns:
-        return "no turn to score: all are context or skip in the config"
+        return "no turn to score: all are context or not checked"
     return "no turn to score"
 
 

@@ -13,6 +13,7 @@ from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES, criterion_rubrics
 from evaltui.core.metrics.registry import METRICS, MetricInfo, is_known
 from evaltui.core.metrics.requirements import Facts, Found, Readiness, unmet_by_metric, unmet_by_user
 from evaltui.core.model.config import EvalConfig, EvalMetric
+from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.eval_set import EvalCase, answer_text, intermediate_texts
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
@@ -48,6 +49,7 @@ def _of_model(case: EvalCase) -> CaseTraits:
             number
             for number, turn in enumerate(turns)
             if not (turn.final_response and answer_text(turn.final_response.parts))
+            and case.checks_unspecified
         ),
         frozenset(rubric.type or "" for rubric in rubrics),
         any(intermediate_texts(turn.intermediate_data) for turn in turns),
@@ -62,7 +64,7 @@ def _of_data(eval_id: str, data: Mapping[str, Any]) -> CaseTraits:
         tuple(
             number
             for number, turn in enumerate(turns)
-            if not _has_text(turn.get(spelt("final_response", turn)))
+            if not _has_text(turn.get(spelt("final_response", turn))) and data.get(OWN_KEY) != UNSPECIFIED
         ),
         frozenset(rubric.get("type") or "" for rubric in rubrics),
         any(_has_texts(turn.get(spelt("intermediate_data", turn)) or {}) for turn in turns),

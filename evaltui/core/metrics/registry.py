@@ -221,6 +221,8 @@ def run_metric(given: MetricInput) -> MetricResult:
     The user's own metrics are computed where their function can be imported (see `custom`), not here.
     """
     metric = given.metric
+    if metric.not_evaluated:
+        return not_evaluated(metric, metric.not_evaluated)
     if metric.custom_function_path:
         return not_evaluated(metric, f"is computed by {metric.custom_function_path}, in the agent's process")
     info = METRICS.get(metric.metric_name)

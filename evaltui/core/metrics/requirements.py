@@ -58,6 +58,8 @@ def _unmet(why: str, fix: str = "") -> Found:
 
 def unmet_by_metric(metric: EvalMetric, config: EvalConfig, facts: Facts, *, recorded: bool) -> Found | None:
     """Why a metric can be computed for no case, or not as meant, whatever the cases hold."""
+    if metric.not_evaluated:
+        return _unmet(metric.not_evaluated)
     if metric.custom_function_path is not None:
         return _custom(metric, metric.custom_function_path, facts)
     info = METRICS.get(metric.metric_name)

@@ -148,7 +148,7 @@ def response_match_score(given: MetricInput) -> MetricResult:
             absent = "no text, but an output" + ("" if given.as_adk else f". {SCORE_OUTPUTS}")
         return TurnScore(score, _shortfall(score, actual_text, expected_text, absent))
 
-    return score_against_expected(given, score_turn, left_out(given))
+    return score_against_expected(given, score_turn, left_out(given, compares="responses"))
 
 
 def turns_without_text(given: MetricInput) -> dict[int, frozenset[str]]:
@@ -215,7 +215,7 @@ def never_passes(
     scored = {
         number: scored_text(turn, thoughts=config.evaltui.thoughts == "score")
         for number, turn in enumerate(case.conversation or [])
-        if number not in context
+        if number not in context and (case.checks_unspecified or turn.final_response is not None)
     }
     needs_no_text = awaited_calls(case.conversation or [])
     returned = [number for number in scored if number in outputs and config.evaltui.outputs != "score"]

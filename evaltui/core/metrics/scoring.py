@@ -117,6 +117,11 @@ class Expected:
         rules = (*own, *self.effective_config.evaltui.rules)
         return rules_of_case(rules, self.eval_set_id, self.case.eval_id)
 
+    @property
+    def unspecified(self) -> bool:
+        """Whether responses and calls that the case lacks are not checked."""
+        return not self.adk_verdicts and not self.case.checks_unspecified
+
     def turns_marked(self, mode: str) -> frozenset[int]:
         config = self.effective_config
         if not config.evaltui.turns:
@@ -264,7 +269,8 @@ def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:
     info = METRICS.get(metric.metric_name)
-    return None if info is None or metric.custom_function_path is not None else info.judged
+    is_built_in = info is not None and metric.custom_function_path is None and not metric.not_evaluated
+    return info.judged if info is not None and is_built_in else None
 
 
 def metric_input(
@@ -282,6 +288,7 @@ def metric_input(
         thoughts=expected.score_thoughts,
         outputs=expected.score_outputs,
         skip_calls=expected.turns_marked("skip"),
+        unspecified=expected.unspecified,
         context=expected.turns_marked("context"),
         rules=with_patience(expected.rules, expected.config_name) if rules is None else rules,
         case_rubrics=expected.case.rubrics or (),
@@ -431,6 +438,8 @@ def _expectation(
     if turn in expected.turns_marked("context"):
         return "context"
     if turn in expected.turns_marked("skip"):
+        return "not checked"
+    if expected.unspecified and invocation.intermediate_data is None:
         return "not checked"
     if did is not None and did.intermediate_data is None:
         return "unknown"

@@ -88,7 +88,7 @@ def tool_trajectory_avg_score(given: MetricInput) -> MetricResult:
     """
     criterion = _call_criterion(given.metric)
     same = _Sameness(criterion.ignore_args, given.rules)
-    without = left_out(given, checks_calls=True)
+    without = left_out(given, checks_calls=True, compares="calls")
 
     def score(match_type: MatchType, *, reasons: bool) -> MetricResult:
         score_turn = partial(_matching_turn, match_type, same, reasons=reasons)
@@ -213,7 +213,7 @@ def _share_of_calls(
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
         return share(tool_calls(expected.intermediate_data), tool_calls(actual.intermediate_data), same)
 
-    return score_against_expected(given, score_turn, left_out(given, checks_calls=True))
+    return score_against_expected(given, score_turn, left_out(given, checks_calls=True, compares="calls"))
 
 
 def _precision(wanted: Calls, made: Calls, same: _Sameness) -> TurnScore:

@@ -91,7 +91,7 @@ def _unknown_arguments(given: MetricInput) -> str:
         return ""
     if ignores_args(metric):
         return ""
-    without = left_out(given, checks_calls=True)
+    without = left_out(given, checks_calls=True, compares="calls")
     unknown = {
         number: turn.untold[ARGUMENTS]
         for number, turn in enumerate(given.actual)

@@ -177,6 +177,8 @@ class EvalMetric(_Camel):
     # ADK has no such field in what functions receive.
     interval: Interval | None = Field(default=None, exclude=True)
     """The scores that it may give, where the config says so."""
+    not_evaluated: str = Field(default="", exclude=True)
+    """Why evaltui does not evaluate a metric of another program; "" for every other metric."""
 
     @property
     def scores_turns(self) -> bool:
@@ -291,6 +293,10 @@ class EvaltuiBlock(_Strict):
     """Metrics that, where they cannot be evaluated, do not keep a case from passing. What they raise is an
     error as any other.
     """
+    not_evaluated: dict[StrictStr, StrictStr] = Field(default_factory=dict)
+    """Metrics of another program, with the reason why evaltui does not evaluate them: no case passes without
+    them.
+    """
     rules: list[ArgRule] = Field(default_factory=list)
     """Which arguments may differ, and how far."""
     turns: list[TurnMark] = Field(default_factory=list)
@@ -342,8 +348,10 @@ class EvalConfig(_Camel):
 
     def metrics(self) -> list[EvalMetric]:
         """The metrics asked for: `criteria` in file order, then those of the `evaltui` block."""
-        asked = {**self.criteria, **self.evaltui.criteria}
-        return [_metric(name, value, self.custom_metrics or {}) for name, value in asked.items()]
+        criteria = {**self.criteria, **self.evaltui.criteria}
+        metrics = [_metric(name, value, self.custom_metrics or {}) for name, value in criteria.items()]
+        others = ((name, why) for name, why in self.evaltui.not_evaluated.items() if name not in criteria)
+        return metrics + [EvalMetric(metric_name=name, not_evaluated=why) for name, why in others]
 
     def turn_mode(self, eval_set_id: str, eval_id: str, turn: int) -> TurnMode | None:
         """The mark on a turn, the last one given for it."""

@@ -25,6 +25,7 @@ from pydantic.alias_generators import to_camel
 
 from .base_model import DataModel
 from .content import Content, FunctionCall, FunctionResponse, GroundingMetadata, Part, UsageMetadata
+from .datasets import OWN_KEY, UNSPECIFIED
 from .events import describe_response
 from .modes import PREBUILT_PERSONAS
 from .text_diff import THOUGHT
@@ -257,6 +258,11 @@ class EvalCase(_Open):
     """For every turn."""
     final_session_state: dict[str, Any] | None = Field(default_factory=dict)
     """Keys that the session state must have after the last turn, with their values."""
+
+    @property
+    def checks_unspecified(self) -> bool:
+        """Whether absent responses and calls of its turns are expectations, as in ADK."""
+        return (self.model_extra or {}).get(OWN_KEY) != UNSPECIFIED
 
     @model_validator(mode="after")
     def _exactly_one_conversation(self) -> EvalCase:

@@ -11,12 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
+from evaltui.core.model.datasets import is_dataset
+from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.json_values import dicts
 from evaltui.core.model.problems import JsonPath, Problem, Severity, has_error, likely_typos
 from evaltui.text.values import in_words, show_value
 
-Format = Literal["eval set", "old test", "old eval set"]
+Format = Literal["eval set", "dataset", "old test", "old eval set"]
 Json = dict[str, Any]
+
+FORMATS: Mapping[Format, str] = {
+    "eval set": "an eval set",
+    "dataset": "an EvaluationDataset",
+    "old test": "of an old format",
+    "old eval set": "of an old format",
+}
+"""What a file of a format is, after "is"."""
 
 _CALLS_KEY, _RESPONSES_KEY = "expected_tool_use", "expected_intermediate_agent_responses"
 _TURN_KEYS = ("query", _CALLS_KEY, _RESPONSES_KEY, "reference")
@@ -30,7 +40,9 @@ def kind_of(data: Any) -> Format | None:
     Only the outline decides, so that a mistake in a file is never reported as a lack of another format.
     """
     if isinstance(data, dict):
-        return "eval set"
+        if is_dataset(data):
+            return "dataset"
+        return "eval set" if file_kind(data) is None else None
     if not isinstance(data, list):
         return None
     keys = {key for item in data if isinstance(item, dict) for key in item}

@@ -6,6 +6,7 @@ word although it cannot work as meant. Paths are as the data spells them (snake_
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from evaltui.core.model.content import Content, FunctionCall
+from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.eval_set import (
     EvalCase,
     EvalSet,
@@ -85,6 +87,8 @@ def case_warnings(case: EvalCase) -> list[Problem]:
         return [Problem.warning(("conversation",), "empty; nothing to run")]
     problems: list[Problem] = []
     calls: list[FunctionCall] = []
+    if OWN_KEY in (case.model_extra or {}) and case.checks_unspecified:
+        problems.append(Problem.warning((OWN_KEY,), f"ignored: only {json.dumps(UNSPECIFIED)} is supported"))
     for number, turn in enumerate(case.conversation or []):
         path = ("conversation", number)
         # A call that waits for the user has its response in a later turn.
@@ -138,7 +142,10 @@ def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem
 
 def _case_typos(case: Any) -> Iterator[Problem]:
     """Unknown keys where ADK keeps or drops them without a word; of recorded events only likely mistakes."""
-    yield from _open_keys(EvalCase, case, (), unknown_keys)
+    of_case = (
+        {key: value for key, value in case.items() if key != OWN_KEY} if isinstance(case, dict) else case
+    )
+    yield from _open_keys(EvalCase, of_case, (), unknown_keys)
     yield from _open_keys(SessionInput, *_child(case, (), "session_input"), unknown_keys)
     for turn, turn_path in _items(*_child(case, (), "conversation")):
         intermediate = _child(turn, turn_path, "intermediate_data")

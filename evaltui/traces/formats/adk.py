@@ -25,9 +25,6 @@ from evaltui.traces.span import (
 
 Json = Mapping[str, Any]
 
-SQLITE = b"SQLite format 3\0"
-"""How a file of SQLite begins."""
-
 # Rows in memory.
 _AT_ONCE = 100
 _SCOPE = "gcp.vertex.agent"

@@ -52,7 +52,9 @@ def _write_facts(page: Page, eval_set: EvalSetFile, opened: EvalSetFile | None) 
     if opened and opened.eval_set and opened.eval_set.description:
         page.labelled("about", [(visible(opened.eval_set.description), "")])
     page.labelled("file", [(visible(str(eval_set.path)), "")])
-    if eval_set.format and eval_set.format != "eval set":
+    if eval_set.format == "dataset":
+        page.labelled("format", [("EvaluationDataset of Google's evaluation service, read-only", "")])
+    elif eval_set.format and eval_set.format != "eval set":
         page.labelled("format", [(f"{eval_set.format}, from before the EvalSet schema", "")])
     if opened and opened.config:
         page.labelled("config", [(_config_place(opened.config.path, eval_set.path), "")])

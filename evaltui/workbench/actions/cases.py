@@ -170,8 +170,8 @@ TREE: tuple[Action, ...] = (
     ),
     _in_list(
         "convert",
-        "Convert old format…",
-        "Preview a file of an old format in the new one, and write it to a new file",
+        "Convert format…",
+        "Preview a dataset or a file of an old format as an eval set, and write it to a new file",
         "M",
         refusal=lambda workbench: refuses_to_convert(workbench.sets, workbench.navigation.selection),
         rank=2,

@@ -131,7 +131,8 @@ async def final_response_match_v2(given: MetricInput, judge: Judge) -> MetricRes
         return not_evaluated(given.metric, NO_EXPECTED_TURNS)
     if problem := unpaired(given):
         return not_evaluated(given.metric, problem)
-    turns = {number: unscored_turn(reason) for number, reason in left_out(given).items()}
+    unscored = left_out(given, compares="responses")
+    turns = {number: unscored_turn(reason) for number, reason in unscored.items()}
     without_expectation: set[int] = set()
     prompts: dict[int, str] = {}
     for number, expected in enumerate(given.expected):

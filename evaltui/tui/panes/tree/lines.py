@@ -86,7 +86,8 @@ class TreeLines:
         if eval_set.origin != "agent directory":
             name.append((f"  {visible(eval_set.origin)}", "muted"))
         if eval_set.format not in (None, "eval set"):
-            name.append(("  old format", "warning"))
+            is_dataset = eval_set.format == "dataset"
+            name.append(("  read-only", "muted") if is_dataset else ("  old format", "warning"))
         name += self._saved_mark(eval_set.path)
         if errors := self._workbench.sets.errors(eval_set):
             return [

@@ -1,0 +1,306 @@
+"""Google's EvaluationDataset, the files of agents-cli, as EvalSet data.
+
+A case expects what its dataset states: `reference.response`, `reference_trajectory` and the conversation in
+`agent_data`. Answers under `responses`, and events of `agent_data` after the prompt, are of a run and no
+expectations. A turn without an expectation is not checked, see `UNSPECIFIED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+from evaltui.core.model.json_values import camel, dicts, spelt
+from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.text.values import in_words, show_value
+
+Json = dict[str, Any]
+
+OWN_KEY = "evaltui"
+UNSPECIFIED = {"unspecified": "not checked"}
+"""Under `OWN_KEY` of a case: absent responses and calls of its turns are not checked."""
+
+_OF_CASES = (
+    "eval_case_id",
+    "prompt",
+    "reference",
+    "reference_trajectory",
+    "conversation_history",
+    "agent_data",
+    "user_scenario",
+    "session_inputs",
+    "rubric_groups",
+)
+_ACTUAL = ("responses", "intermediate_events")
+_DATASETS_ONLY = ("eval_case_id", "prompt", "agent_data", "user_scenario", "reference", "responses")
+_RUBRIC_TYPES = ("FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY")
+_KIND_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
+_LONGEST_VALUE = 100
+
+
+def is_dataset_case(keys: Collection[str]) -> bool:
+    """Whether a case of these keys is of an EvaluationDataset, and not one of an EvalSet."""
+    own = {"eval_id", "evalId", "conversation", "conversation_scenario", "conversationScenario"}
+    return own.isdisjoint(keys) and any(name in keys or camel(name) in keys for name in _DATASETS_ONLY)
+
+
+def is_dataset(data: Any) -> bool:
+    """Whether JSON data is an EvaluationDataset, right or wrong."""
+    if not isinstance(data, dict) or data.keys() & {"eval_set_id", "evalSetId"}:
+        return False
+    cases = _get(data, "eval_cases")
+    return isinstance(cases, list) and any(is_dataset_case(case) for _, case in dicts(cases))
+
+
+def from_dataset(data: Json, name: str) -> tuple[Json, list[Problem]]:
+    """A dataset as an eval set called `name`; problems with paths of the dataset."""
+    key = spelt("eval_cases", data)
+    problems: list[Problem] = []
+    names = {_get(case, "eval_case_id") for _, case in dicts(data[key])}
+    cases = []
+    for index, case in enumerate(data[key]):
+        if isinstance(case, dict):
+            cases.append(_Case(case, (key, index), problems).converted(names))
+        else:
+            problems.append(Problem.error((key, index), f"must be an object, is {in_words(case)}"))
+    return {"eval_set_id": name, "name": name, "eval_cases": cases}, problems
+
+
+class RecordedCase(NamedTuple):
+    """A case that an agent was run with."""
+
+    eval_case_id: str
+    turns: list[tuple[Json, list[Json]]]
+    """Each message of the user with the events of agents after it, as author and content."""
+    has_events: bool
+    """Whether the calls of its last turn are recorded, and not its response alone."""
+
+
+def recorded_cases(data: Json) -> Iterator[RecordedCase]:
+    """The cases of a dataset that hold what an agent did."""
+    key = spelt("eval_cases", data)
+    for index, case in dicts(data[key]):
+        turns = _Case(case, (key, index), []).messages({})
+        responses = _get(case, "responses")
+        response = _get(responses[0], "response") if isinstance(responses, list) and responses else None
+        has_events = bool(turns and turns[-1][1])
+        if turns and not has_events and (content := _content(response)) is not None:
+            turns[-1][1].append({"author": "model", "content": content})
+        if turns and turns[-1][1]:
+            yield RecordedCase(str(_get(case, "eval_case_id") or f"case_{index + 1}"), turns, has_events)
+
+
+def left_out(data: Any) -> Iterator[Problem]:
+    """Warnings for the keys of a dataset that an eval set has no place for, with their values."""
+    if not is_dataset(data):
+        return
+    key = spelt("eval_cases", data)
+    converted = {spelling for name in _OF_CASES for spelling in (name, camel(name))}
+    for index, case in dicts(data[key]):
+        for name in (name for name in case if name not in converted):
+            is_actual = name in _ACTUAL or name in map(camel, _ACTUAL)
+            why = "actual, not expected" if is_actual else "an eval set has no place for it"
+            yield Problem.warning(
+                (key, index, name), f"{why}; left out: {show_value(case[name], _LONGEST_VALUE)}"
+            )
+
+
+class _Case:
+    """A case of a dataset at its path."""
+
+    def __init__(self, case: Json, path: JsonPath, problems: list[Problem]) -> None:
+        self._case = case
+        self._path = path
+        self._problems = problems
+
+    def converted(self, names: set[Any]) -> Json:
+        """The case of an eval set; `names` are the ids of the dataset, to which that of an unnamed case is
+        added."""
+        eval_id = self._member("eval_case_id", str)
+        if eval_id is None:
+            eval_id = next(name for n in count(int(self._path[-1]) + 1) if (name := f"case_{n}") not in names)
+            names.add(eval_id)
+        case: Json = {"eval_id": eval_id}
+        scenario = self._member("user_scenario", dict)
+        state: Json = {}
+        if scenario is not None:
+            case["conversation_scenario"] = {
+                name: _get(scenario, name)
+                for name in ("starting_prompt", "conversation_plan")
+                if _get(scenario, name) is not None
+            }
+        else:
+            case["conversation"] = self._turns(state)
+        if session := self._session(state):
+            case["session_input"] = session
+        if rubrics := list(self._rubrics()):
+            case["rubrics"] = rubrics
+        return case | {OWN_KEY: UNSPECIFIED}
+
+    def _turns(self, state: Json) -> list[Json]:
+        turns = self.messages(state)
+        conversation = [_turn(content, events) for content, events in turns]
+        if conversation:
+            if self._is_recorded:
+                # Its last turn is what an agent did.
+                conversation[-1] = _turn(turns[-1][0], [])
+            self._expect(conversation[-1])
+        else:
+            message = "no message of the user: prompt, agent_data.turns and user_scenario are missing"
+            self._problems.append(Problem.error(self._path, message))
+        return conversation
+
+    def messages(self, state: Json) -> list[tuple[Json, list[Json]]]:
+        """Each message of the user with the events of agents after it, as author and content.
+
+        State changes before the first message are added to `state`.
+        """
+        turns: list[tuple[Json, list[Json]]] = []
+        for event, path in self._events():
+            delta, content = _get(event, "state_delta"), _content(_get(event, "content"))
+            is_user = event.get("author") == "user"
+            if isinstance(delta, dict) and not turns:
+                state |= delta
+            elif delta and (is_user or not content):
+                self._warn(path, "state changes between turns have no place in an eval set; left out")
+            if is_user and content:
+                turns.append((content, []))
+            elif content and turns:
+                turns[-1][1].append({"author": str(event.get("author") or "model"), "content": content})
+            elif content:
+                self._warn(path, "before the first message of the user; left out")
+        return turns
+
+    @property
+    def _is_recorded(self) -> bool:
+        """Whether an agent was run with the case: no dataset to be run has both a prompt and turns."""
+        events = any(_get(turn, "events") for _, turn in dicts(self._agent_turns()))
+        return events and bool(_get(self._case, "responses") or _get(self._case, "prompt"))
+
+    def _agent_turns(self) -> list[Any]:
+        turns = _get(self._member("agent_data", dict) or {}, "turns")
+        return turns if isinstance(turns, list) else []
+
+    def _events(self) -> Iterator[tuple[Json, JsonPath]]:
+        """Messages before the prompt, the prompt, and the events of `agent_data`, each with its path."""
+        key = spelt("conversation_history", self._case)
+        for index, message in dicts(self._member("conversation_history", list) or []):
+            content = _get(message, "content")
+            role = content.get("role") if isinstance(content, dict) else None
+            author = message.get("author") or ("user" if role == "user" else "model")
+            yield message | {"author": author}, (*self._path, key, index)
+        prompt = _get(self._case, "prompt")
+        if prompt is not None:
+            yield {"author": "user", "content": prompt}, (*self._path, "prompt")
+        agent_data, is_first = spelt("agent_data", self._case), True
+        for number, turn in dicts(self._agent_turns()):
+            events = _get(turn, "events")
+            for index, event in dicts(events if isinstance(events, list) else []):
+                # The output of a run may hold the prompt twice.
+                if not (is_first and event.get("author") == "user" and event.get("content") == prompt):
+                    yield event, (*self._path, agent_data, "turns", number, "events", index)
+                is_first = is_first and event.get("author") != "user"
+
+    def _expect(self, turn: Json) -> None:
+        """Adds what the case states of its last turn."""
+        reference = self._member("reference", dict)
+        response = _content(_get(reference or {}, "response"))
+        if response is not None:
+            turn["final_response"] = response
+        trajectory = self._member("reference_trajectory", list)
+        if trajectory is not None:
+            calls = []
+            for index, step in enumerate(trajectory):
+                if not (of_step := _calls(step)):
+                    where = (*self._path, spelt("reference_trajectory", self._case), index)
+                    self._problems.append(Problem.error(where, "must be a content with a function_call"))
+                calls += of_step
+            turn["intermediate_data"] = {"tool_uses": calls}
+
+    def _session(self, state: Json) -> Json | None:
+        session = self._member("session_inputs", dict)
+        if session is None and not state:
+            return None
+        own = _get(session or {}, "state")
+        return {
+            "app_name": str(_get(session or {}, "app_name") or ""),
+            "user_id": str(_get(session or {}, "user_id") or ""),
+            "state": (own if isinstance(own, dict) else {}) | state,
+        }
+
+    def _rubrics(self) -> Iterator[Json]:
+        ids: set[str] = set()
+        for group, value in (self._member("rubric_groups", dict) or {}).items():
+            rubrics = value.get("rubrics") if isinstance(value, dict) else None
+            for index, rubric in dicts(rubrics if isinstance(rubrics, list) else []):
+                property_ = (_get(rubric, "content") or {}).get("property")
+                text = property_.get("description") if isinstance(property_, dict) else None
+                if not isinstance(text, str):
+                    where = (*self._path, spelt("rubric_groups", self._case), group, "rubrics", index)
+                    self._warn(where, "no content.property.description; left out")
+                    continue
+                rubric_id = str(_get(rubric, "rubric_id") or f"{group}_{index + 1}")
+                rubric_id = f"{group}.{rubric_id}" if rubric_id in ids else rubric_id
+                ids.add(rubric_id)
+                kinds = [kind for kind in (rubric.get("type"), group) if kind in _RUBRIC_TYPES]
+                yield {
+                    "rubric_id": rubric_id,
+                    "rubric_content": {"text_property": text},
+                    **({"type": kinds[0]} if kinds else {}),
+                }
+
+    def _member(self, name: str, kind: type[Any]) -> Any:
+        """A field of the case, None where it is absent or, which is an error, of another kind."""
+        value = _get(self._case, name)
+        if value is None or isinstance(value, kind):
+            return value
+        path = (*self._path, spelt(name, self._case))
+        if path not in (problem.path for problem in self._problems):
+            message = f"must be {_KIND_NAMES[kind]}, is {in_words(value)}"
+            self._problems.append(Problem.error(path, message))
+        return None
+
+    def _warn(self, path: JsonPath, message: str) -> None:
+        self._problems.append(Problem.warning(path, message))
+
+
+def _turn(user: Json, events: Sequence[Json]) -> Json:
+    """A turn that expects what events of agents show: the calls, and the last text as the response."""
+    turn: Json = {"user_content": user}
+    last = next((n for n in reversed(range(len(events))) if _texts(events[n]["content"])), None)
+    if last is not None:
+        content = events[last]["content"]
+        turn["final_response"] = {"role": content.get("role") or "model", "parts": _texts(content)}
+        others = [part for part in content["parts"] if part not in _texts(content)]
+        between = [{**events[last], "content": {**content, "parts": others}}] if others else []
+        events = [*events[:last], *between, *events[last + 1 :]]
+    if any(_calls(event["content"]) for event in events):
+        turn["intermediate_data"] = {"invocation_events": list(events)}
+    return turn
+
+
+def _texts(content: Json) -> list[Json]:
+    return [part for part in content["parts"] if part.get("text") and not part.get("thought")]
+
+
+def _calls(content: Any) -> list[Json]:
+    if isinstance(content, dict) and isinstance(content.get("tool_name"), str):
+        return [{"name": content["tool_name"], "args": content.get("tool_input") or {}}]
+    parts = (_content(content) or {"parts": []})["parts"]
+    return [call for part in parts if isinstance(call := _get(part, "function_call"), dict)]
+
+
+def _content(value: Any) -> Json | None:
+    """A content with parts that are objects; a text is a content of one part; None for anything else."""
+    if isinstance(value, str) and value:
+        return {"parts": [{"text": value}]}
+    if not isinstance(value, dict) or not isinstance(value.get("parts"), list):
+        return None
+    parts = [part for _, part in dicts(value["parts"])]
+    return {**value, "parts": parts} if parts else None
+
+
+def _get(data: Any, name: str) -> Any:
+    """A field in either spelling; None where there is none."""
+    return data.get(spelt(name, data)) if isinstance(data, dict) else None

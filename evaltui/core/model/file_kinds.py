@@ -1,0 +1,123 @@
+"""What a file beside eval sets is, by its data, and what to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from evaltui.core.model.datasets import is_dataset
+from evaltui.core.model.json_values import dicts
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """A kind of file that is no eval set."""
+
+    name: str
+    """With its article: `an ADK session`."""
+    recognises: Callable[[Any], bool]
+    """Whether JSON or YAML data is of this kind, right or wrong."""
+    advice: str
+    """What to do with such a file, as a sentence without its period."""
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.name}. {self.advice}"
+
+
+def file_kind(data: Any) -> FileKind | None:
+    """The first kind that recognises the data; None for an eval set, and for what is of no kind."""
+    return next((kind for kind in _KINDS if kind.recognises(data)), None)
+
+
+def is_eval_config(data: Any) -> bool:
+    """Whether data is a config of agents-cli: names of metrics, and definitions of custom ones."""
+    if not isinstance(data, dict) or "criteria" in data:
+        return False
+    return "metrics_to_run" in data or isinstance(data.get("custom_metrics"), list)
+
+
+def _is_promptfoo(data: Any) -> bool:
+    return isinstance(data, dict) and "providers" in data and bool(data.keys() & {"prompts", "tests"})
+
+
+def _is_session(data: Any) -> bool:
+    keys = data.keys() if isinstance(data, dict) else set()
+    return "events" in keys and bool(keys & {"appName", "app_name"}) and bool(keys & {"userId", "user_id"})
+
+
+def _is_result(data: Any) -> bool:
+    # Earlier versions of google-adk wrote the JSON text of the result as a JSON string.
+    if isinstance(data, str):
+        return '"eval_case_results"' in data[:2_000]
+    return isinstance(data, dict) and bool(data.keys() & {"eval_case_results", "evalCaseResults"})
+
+
+def _is_trace(data: Any) -> bool:
+    if isinstance(data, list):
+        return any(_is_trace(entry) for _, entry in dicts(data[:1]))
+    if not isinstance(data, dict):
+        return False
+    if data.keys() & {"resourceSpans", "resource_spans", "batches"}:
+        return True
+    names = {"trace_id", "traceId", "traceID"}
+    spans = data.get("data")
+    is_jaeger = isinstance(spans, list) and any("spans" in trace for _, trace in dicts(spans))
+    return is_jaeger or bool(data.keys() & names and data.keys() & {"span_id", "spanId", "spans"})
+
+
+def _is_scenarios(data: Any) -> bool:
+    scenarios = data.get("scenarios") if isinstance(data, dict) else None
+    return isinstance(scenarios, list) and any(
+        scenario.keys() & {"starting_prompt", "startingPrompt"} for _, scenario in dicts(scenarios)
+    )
+
+
+def _is_invented(data: Any) -> bool:
+    return isinstance(data, dict) and "test_cases" in data and not data.keys() & {"eval_cases", "evalCases"}
+
+
+_OF_SESSIONS = (
+    "Add the session to an eval set in the Eval tab of `adk web`, or record its user messages "
+    "with `evaltui record`"
+)
+_KINDS = (
+    FileKind(
+        "an EvaluationDataset of Google's evaluation service",
+        is_dataset,
+        "`evaltui run` and `evaltui score` read it as an eval set; `evaltui migrate` converts it",
+    ),
+    FileKind(
+        "a config of agents-cli",
+        is_eval_config,
+        "`evaltui run` scores the datasets beside and below it by it",
+    ),
+    FileKind(
+        "a promptfoo config",
+        _is_promptfoo,
+        "evaltui does not read it; write its tests as eval cases, see `evaltui help cases`",
+    ),
+    FileKind("an ADK session", _is_session, _OF_SESSIONS),
+    FileKind(
+        "a result file of ADK",
+        _is_result,
+        "`evaltui report` and `evaltui compare` read it",
+    ),
+    FileKind(
+        "a recorded trace",
+        _is_trace,
+        "`evaltui score` scores it, `evaltui import` makes cases of it",
+    ),
+    FileKind(
+        "an ADK scenario file",
+        _is_scenarios,
+        "`adk eval_set add_eval_case --scenarios_file` adds its scenarios to an eval set",
+    ),
+    FileKind(
+        "a file of `test_cases`, which no ADK version reads",
+        _is_invented,
+        "Write them as eval_cases, see `evaltui help cases`",
+    ),
+)
+SESSION_DATABASE = FileKind("a session database of ADK", lambda _: False, _OF_SESSIONS)

@@ -1,0 +1,50 @@
+"""Cases of an EvaluationDataset that an agent was run with: what `agents-cli eval generate` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from evaltui.core.model.datasets import RecordedCase, recorded_cases
+from evaltui.core.model.events import CALLS, MODEL_CALLS, Event, Json, Step, is_final, split
+from evaltui.traces.span import Recorded, UnreadableTraceError
+from evaltui.traces.writing.turn import Held, spans_of_turns
+
+# The turns of a case have no times; that orders them.
+_APART = 1e-6
+_CASE = "evaltui.eval.case.id"
+_REMEDY = "agents-cli records no model calls, and tool calls under agent_data only"
+
+
+def read_dataset(data: Json) -> Recorded:
+    """The runs in a dataset as spans. Raises UnreadableTraceError where it has cases to be run only."""
+    found = Recorded()
+    for case in recorded_cases(data):
+        authors = [event["author"] for _, events in case.turns for event in events]
+        held = Held(case.eval_case_id, authors[0], 0, {_CASE: case.eval_case_id})
+        found.spans += spans_of_turns(held, list(_events(case)), ())
+    if not found.spans:
+        raise UnreadableTraceError(
+            "an EvaluationDataset without responses or agent_data of a run; `evaltui run` runs its cases"
+        )
+    return found
+
+
+def _events(case: RecordedCase) -> Iterator[Event]:
+    for number, (message, events) in enumerate(case.turns):
+        has_calls = case.has_events or number + 1 < len(case.turns)
+        untold = {"untold": [MODEL_CALLS] if has_calls else [MODEL_CALLS, CALLS], "remedy": _REMEDY}
+        at = number * _APART
+        data = {"step": f"{number}:user", **untold}
+        yield Event("user", _content(message), data=data, turn=number, t=at)
+        for index, agent in enumerate(events):
+            step = Step(agent["author"], _content(agent["content"]), id=f"{number}:{index}")
+            for event in split(replace(step, final=is_final(step))):
+                yield replace(event, turn=number, t=at)
+
+
+def _content(content: Json) -> Json:
+    """A content whose calls and their results have snake_case keys."""
+    names = {"functionCall": "function_call", "functionResponse": "function_response"}
+    parts = [{names.get(key, key): value for key, value in part.items()} for part in content["parts"]]
+    return {"role": content.get("role") or "model", "parts": parts}

@@ -1,0 +1,125 @@
+"""A project as agents-cli lays it out: its datasets are run, scored, compared and migrated as they are."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.command_line import call
+from tests.files.layouts import PYPROJECT, write
+
+AGENT = """
+from evaltui import events
+
+def root_agent(message, session):
+    if "weather" in message:
+        yield events.tool_call("get_weather", {"query": "San Francisco"})
+        yield events.tool_result("get_weather", {"result": "foggy"})
+    yield "The capital of France is Paris." if "capital" in message else "Hello!"
+"""
+CONFIG = """
+metrics_to_run:
+  - custom_response_quality
+custom_metrics:
+  - name: custom_response_quality
+    custom_function_file: response_quality.py
+  - name: agent_turn_count
+    custom_function: |
+      def evaluate(instance):
+          return {'score': 1}
+"""
+GREETING, WEATHER, CAPITAL = "Hello, what can you help me with?", "How is the weather?", "The capital?"
+PARIS = {"response": {"role": "model", "parts": [{"text": "The capital of France is Paris."}]}}
+
+
+def user(text):
+    return {"role": "user", "parts": [{"text": text}]}
+
+
+CASES = [
+    {"eval_case_id": "greeting", "prompt": user(GREETING)},
+    {"eval_case_id": "weather_query", "prompt": user(WEATHER)},
+    {"eval_case_id": "capital_lookup", "prompt": user(CAPITAL), "reference": PARIS},
+]
+
+
+@pytest.fixture
+def scaffold(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "pyproject.toml", PYPROJECT.format(name="app"))
+    write(tmp_path / "app" / "agent.py", AGENT)
+    write(tmp_path / "tests" / "eval" / "response_quality.py", "raise ImportError\n")
+    write(tmp_path / "tests" / "eval" / "datasets" / "basic-dataset.json", json.dumps({"eval_cases": CASES}))
+    return tmp_path
+
+
+def report(*words):
+    code = call(*words, "--report", "json=report.json")
+    data = json.loads(Path("report.json").read_text(encoding="utf-8"))
+    return code, {case["eval_id"]: case for case in data["cases"]}
+
+
+def statuses(cases):
+    return {name: case["status"] for name, case in cases.items()}
+
+
+def test_a_scaffold_is_run_without_a_false_verdict(scaffold):
+    dataset = scaffold / "tests" / "eval" / "datasets" / "basic-dataset.json"
+    before = dataset.read_bytes()
+    code, cases = report("run", "app")
+    assert code == 3
+    undecided = {"greeting": "NOT_EVALUATED", "weather_query": "NOT_EVALUATED"}
+    # What is not stated is not checked; of the reference, ADK's default criterion says something.
+    assert statuses(cases) == {**undecided, "capital_lookup": "PASSED"}
+    write(scaffold / "tests" / "eval" / "eval_config.yaml", CONFIG)
+    code, cases = report("run", "app")
+    assert code == 3
+    assert set(statuses(cases).values()) == {"NOT_EVALUATED"}
+    metrics = [one for one in cases["capital_lookup"]["metrics"] if one["status"] != "INFORMATIONAL"]
+    assert [one["name"] for one in metrics] == ["custom_response_quality"]
+    assert "(custom_function_file), which evaltui does not run" in metrics[0]["reason"]
+    assert call("compare", "app", "last", "last") == 0
+    assert call("lint", ".") == 0
+    assert dataset.read_bytes() == before
+
+
+def test_a_migrated_dataset_is_scored_alike(scaffold, capsys):
+    dataset = "tests/eval/datasets/basic-dataset.json"
+    assert call("migrate", dataset, "new.evalset.json") == 0
+    write(scaffold / "test_config.json", '{"criteria": {"response_match_score": 0.8}}')
+    code, cases = report("run", "app", "new.evalset.json")
+    assert (code, statuses(cases)["capital_lookup"]) == (3, "PASSED")
+    assert statuses(cases)["greeting"] == "NOT_EVALUATED"
+    assert cases["greeting"]["metrics"][0]["reason"].endswith("no reference response, not checked")
+    capsys.readouterr()
+    assert call("lint", "new.evalset.json", "test_config.json") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_runs_that_agents_cli_recorded_are_scored(scaffold, capsys):
+    weather = {"name": "get_weather", "args": {"query": "San Francisco"}}
+    said = {"role": "model", "parts": [{"text": "The capital of France is Paris."}]}
+    called = {"author": "app", "content": {"role": "model", "parts": [{"function_call": weather}]}}
+    answered = {"author": "app", "content": said}
+    traces = [
+        CASES[1] | {"agent_data": {"turns": [{"events": [called, answered]}]}},
+        CASES[2] | {"responses": [{"response": said}], "agent_data": {"turns": [{"events": [answered]}]}},
+    ]
+    write(scaffold / "traces.json", json.dumps({"eval_cases": traces}))
+    expecting = [CASES[1] | {"reference_trajectory": [{"parts": [{"function_call": weather}]}]}, CASES[2]]
+    dataset = scaffold / "tests" / "eval" / "datasets" / "basic-dataset.json"
+    dataset.write_text(json.dumps({"eval_cases": expecting}), encoding="utf-8")
+    code, cases = report("score", "traces.json", "--home", "app")
+    assert code == 0
+    assert statuses(cases) == {"weather_query": "PASSED", "capital_lookup": "PASSED"}
+    capsys.readouterr()
+    assert call("inspect", str(dataset)) == 2
+    assert "`evaltui run` runs its cases" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["inspect", "import"])
+def test_files_that_hold_no_trace_are_named(scaffold, capsys, command):
+    write(scaffold / "s.json", '{"id": "s", "appName": "a", "userId": "u", "events": []}')
+    more = ["--into", "new.evalset.json"] if command == "import" else []
+    assert call(command, "s.json", *more) == 2
+    assert "an ADK session. Add the session to an eval set in the Eval tab" in capsys.readouterr().err

@@ -1,0 +1,32 @@
+"""EvaluationDatasets in the workbench: shown and run, and never written."""
+
+import json
+
+from evaltui.workbench import chosen_cases, set_editing
+from evaltui.workbench.criteria import Criteria
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+from tests.files.layouts import AGENT, write
+
+CASE = {"eval_case_id": "a", "prompt": {"role": "user", "parts": [{"text": "hi"}]}}
+
+
+async def test_a_dataset_is_read_only_and_offers_to_be_migrated(tmp_path):
+    write(tmp_path / "agent.py", AGENT)
+    dataset = write(tmp_path / "eval" / "basic.json", json.dumps({"eval_cases": [CASE]}))
+    write(tmp_path / "eval" / "eval_config.yaml", "metrics_to_run: [general_quality]")
+    workbench = Workbench(tmp_path)
+    await workbench.open()
+    (shown,) = workbench.sets.listed
+    assert (shown.path, shown.format, [case.eval_id for case in shown.cases]) == (dataset, "dataset", ["a"])
+    opened = workbench.sets.open(dataset)
+    assert [metric.metric_name for metric in opened.config.config.metrics()] == ["general_quality"]
+    assert workbench.editing.refuses_to_edit(dataset) == (
+        "basic.json is an EvaluationDataset, read-only; "
+        "convert it with `evaltui migrate basic.json NEW.evalset.json`"
+    )
+    selection = Selection(shown.case_path, "a")
+    assert chosen_cases.refuses_to_convert(workbench.sets, selection) is None
+    assert set_editing.converted(dataset)[0].eval_cases[0].eval_id == "a"
+    criteria = Criteria(workbench.sets, workbench.outcomes, workbench.editing, dataset, workbench.say)
+    assert criteria.unreadable().startswith("eval_config.yaml is a config of agents-cli, read-only")
