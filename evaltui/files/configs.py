@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evaltui.core.model.dataset_configs import from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
-from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severity
 from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.recognition import YAML_SUFFIXES, parse_yaml, set_kind
@@ -236,7 +236,7 @@ def _passed_over(set_path: Path, above: Path) -> Problem:
         f"scores the sets beside it only, so {set_path.name} is scored by ADK's defaults; --config {above} "
         f"uses it for all, a {CONFIG_NAME} beside the set for that one"
     )
-    return Problem.warning((), message, file=str(above))
+    return Problem.warning((), message, file=str(above), rule=LintRule.UNUSED_CONFIG)
 
 
 def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
@@ -244,7 +244,7 @@ def _not_read_by_adk(set_path: Path, path: Path) -> Problem:
         f"with --adk-verdicts not read for {set_path.name}, as in adk eval: ADK's defaults score the set; "
         f"--config {path} uses this file"
     )
-    return Problem.warning((), message, file=str(path))
+    return Problem.warning((), message, file=str(path), rule=LintRule.UNUSED_CONFIG)
 
 
 def unclear_config(set_path: Path) -> Problem | None:
@@ -257,7 +257,7 @@ def unclear_config(set_path: Path) -> Problem | None:
         f"several configs for {set_path.name}: {names}. Choose one with --config, "
         f"or create {CONFIG_NAME} beside the set"
     )
-    return Problem.error((), message, file=str(found[0].parent))
+    return Problem.error((), message, file=str(found[0].parent), rule=LintRule.UNUSED_CONFIG)
 
 
 def choice_problems(set_path: Path) -> list[Problem]:
@@ -275,7 +275,9 @@ def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
     try:
         text = read_text(path)
     except OSError as error:
-        return None, [Problem.error((), why_unreadable(path, error), file=str(path))]
+        return None, [
+            Problem.error((), why_unreadable(path, error), file=str(path), rule=LintRule.UNREADABLE_FILE)
+        ]
     return (None, [replace(text, file=str(path))]) if isinstance(text, Problem) else config_of(path, text)
 
 

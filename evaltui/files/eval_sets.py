@@ -20,7 +20,7 @@ from evaltui.core.model.old_formats import (
     session_input,
     texts_without_author,
 )
-from evaltui.core.model.problems import EvalSetError, Problem, Severity
+from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severity
 from evaltui.files.folders import SET_SUFFIXES
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.recognition import recognised
@@ -103,7 +103,7 @@ def read_set_data(
     try:
         text = read_text(path)
     except OSError as error:
-        text = Problem.error((), why_unreadable(path, error))
+        text = Problem.error((), why_unreadable(path, error), rule=LintRule.UNREADABLE_FILE)
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         other = recognised(path)
@@ -144,7 +144,7 @@ def _read_session(given: InitialSession) -> tuple[Json | None, list[Problem]]:
     try:
         text = read_text(Path(given))
     except OSError as error:
-        text = Problem.error((), why_unreadable(Path(given), error))
+        text = Problem.error((), why_unreadable(Path(given), error), rule=LintRule.UNREADABLE_FILE)
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         return None, [_at_file(given, data)]
@@ -170,6 +170,7 @@ def _no_format(data: Any) -> Problem:
         (),
         "not an eval set: expected an object with eval_set_id and eval_cases, or (old formats) "
         f"a list of turns with query or a list of sessions with name and data; found {found}",
+        rule=LintRule.NOT_AN_EVAL_SET,
     )
 
 

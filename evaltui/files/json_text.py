@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.jsondoc.spans import BOM, decode_at, skip_space
-from evaltui.core.model.problems import JsonPath, Problem, Severity
+from evaltui.core.model.problems import JsonPath, LintRule, Problem, Severity
 from evaltui.files.atomic import read_regular
 
 
@@ -34,14 +34,14 @@ def why_unreadable(path: Path, error: OSError) -> str:
 def decode(data: bytes) -> str | Problem:
     """Bytes in UTF-8 as text without a byte order mark; the first byte that is wrong as a problem."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return Problem.error((), "is UTF-16; save it as UTF-8", line=1)
+        return Problem.error((), "is UTF-16; save it as UTF-8", line=1, rule=LintRule.NOT_JSON)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         # Python counts from after a byte order mark.
         offset = error.start + len(data) - len(error.object)
         message = f"not UTF-8: byte 0x{data[offset]:02X} at offset {offset}; save the file as UTF-8"
-        return Problem.error((), message, line=data.count(b"\n", 0, offset) + 1)
+        return Problem.error((), message, line=data.count(b"\n", 0, offset) + 1, rule=LintRule.NOT_JSON)
 
 
 def parse(text: str) -> Any | Problem:
@@ -51,10 +51,12 @@ def parse(text: str) -> Any | Problem:
     except json.JSONDecodeError as error:
         return _syntax_problem(error)
     except RecursionError:
-        return Problem.error((), "not readable: its lists and objects are nested too deeply")
+        return Problem.error(
+            (), "not readable: its lists and objects are nested too deeply", rule=LintRule.NOT_JSON
+        )
     except ValueError as error:
         # Python's limit on the digits of a number.
-        return Problem.error((), f"not readable: {error}")
+        return Problem.error((), f"not readable: {error}", rule=LintRule.NOT_JSON)
 
 
 def _syntax_problem(error: json.JSONDecodeError) -> Problem:
@@ -62,7 +64,7 @@ def _syntax_problem(error: json.JSONDecodeError) -> Problem:
     what, position = _what_is_wrong(text, error.pos, error.msg)
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
-    return Problem.error((), f"not valid JSON: {what} (column {column})", line=line)
+    return Problem.error((), f"not valid JSON: {what} (column {column})", line=line, rule=LintRule.NOT_JSON)
 
 
 _WORDS = {"True": "true", "False": "false", "None": "null", "undefined": "null", "nil": "null"}
@@ -163,7 +165,7 @@ def duplicate_keys(
     message = "given more than once"
     if severity is Severity.WARNING:
         message += "; the last one counts"
-    problems = [Problem(severity, path, message) for path in paths]
+    problems = [Problem(severity, path, message, rule=LintRule.DUPLICATE_KEY) for path in paths]
     return locate(problems, text, file)
 
 

@@ -14,7 +14,7 @@ from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.file_kinds import file_kind, is_eval_config
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.model_errors import spellings
-from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
+from evaltui.core.model.problems import EvalSetError, JsonPath, LintRule, Problem
 from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import (
     choice_problems,
@@ -43,8 +43,13 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
     """
     problems = [*dict.fromkeys(one for path in map(Path, paths) for one in _settings_problems(path))]
     files, empty, skipped = _searched(paths)
-    problems += [Problem.error((), "has no eval sets", file=str(path)) for path in empty]
-    problems += [Problem.error((), f"{one.reason}; rename it", file=str(one.path)) for one in skipped]
+    problems += [
+        Problem.error((), "has no eval sets", file=str(path), rule=LintRule.NOT_AN_EVAL_SET) for path in empty
+    ]
+    problems += [
+        Problem.error((), f"{one.reason}; rename it", file=str(one.path), rule=LintRule.NOT_AN_EVAL_SET)
+        for one in skipped
+    ]
     seen: dict[str, Path] = {}
     for file in files:
         of_file = _lint_config(file) if is_config_by_content(file) else _lint_set(file, seen)
@@ -94,7 +99,7 @@ def _same_label(file: Path, eval_set: EvalSet | None, seen: dict[str, Path]) -> 
     first = seen.setdefault(eval_set.eval_set_id, file)
     if first.resolve() != file.resolve():
         message = f"{eval_set.eval_set_id!r} is also the id of {first}; set ids must be unique"
-        yield Problem.warning(("eval_set_id",), message, file=str(file))
+        yield Problem.warning(("eval_set_id",), message, file=str(file), rule=LintRule.DUPLICATE_ID)
 
 
 def format_problem(problem: Problem) -> str:
@@ -161,7 +166,7 @@ def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
             or (used.defaulted and turn.final_response is None)
         }
         if reason := never_passes(case, used.config, unscored):
-            found.append(Problem.warning((cases_key, index), reason))
+            found.append(Problem.warning((cases_key, index), reason, rule=LintRule.NEVER_PASSES))
     return problems + locate(found, text, str(file))
 
 
@@ -171,7 +176,11 @@ def _not_finite(data: Any, path: JsonPath = ()) -> Iterator[Problem]:
         for key, value in data.items() if isinstance(data, dict) else enumerate(data):
             yield from _not_finite(value, (*path, key))
     elif isinstance(data, float) and not isfinite(data):
-        yield Problem.warning(path, f"{json.dumps(data)} is not JSON, and no value of an agent equals it")
+        yield Problem.warning(
+            path,
+            f"{json.dumps(data)} is not JSON, and no value of an agent equals it",
+            rule=LintRule.NOT_JSON,
+        )
 
 
 def _lint_config(file: Path) -> list[Problem]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from evaltui.core.model.problems import Problem, Severity, format_path
+from evaltui.core.model.problems import LintRule, Problem, format_path
 from evaltui.files.lint import format_problem
 
 LintFormat = Literal["console", "json", "sarif", "github"]
@@ -29,9 +29,10 @@ def _console(problems: Sequence[Problem]) -> str:
 
 
 def _json(problems: Sequence[Problem]) -> str:
-    found = [
+    rows = [
         {
             "severity": one.severity.value,
+            "rule": one.rule.value,
             "file": one.file,
             "line": one.line,
             "path": format_path(one.path),
@@ -39,15 +40,12 @@ def _json(problems: Sequence[Problem]) -> str:
         }
         for one in problems
     ]
-    return _written({"version": VERSION, "problems": found})
+    return _written({"version": VERSION, "problems": rows})
 
 
 def _sarif(problems: Sequence[Problem]) -> str:
-    """SARIF 2.1.0, which code scanning services take; a rule for each severity."""
-    rules = [
-        {"id": severity.value, "shortDescription": {"text": f"{severity.value.capitalize()} of an eval set"}}
-        for severity in Severity
-    ]
+    """SARIF 2.1.0, which code scanning services take."""
+    rules = [{"id": rule.value, "shortDescription": {"text": rule.meaning}} for rule in LintRule]
     driver = {"name": "evaltui", "informationUri": _HOME, "rules": rules}
     run = {
         "tool": {"driver": driver},
@@ -59,7 +57,7 @@ def _sarif(problems: Sequence[Problem]) -> str:
 
 def _result(problem: Problem) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": problem.severity.value,
+        "ruleId": problem.rule.value,
         "level": problem.severity.value,
         "message": {"text": problem.sentence},
     }

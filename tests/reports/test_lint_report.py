@@ -7,12 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaltui.core.model.problems import Problem, Severity
+from evaltui.core.model.problems import LintRule, Problem, Severity
 from evaltui.reports.lint_report import render_problems
 from tests.commands.command_line import call
 
 PROBLEM = Problem(
-    Severity.ERROR, ("eval_cases", 1, "eval_id"), "duplicate id 'a'", 39, "sets/a b.evalset.json"
+    Severity.ERROR,
+    ("eval_cases", 1, "eval_id"),
+    "duplicate id 'a'",
+    39,
+    "sets/a b.evalset.json",
+    LintRule.DUPLICATE_ID,
 )
 
 
@@ -44,6 +49,7 @@ def test_sarif_has_a_result_per_problem():
     run = json.loads(render_problems([PROBLEM, nowhere], "sarif"))["runs"][0]
     rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     first, second = run["results"]
+    assert first["ruleId"] == "duplicate-id"
     assert {first["ruleId"], second["ruleId"]} <= rules
     assert first["locations"][0]["physicalLocation"] == {
         "artifactLocation": {"uri": "sets/a%20b.evalset.json"},

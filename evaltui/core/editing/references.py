@@ -10,7 +10,7 @@ from evaltui.core.jsondoc.edits import Edit, Insert, Put, Remove
 from evaltui.core.model.arg_rule import ANY_INDEX, ArgPath, parse_arg_path
 from evaltui.core.model.json_values import dicts, list_at, value_at
 from evaltui.core.model.modes import TurnMode
-from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.problems import JsonPath, LintRule, Problem
 from evaltui.core.model.regexes import is_slow
 from evaltui.text.figures import counted
 from evaltui.text.values import did_you_mean
@@ -253,13 +253,17 @@ def idle_rules(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
             and hidden_by.setdefault(scope, index) != index
         ):
             yield Problem.warning(
-                (*RULES, index), f"never applies: rules[{hidden_by[scope]}] covers the same argument"
+                (*RULES, index),
+                f"never applies: rules[{hidden_by[scope]}] covers the same argument",
+                rule=LintRule.HIDDEN_RULE,
             )
         tool, in_scope = rule.get("tool"), _in_scope(rule, tools)
         known = {name for names in in_scope for name in names}
         if isinstance(tool, str) and in_scope and tool not in known:
             yield Problem.warning(
-                (*RULES, index, "tool"), f"no expected call of {tool!r}{did_you_mean(tool, known)}"
+                (*RULES, index, "tool"),
+                f"no expected call of {tool!r}{did_you_mean(tool, known)}",
+                rule=LintRule.DANGLING_REFERENCE,
             )
 
 
@@ -279,7 +283,11 @@ def idle_arguments(config: Any, calls: Mapping[str, Mapping[str, ArgumentsByTool
         names = {name for args in of_tool if isinstance(args, dict) for name in args}
         hint = did_you_mean(str(steps[0]), names - {steps[0]})
         if hint or rule.get("match") != "ignore":
-            yield Problem.warning((*RULES, index, "arg"), f"no expected call of {tool} has {path!r}{hint}")
+            yield Problem.warning(
+                (*RULES, index, "arg"),
+                f"no expected call of {tool} has {path!r}{hint}",
+                rule=LintRule.DANGLING_REFERENCE,
+            )
 
 
 def idle_tools(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) -> Iterator[Problem]:
@@ -289,7 +297,11 @@ def idle_tools(config: Any, tools: Mapping[str, Mapping[str, Collection[str]]]) 
     for tool in modes if isinstance(modes, dict) and known else ():
         if tool not in known:
             hint = did_you_mean(tool, known)
-            yield Problem.warning((*BLOCK, "tools", tool), f"no expected call of {tool!r}{hint}")
+            yield Problem.warning(
+                (*BLOCK, "tools", tool),
+                f"no expected call of {tool!r}{hint}",
+                rule=LintRule.DANGLING_REFERENCE,
+            )
 
 
 def _in_scope(rule: Entry, sets: Mapping[str, Mapping[str, _OfCase]]) -> list[_OfCase]:
@@ -325,6 +337,7 @@ def slow_rules(config: Any) -> Iterator[Problem]:
             yield Problem.warning(
                 (*RULES, index, "match", "regex"),
                 "can be very slow; avoid nested repeats",
+                rule=LintRule.SLOW_REGEX,
             )
 
 
@@ -334,7 +347,11 @@ def _dangling(
     set_id, case, turn = entry.get("set"), entry.get("case"), entry.get("turn")
     if isinstance(set_id, str) and set_id not in sets:
         hint = did_you_mean(set_id, sets)
-        yield Problem.warning((*path, "set"), f"no eval set {set_id!r} beside this config{hint}")
+        yield Problem.warning(
+            (*path, "set"),
+            f"no eval set {set_id!r} beside this config{hint}",
+            rule=LintRule.DANGLING_REFERENCE,
+        )
         return
     if not isinstance(case, str):
         return
@@ -342,7 +359,13 @@ def _dangling(
     cases = sets[set_id] if isinstance(set_id, str) else every
     if case not in cases:
         where = set_id if isinstance(set_id, str) else "the eval sets beside this config"
-        yield Problem.warning((*path, "case"), f"no case {case!r} in {where}{did_you_mean(case, cases)}")
+        yield Problem.warning(
+            (*path, "case"),
+            f"no case {case!r} in {where}{did_you_mean(case, cases)}",
+            rule=LintRule.DANGLING_REFERENCE,
+        )
     elif isinstance(turn, int) and (count := cases[case]) is not None and turn >= count:
         has = f"{case} has {counted(count, 'turn')}"
-        yield Problem.warning((*path, "turn"), f"no turn {turn}: {has}, counted from 0")
+        yield Problem.warning(
+            (*path, "turn"), f"no turn {turn}: {has}, counted from 0", rule=LintRule.DANGLING_REFERENCE
+        )

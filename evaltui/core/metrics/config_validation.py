@@ -25,7 +25,7 @@ from evaltui.core.model.config import (
 )
 from evaltui.core.model.json_values import camel, path_as_spelt
 from evaltui.core.model.model_errors import spellings, validate_model
-from evaltui.core.model.problems import JsonPath, Problem, has_error, likely_typos, unknown_keys
+from evaltui.core.model.problems import JsonPath, LintRule, Problem, has_error, likely_typos, unknown_keys
 from evaltui.text.values import did_you_mean
 
 _OF_CRITERION = ("lower_is_better", "lowerIsBetter")
@@ -45,11 +45,13 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
         problems += unknown_keys(data, spellings(EvalConfig))
     if config is not None:
         problems += [
-            Problem.error(path_as_spelt(path, data), why)
+            Problem.error(path_as_spelt(path, data), why, rule=LintRule.UNUSABLE_CRITERION)
             for path, why in (*outside_of_range(config), *_unusable(config))
         ]
         if not config.metrics():
-            problems.append(Problem.warning((), "names no metric, so nothing is scored"))
+            problems.append(
+                Problem.warning((), "names no metric, so nothing is scored", rule=LintRule.UNUSABLE_CRITERION)
+            )
         problems += _of_optional(config)
         problems += _unknown_options(config)
         problems += [
@@ -96,7 +98,7 @@ def _of_optional(config: EvalConfig) -> Iterator[Problem]:
     for number, name in enumerate(config.evaltui.optional):
         if name not in asked:
             nobody = f"{name!r} is not a criterion{did_you_mean(name, asked)}"
-            yield Problem.warning(("evaltui", "optional", number), nobody)
+            yield Problem.warning(("evaltui", "optional", number), nobody, rule=LintRule.DANGLING_REFERENCE)
 
 
 def _named_for_the_block(problem: Problem) -> Problem:
@@ -144,7 +146,7 @@ def _interval(metric: EvalMetric) -> Interval | None:
 def _warnings_for_own_metrics(config: EvalConfig) -> list[Problem]:
     """What google-adk takes without a word although it does not mean it; snake_case paths."""
     return [
-        Problem.warning(path, message)
+        Problem.warning(path, message, rule=LintRule.UNUSABLE_CRITERION)
         for found in (_misplaced(config), _of_custom_metrics(config), _empty_intervals(config))
         for path, message in found
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from evaltui.core.metrics.judges.rubrics import RUBRIC_TYPES
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.json_values import dicts, list_at, spelt
-from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.problems import JsonPath, LintRule, Problem
 from evaltui.text.values import did_you_mean
 
 # Source: google-adk 2.13 names it as an example, and has no metric for it.
@@ -30,10 +30,18 @@ def rubric_problems(case: Mapping[str, Any], config: EvalConfig) -> Iterator[Pro
         if kind and kind not in (*RUBRIC_TYPES.values(), _WITHOUT_METRIC):
             hint = did_you_mean(kind.strip().upper(), RUBRIC_TYPES.values())
             types = ", ".join(RUBRIC_TYPES.values())
-            yield Problem.error((*path, "type"), f"unknown rubric type {kind!r}{hint or f'; types: {types}'}")
+            yield Problem.error(
+                (*path, "type"),
+                f"unknown rubric type {kind!r}{hint or f'; types: {types}'}",
+                rule=LintRule.UNKNOWN_RUBRIC_TYPE,
+            )
         else:
             of_type = f"of type {kind}" if kind else "without a type"
-            yield Problem.warning(path, f"not judged: no criterion of the config is for rubrics {of_type}")
+            yield Problem.warning(
+                path,
+                f"not judged: no criterion of the config is for rubrics {of_type}",
+                rule=LintRule.UNJUDGED_RUBRIC,
+            )
 
 
 def _rubrics(case: Mapping[str, Any]) -> Iterator[tuple[JsonPath, Mapping[str, Any]]]:

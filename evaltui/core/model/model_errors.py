@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from evaltui.core.model.content import Content
 from evaltui.core.model.eval_set import InvocationEvents
 from evaltui.core.model.genai_types import GenaiType
-from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.problems import JsonPath, LintRule, Problem
 from evaltui.text.values import did_you_mean, in_words
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -166,9 +166,11 @@ def _not_text(data: Any, reason: str) -> Problem:
     for path, text in _texts(data):
         if re.search("[\ud800-\udfff]", text):
             return Problem.error(
-                path, "has half of a surrogate pair (such as \\ud83d), which is not a character"
+                path,
+                "has half of a surrogate pair (such as \\ud83d), which is not a character",
+                rule=LintRule.NOT_JSON,
             )
-    return Problem.error((), f"cannot be read as JSON: {reason}")
+    return Problem.error((), f"cannot be read as JSON: {reason}", rule=LintRule.NOT_JSON)
 
 
 def _texts(data: Any) -> Iterator[tuple[JsonPath, str]]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from evaltui.core.model.datasets import is_dataset
 from evaltui.core.model.file_kinds import file_kind
 from evaltui.core.model.json_values import dicts
-from evaltui.core.model.problems import JsonPath, Problem, Severity, has_error, likely_typos
+from evaltui.core.model.problems import JsonPath, LintRule, Problem, Severity, has_error, likely_typos
 from evaltui.text.values import in_words, show_value
 
 Format = Literal["eval set", "dataset", "old test", "old eval set"]
@@ -89,7 +89,9 @@ def _old_case(item: Json, path: JsonPath) -> tuple[Json, list[Problem]]:
     data = _get(item, "data", list, path, problems, required=True)
     turns, turn_problems = _each(data or [], (*path, "data"), _turn)
     if data == []:
-        problems.append(Problem.warning((*path, "data"), "empty; nothing to run"))
+        problems.append(
+            Problem.warning((*path, "data"), "empty; nothing to run", rule=LintRule.NOTHING_TO_RUN)
+        )
     session, session_problems = session_input(item.get("initial_session"), (*path, "initial_session"))
     return _case(name, turns, session), problems + turn_problems + session_problems
 
@@ -99,7 +101,11 @@ def _repeated_names(data: list[Any]) -> Iterator[Problem]:
     for index, item in enumerate(data):
         name = item.get("name") if isinstance(item, dict) else None
         if isinstance(name, str) and first.setdefault(name, index) != index:
-            yield Problem.error((index, "name"), f"duplicate name {name!r}; [{first[name]}] has it too")
+            yield Problem.error(
+                (index, "name"),
+                f"duplicate name {name!r}; [{first[name]}] has it too",
+                rule=LintRule.DUPLICATE_ID,
+            )
 
 
 def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:

@@ -20,6 +20,56 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
+class LintRule(StrEnum):
+    """Kinds of problems, by the ids that code scanning services show."""
+
+    INVALID_VALUE = "invalid-value"
+    UNREADABLE_FILE = "unreadable-file"
+    NOT_JSON = "not-json"
+    NOT_AN_EVAL_SET = "not-an-eval-set"
+    UNKNOWN_KEY = "unknown-key"
+    DUPLICATE_KEY = "duplicate-key"
+    DUPLICATE_ID = "duplicate-id"
+    NOTHING_TO_RUN = "nothing-to-run"
+    NEVER_PASSES = "never-passes"
+    UNKNOWN_ROLE = "unknown-role"
+    ORPHAN_RESPONSE = "orphan-response"
+    UNUSED_CONFIG = "unused-config"
+    UNUSABLE_CRITERION = "unusable-criterion"
+    UNKNOWN_RUBRIC_TYPE = "unknown-rubric-type"
+    UNJUDGED_RUBRIC = "unjudged-rubric"
+    DANGLING_REFERENCE = "dangling-reference"
+    HIDDEN_RULE = "hidden-rule"
+    SLOW_REGEX = "slow-regex"
+
+    @property
+    def meaning(self) -> str:
+        """A sentence for the list of rules."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    LintRule.INVALID_VALUE: "A key is missing or has a value that ADK refuses",
+    LintRule.UNREADABLE_FILE: "A file or folder cannot be read",
+    LintRule.NOT_JSON: "A file is not JSON",
+    LintRule.NOT_AN_EVAL_SET: "A file is not an eval set",
+    LintRule.UNKNOWN_KEY: "A key is read by nothing",
+    LintRule.DUPLICATE_KEY: "A key is given twice",
+    LintRule.DUPLICATE_ID: "An id is used twice",
+    LintRule.NOTHING_TO_RUN: "A set or case has nothing to run",
+    LintRule.NEVER_PASSES: "A case can never pass",
+    LintRule.UNKNOWN_ROLE: "A content has a role that ADK does not know",
+    LintRule.ORPHAN_RESPONSE: "A tool response has no call",
+    LintRule.UNUSED_CONFIG: "A config does not apply, or several could",
+    LintRule.UNUSABLE_CRITERION: "A criterion cannot be evaluated as it is written",
+    LintRule.UNKNOWN_RUBRIC_TYPE: "A rubric has an unknown type",
+    LintRule.UNJUDGED_RUBRIC: "No criterion judges a rubric",
+    LintRule.DANGLING_REFERENCE: "A rule or mark names a set, case, turn, tool or argument that is not there",
+    LintRule.HIDDEN_RULE: "A rule never applies",
+    LintRule.SLOW_REGEX: "A regular expression can be very slow",
+}
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong at a place."""
@@ -31,18 +81,31 @@ class Problem:
     line: int | None = None
     """Counted from 1; None where the text is not at hand."""
     file: str | None = None
+    rule: LintRule = LintRule.INVALID_VALUE
 
     @classmethod
     def error(
-        cls, path: JsonPath, message: str, *, line: int | None = None, file: str | None = None
+        cls,
+        path: JsonPath,
+        message: str,
+        *,
+        line: int | None = None,
+        file: str | None = None,
+        rule: LintRule = LintRule.INVALID_VALUE,
     ) -> Problem:
-        return cls(Severity.ERROR, path, message, line, file)
+        return cls(Severity.ERROR, path, message, line, file, rule)
 
     @classmethod
     def warning(
-        cls, path: JsonPath, message: str, *, line: int | None = None, file: str | None = None
+        cls,
+        path: JsonPath,
+        message: str,
+        *,
+        line: int | None = None,
+        file: str | None = None,
+        rule: LintRule = LintRule.INVALID_VALUE,
     ) -> Problem:
-        return cls(Severity.WARNING, path, message, line, file)
+        return cls(Severity.WARNING, path, message, line, file, rule)
 
     def __str__(self) -> str:
         """`line 41: eval_cases[2].eval_id: missing`"""
@@ -107,7 +170,9 @@ def likely_typos(
     absent = [spelling for field in fields if not data.keys() & set(field) for spelling in field]
     for key in data:
         if key not in known and (hit := nearest(key, absent, likeness=0.75)):
-            yield Problem.warning((*path, key), f"unknown key. Did you mean {visible(hit)}?")
+            yield Problem.warning(
+                (*path, key), f"unknown key. Did you mean {visible(hit)}?", rule=LintRule.UNKNOWN_KEY
+            )
 
 
 IGNORED = "unknown key, ignored"
@@ -127,7 +192,7 @@ def unknown_keys(
         if key in typos:
             yield typos[key]
         elif key not in known and not key.startswith(_COMMENT):
-            yield Problem.warning((*path, key), IGNORED)
+            yield Problem.warning((*path, key), IGNORED, rule=LintRule.UNKNOWN_KEY)
 
 
 def merge_ignored(problems: Iterable[Problem]) -> list[Problem]:

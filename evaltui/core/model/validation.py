@@ -29,6 +29,7 @@ from evaltui.core.model.json_values import camel, list_at, path_as_spelt, spelt
 from evaltui.core.model.model_errors import spellings, validate_model
 from evaltui.core.model.problems import (
     JsonPath,
+    LintRule,
     Problem,
     has_error,
     likely_typos,
@@ -84,7 +85,7 @@ def validate_case(data: Any) -> tuple[EvalCase | None, list[Problem]]:
 def case_warnings(case: EvalCase) -> list[Problem]:
     """What keeps a case from ever passing although ADK reads it; snake_case paths relative to the case."""
     if case.conversation == []:
-        return [Problem.warning(("conversation",), "empty; nothing to run")]
+        return [Problem.warning(("conversation",), "empty; nothing to run", rule=LintRule.NOTHING_TO_RUN)]
     problems: list[Problem] = []
     calls: list[FunctionCall] = []
     if OWN_KEY in (case.model_extra or {}) and case.checks_unspecified:
@@ -103,7 +104,11 @@ def case_warnings(case: EvalCase) -> list[Problem]:
 
 
 def _not_a_set(data: Any) -> Problem:
-    return Problem.error((), f"must be an object with eval_set_id and eval_cases, is {in_words(data)}")
+    return Problem.error(
+        (),
+        f"must be an object with eval_set_id and eval_cases, is {in_words(data)}",
+        rule=LintRule.NOT_AN_EVAL_SET,
+    )
 
 
 def _validate_head(data: dict[str, Any]) -> tuple[EvalSet | None, list[Problem]]:
@@ -123,9 +128,9 @@ def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
         other = camel(name)
         if other != name and other in data:
             also = f"{name} is given too and counts" if name in data else f"ADK reads only {name} here"
-            yield Problem.warning((other,), also)
+            yield Problem.warning((other,), also, rule=LintRule.UNKNOWN_KEY)
     if data.get(key := spelt("eval_cases", data)) == []:
-        yield Problem.warning((key,), "empty; nothing to run")
+        yield Problem.warning((key,), "empty; nothing to run", rule=LintRule.NOTHING_TO_RUN)
 
 
 def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem]:
@@ -134,7 +139,11 @@ def _duplicate_ids(raw_cases: Sequence[Any], cases_key: str) -> Iterator[Problem
         if eval_id is not None and first.setdefault(eval_id, index) != index:
             where = f"{cases_key}[{first[eval_id]}]"
             key = spelt("eval_id", raw_cases[index])
-            yield Problem.error((cases_key, index, key), f"duplicate id {eval_id!r}; {where} has it too")
+            yield Problem.error(
+                (cases_key, index, key),
+                f"duplicate id {eval_id!r}; {where} has it too",
+                rule=LintRule.DUPLICATE_ID,
+            )
 
 
 # Warnings inside a case
@@ -164,7 +173,9 @@ def _open_keys(
     yield from unknown(data, spellings(model), path)
     for name in model.model_fields:
         if camel(name) != name and name in data and camel(name) in data:
-            yield Problem.warning((*path, name), f"given twice; {camel(name)} counts")
+            yield Problem.warning(
+                (*path, name), f"given twice; {camel(name)} counts", rule=LintRule.DUPLICATE_KEY
+            )
 
 
 def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:
@@ -184,7 +195,9 @@ def _unknown_role(
 ) -> Iterator[Problem]:
     if content is not None and content.role not in known:
         names = ", ".join(name for name in known if name)
-        yield Problem.warning((*path, "role"), f"unknown role {content.role!r}; ADK knows {names}")
+        yield Problem.warning(
+            (*path, "role"), f"unknown role {content.role!r}; ADK knows {names}", rule=LintRule.UNKNOWN_ROLE
+        )
 
 
 def _calls(turn: Invocation) -> list[FunctionCall]:
@@ -204,10 +217,10 @@ def _intermediate_warnings(turn: Invocation, calls: Sequence[FunctionCall]) -> I
     for path, response in _responses(data):
         if response.id and response.id not in ids:
             no_call = f"no expected call has id {response.id!r}, here or in an earlier turn"
-            yield Problem.warning(path, f"orphan tool response: {no_call}")
+            yield Problem.warning(path, f"orphan tool response: {no_call}", rule=LintRule.ORPHAN_RESPONSE)
         elif not response.id and response.name not in names:
             no_call = f"no expected call is {response.name!r}, here or in an earlier turn"
-            yield Problem.warning(path, f"orphan tool response: {no_call}")
+            yield Problem.warning(path, f"orphan tool response: {no_call}", rule=LintRule.ORPHAN_RESPONSE)
     if isinstance(data, InvocationEvents):
         for index, event in enumerate(data.invocation_events):
             where = ("intermediate_data", "invocation_events", index, "content")
