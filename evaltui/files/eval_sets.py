@@ -107,7 +107,11 @@ def read_set_data(
     data = parse(text) if isinstance(text, str) else text
     if isinstance(text, Problem) or isinstance(data, Problem):
         other = recognised(path)
-        wrong = data if other is None else Problem.error((), f"not an eval set, but {other.sentence}")
+        wrong = (
+            data
+            if other is None
+            else Problem.error((), f"not an eval set, but {other.sentence}", rule=LintRule.NOT_AN_EVAL_SET)
+        )
         return SetData(None, None, "", (_at_file(path, wrong),))
     if mend is not None:
         data = mend(data)
@@ -161,7 +165,7 @@ def _misplaced(session: Json | None, format: str) -> list[Problem]:
 
 def _no_format(data: Any) -> Problem:
     if (other := file_kind(data)) is not None:
-        return Problem.error((), f"not an eval set, but {other.sentence}")
+        return Problem.error((), f"not an eval set, but {other.sentence}", rule=LintRule.NOT_AN_EVAL_SET)
     if isinstance(data, list):
         found = "a list of something else" if data else "an empty list"
     else:
