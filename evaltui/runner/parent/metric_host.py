@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.events import Json
+from evaltui.files.interpreters import OWN, Interpreter
 from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.gate.requests import CallGate, GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
@@ -30,7 +31,7 @@ class MetricHost:
         self,
         timeout: float,
         on_console: OnConsole,
-        python: Path | None = None,
+        python: Interpreter = OWN,
         gate: CallGate[Any] | None = None,
         variables: Mapping[str, str] | None = None,
         folder: Path | None = None,
@@ -96,7 +97,9 @@ class MetricHost:
         return host
 
     def _start(self) -> Host:
-        return Host("the metric", self._python, variables=self._variables, folder=self._folder)
+        return Host(
+            "the metric", self._python.executable, self._python.problem, self._variables, self._folder
+        )
 
     async def _load(self, host: Host) -> None:
         host.listen(self._on_console)
