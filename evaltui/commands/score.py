@@ -18,7 +18,8 @@ from evaltui.commands.output import (
     settings_of,
 )
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.files.folders import OWN_FOLDER, is_agent, project_root
+from evaltui.files.folders import OWN_FOLDER, project_root
+from evaltui.files.root_agents import is_agent
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
 

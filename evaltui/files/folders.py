@@ -92,19 +92,6 @@ def keep_out_of_git(folder: Path) -> None:
         ignore.write_text("*\n", encoding="utf-8")
 
 
-def is_agent(folder: Path) -> bool:
-    """Whether a folder looks like an agent, going by its files: nothing is imported."""
-    if has_agent_file(folder):
-        return True
-    try:
-        text = (folder / "__init__.py").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    # The tests of an agent speak of it, in comments too.
-    names = r"\broot_agent\b" if is_of_tests(folder) else r"\b(root_)?agent\b"
-    return re.search(names, text) is not None
-
-
 def has_agent_file(folder: Path) -> bool:
     """Whether a folder is certainly an agent: a package may mention one and be none."""
     return any((folder / name).is_file() for name in _AGENT_FILES)

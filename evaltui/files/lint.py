@@ -17,9 +17,10 @@ from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
 from evaltui.files.config_references import reference_problems
 from evaltui.files.configs import choice_problems, config_file, find_config, read_config
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
-from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, is_agent
+from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.projects import agents_in
+from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
 from evaltui.files.workspace import Skipped, open_workspace, sets_below, skipped_below
 

@@ -24,7 +24,6 @@ from evaltui.files.folders import (
     agent_folder,
     has_agent_file,
     holds_sets,
-    is_agent,
     is_project,
     json_files,
     json_files_below,
@@ -32,6 +31,7 @@ from evaltui.files.folders import (
     subfolders,
 )
 from evaltui.files.json_text import parse, read_text, why_unreadable
+from evaltui.files.root_agents import is_agent
 from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean
 
