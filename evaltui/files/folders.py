@@ -76,13 +76,18 @@ def path_inside(agent_dir: Path, path: Path) -> str | None:
 
 def make_private_folder(folder: Path) -> None:
     """Make a folder, if there is none, that only its user can look into. Raises OSError, also for a link."""
-    if folder.is_symlink():
-        raise OSError(f"{folder} is a link, which is not followed")
+    refuse_link(folder)
     folder.mkdir(mode=_PRIVATE, exist_ok=True)
     if stat.S_IMODE(folder.stat().st_mode) != _PRIVATE:
         # Not every file system has modes.
         with suppress(OSError):
             folder.chmod(_PRIVATE)
+
+
+def refuse_link(path: Path) -> None:
+    """Raises OSError where a file or folder is a link: a write would go elsewhere."""
+    if path.is_symlink():
+        raise OSError(f"{path} is a link, which is not followed")
 
 
 def keep_out_of_git(folder: Path) -> None:
