@@ -173,6 +173,14 @@ def seen_from_here(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
+def is_there(path: Path) -> bool:
+    """Whether a file or folder exists; no name is as long as a list of cases may be."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The folders directly in a folder whose names match a pattern, without hidden ones and dependencies."""
     for one in _entered(folder):

@@ -25,6 +25,7 @@ from evaltui.files.folders import (
     has_agent_file,
     holds_sets,
     is_project,
+    is_there,
     json_files,
     json_files_below,
     levels_above,
@@ -358,7 +359,7 @@ def _folders_named(workspace: Workspace, name: str) -> list[Path]:
 
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
     """The sets that a file, an id or a folder stands for, in this order of preference."""
-    paths = [Path(name), workspace.folder / name]
+    paths = list(filter(is_there, (Path(name), workspace.folder / name)))
     for path in paths:
         if name and path.is_file():
             own = [eval_set for eval_set in workspace.sets if eval_set.path.resolve() == path.resolve()]
