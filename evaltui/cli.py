@@ -38,7 +38,7 @@ from evaltui.commands.trace_arguments import (
 )
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
-from evaltui.text.figures import show_number
+from evaltui.text.figures import counted
 from evaltui.text.values import MAX_VALUE, cut
 
 # Bytes of a path that systems take.
@@ -90,7 +90,7 @@ def _refusal(words: list[str]) -> str:
     for word in words:
         # Names of cases and values of options may be lists of any length.
         if len(os.fsencode(word)) > _LONGEST_PATH and not set(word) & {",", "="}:
-            return f"{cut(word, MAX_VALUE)!r}: argument too long ({show_number(len(word))} characters)"
+            return f"{cut(word, MAX_VALUE)!r}: argument too long ({counted(len(word), 'character')})"
     try:
         Path.cwd()
     except FileNotFoundError:

@@ -354,7 +354,9 @@ def _folders_named(workspace: Workspace, name: str) -> list[Path]:
     """The folder that a name stands for; none for that of a file or the id of a set."""
     if any(eval_set.eval_set_id == name for eval_set in workspace.sets):
         return []
-    return [path for path in (Path(name), workspace.folder / name) if name and path.is_dir()][:1]
+    return [
+        path for path in (Path(name), workspace.folder / name) if name and is_there(path) and path.is_dir()
+    ][:1]
 
 
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:

@@ -96,5 +96,5 @@ def test_a_score_by_a_function_of_the_users_names_it_with_the_python(desk, capsy
     (python,) = {*desk.glob("python.sh"), *desk.glob(".venv/bin/python")}
     found_by = "pyproject.toml" if python.suffix else ".venv"
     notes = json.loads(capsys.readouterr().out)["notes"]
-    assert f"function agent:judge runs in {python} (from {found_by})" in notes
+    assert f"function agent:judge starts {python} (from {found_by})" in notes
     assert (desk / "started").exists()

@@ -102,7 +102,7 @@ class LocalScoring:
         if kind != "models" and self._on_start is not None:
             starter = message["path"] if kind == "metrics" else message["judge"]
             found_by = f" (from {self._python.reason})" if self._python.reason else ""
-            self._on_start(f"function {starter} runs in {self._python.path}{found_by}")
+            self._on_start(f"function {starter} starts {self._python.path}{found_by}")
             self._on_start = None
         return await self._hosts[kind].answer(message)
 
