@@ -237,7 +237,8 @@ def _asked_version(executable: Path, _written: int) -> tuple[int, ...]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
         major, minor = map(int, done.stdout.split())
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise InterpreterError(f"{executable}: cannot be started as a Python ({error})") from error
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise InterpreterError(f"{executable}: cannot be started as a Python ({why})") from error
     return major, minor
 
 
