@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import gc
 import os
 import sys
@@ -37,6 +38,11 @@ from evaltui.commands.trace_arguments import (
 )
 from evaltui.files.remote_address import is_url, meant_url
 from evaltui.runner.parent.interrupts import INTERRUPTED, Interrupts
+from evaltui.text.figures import counted
+from evaltui.text.values import MAX_VALUE, cut
+
+# Bytes of a path that systems take.
+_LONGEST_PATH = 4096
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -55,9 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
     except Exception as error:
-        # Python's own code is 1, which says that a case failed.
-        sys.excepthook(type(error), error, error.__traceback__)
-        code = HAD_ERRORS
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            code = fail(f"{cut(str(error.filename), MAX_VALUE)!r}: file name too long")
+        else:
+            # Python's own code is 1, which says that a case failed.
+            sys.excepthook(type(error), error, error.__traceback__)
+            code = HAD_ERRORS
     if arguments is None:
         # All is written and every process ended. What is left is to take a thousand classes apart one by
         # one, which takes a tenth of a second.
@@ -66,12 +75,28 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _dispatch(words: list[str]) -> int:
+    if problem := _refusal(words):
+        return fail(problem)
     if words and words[0] in _COMMANDS:
         parser, run = _COMMANDS[words[0]]
         return run(parser().parse(words[1:]))
     if words and not words[0].startswith("-") and not is_url(words[0]) and not Path(words[0]).exists():
         return _unknown(words[0])
     return _open_workbench(workbench_parser(_SUMMARIES).parse(words))
+
+
+def _refusal(words: list[str]) -> str:
+    """Why no command can be run, a sentence; "" where it can."""
+    for word in words:
+        # Names of cases and values of options may be lists of any length.
+        if len(os.fsencode(word)) > _LONGEST_PATH and not set(word) & {",", "="}:
+            return f"{cut(word, MAX_VALUE)!r}: argument too long ({counted(len(word), 'character')})"
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        if words[:1] != ["help"] and not {"-h", "--help", "--version"} & set(words):
+            return "the current folder was removed. Change to another folder"
+    return ""
 
 
 def fail(message: str) -> int:

@@ -76,10 +76,16 @@ def _module_place(options: argparse.Namespace, word: str | Path | None) -> Path:
     try:
         here = Path.cwd()
         python = find_interpreter(Path(), getattr(options, "python", None)).executable
-        found = find_module(options.module, python)
+        found = find_module(options.module, python, starts=_runs_agent(options))
     except (ModuleNotThereError, OSError) as error:
         raise ValueError(f"-m: {error}") from error
     return found.relative_to(here) if found.is_relative_to(here) else found
+
+
+def _runs_agent(options: argparse.Namespace) -> bool:
+    """Whether the command sends the agent messages, and therefore may start its Python."""
+    is_idle = getattr(options, "estimate", False) or getattr(options, "read_only", False)
+    return "header_env" in options and not is_idle
 
 
 def _one_of(agents: list[str], name: str, folder: Path) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from evaltui.commands.output import (
     UsageError,
-    agent_of,
+    agent_to_run,
     settings_of,
     width,
     write_lines,
@@ -293,7 +293,7 @@ def _file(part: Json) -> str:
 def host_settings(options: argparse.Namespace) -> HostSettings:
     """Raises UsageError where there is no Python as it was asked for, or a setting is wrong."""
     timeout = settings_of(options).timeout
-    return HostSettings(agent_of(options), timeout, IMPORT_TIMEOUT, time.monotonic())
+    return HostSettings(agent_to_run(options), timeout, IMPORT_TIMEOUT, time.monotonic())
 
 
 def secrets_to_hide(agent_dir: Path) -> Secrets | None:

@@ -388,9 +388,10 @@ class Job:
         )
 
     def _python(self) -> str:
-        """`3.12.1 from .venv  /shop/.venv/bin/python, google-adk 2.13.0`; "" for evaltui's own."""
+        """`3.12.1 from .venv  /shop/.venv/bin/python, google-adk 2.13.0`; "" for evaltui's own, and where no
+        agent is run."""
         interpreter, executable = self.agent.interpreter, self.agent.python
-        if executable is None:
+        if executable is None or self._request.traces is not None:
             return ""
         found = f"{self._agent.get('python', '')} from {interpreter.reason}  {executable}".lstrip()
         return ", ".join(filter(None, [found, self._agent.get("version", "")]))

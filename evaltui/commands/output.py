@@ -84,7 +84,7 @@ class UsageError(ValueError):
 
 
 def agent_of(options: argparse.Namespace) -> AgentAddress:
-    """The agent that the options name, in its own Python. Raises UsageError."""
+    """The agent that the options name, with its own Python, which is not started. Raises UsageError."""
     from evaltui.files.agent_address import AgentAddress
     from evaltui.files.interpreters import InterpreterError, find_interpreter
 
@@ -95,6 +95,14 @@ def agent_of(options: argparse.Namespace) -> AgentAddress:
     return AgentAddress(
         options.agent_dir, options.agent, interpreter, options.module, options.url, options.headers
     )
+
+
+def agent_to_run(options: argparse.Namespace) -> AgentAddress:
+    """As `agent_of`, for a command that runs it. Raises UsageError where its Python cannot."""
+    agent = agent_of(options)
+    if problem := agent.problem:
+        raise UsageError(problem)
+    return agent
 
 
 def settings_of(options: argparse.Namespace) -> RunSettings:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evaltui.commands.output import (
     ReportTarget,
     UsageError,
-    agent_of,
+    agent_to_run,
     complain,
     require_one_agent,
     run_targets,
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
             from evaltui.commands.watch import watch
 
             return run_interruptible(watch(options))
-        return run_interruptible(_run(options, targets, agent_of(options), settings_of(options)))
+        return run_interruptible(_run(options, targets, agent_to_run(options), settings_of(options)))
     except (UsageError, SelectionError, EvalSetError) as error:
         return complain("run", error)
 

@@ -54,6 +54,8 @@ def _tools(options: argparse.Namespace) -> list[DeclaredTool]:
         interpreter = find_interpreter(options.agent_dir, options.python)
     except (InterpreterError, SettingsError) as error:
         raise UsageError(str(error)) from error
+    if interpreter.problem:
+        raise UsageError(interpreter.problem)
     return declared_tools(run_interruptible(_loaded(AgentAddress(options.agent_dir, None, interpreter))))
 
 

@@ -18,7 +18,8 @@ from evaltui.commands.output import (
     settings_of,
 )
 from evaltui.core.model.problems import EvalSetError, SelectionError
-from evaltui.files.folders import OWN_FOLDER, is_agent, project_root
+from evaltui.files.folders import OWN_FOLDER, is_there, project_root
+from evaltui.files.root_agents import is_agent
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runs.store import RUNS, SUFFIX, RunStore
 
@@ -115,8 +116,8 @@ def _home(options: argparse.Namespace) -> Path:
         return log.parents[2]
     for word in options.selectors[:1]:
         file = Path(word)
-        file = file if file.exists() else Path(word.rpartition(":")[0])
-        if word and file.exists():
+        file = file if is_there(file) else Path(word.rpartition(":")[0])
+        if word and is_there(file):
             return next((folder for folder in _around(file) if is_agent(folder)), Path())
     return Path()
 

@@ -23,8 +23,9 @@ _TRACES = "File of traces, or a folder of such files"
 def score_parser() -> Parser:
     parser = Parser(
         prog="evaltui score",
-        description="Score the conversations in recorded traces against eval sets. No agent is run. Read are "
-        "files of OTLP (JSON, JSON lines, protobuf), Tempo, Jaeger and ADK; see `evaltui help traces`.",
+        description="Score the conversations in recorded traces against eval sets. No agent is run; "
+        "functions of metrics and judges run in its Python. Read are files of OTLP (JSON, JSON lines, "
+        "protobuf), Tempo, Jaeger and ADK; see `evaltui help traces`.",
         epilog=f"{RUN} Exit codes: 0 all passed, 1 some case failed, 2 usage error, 3 errors, metrics not "
         "evaluated, cases without a conversation or conversations without a case, but no failure, "
         "130 interrupted.",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from evaltui.commands.chosen_cases import chosen_cases
-from evaltui.commands.output import UsageError, agent_of, settings_of, width, write_lines, write_stderr
+from evaltui.commands.output import UsageError, agent_to_run, settings_of, width, write_lines, write_stderr
 from evaltui.core.metrics.preflight import check_lines
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
@@ -60,7 +60,7 @@ async def watch(options: argparse.Namespace) -> int:
     given = [str(eval_set.path) for eval_set, _ in chosen if eval_set.origin == "given"]
     # Wrong ones are told of before anything begins.
     settings_of(options)
-    agent = agent_of(options)
+    agent = agent_to_run(options)
     find_python = partial(look_for_interpreter, agent.folder, options.python)
     workbench = Workbench(agent, given, vars(options), options.config, find_python=find_python)
     if options.runs is not None:

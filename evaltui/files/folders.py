@@ -79,8 +79,7 @@ def path_inside(agent_dir: Path, path: Path) -> str | None:
 
 def make_private_folder(folder: Path) -> None:
     """Make a folder, if there is none, that only its user can look into. Raises OSError, also for a link."""
-    if folder.is_symlink():
-        raise OSError(f"{folder} is a link, which is not followed")
+    refuse_link(folder)
     folder.mkdir(mode=_PRIVATE, exist_ok=True)
     if stat.S_IMODE(folder.stat().st_mode) != _PRIVATE:
         # Not every file system has modes.
@@ -88,24 +87,17 @@ def make_private_folder(folder: Path) -> None:
             folder.chmod(_PRIVATE)
 
 
+def refuse_link(path: Path) -> None:
+    """Raises OSError where a file or folder is a link: a write would go elsewhere."""
+    if path.is_symlink():
+        raise OSError(f"{path} is a link, which is not followed")
+
+
 def keep_out_of_git(folder: Path) -> None:
     """Have git pass over a folder, unless it is told already what to do. Raises OSError."""
     ignore = folder / ".gitignore"
     if not os.path.lexists(ignore):
         ignore.write_text("*\n", encoding="utf-8")
-
-
-def is_agent(folder: Path) -> bool:
-    """Whether a folder looks like an agent, going by its files: nothing is imported."""
-    if has_agent_file(folder):
-        return True
-    try:
-        text = (folder / "__init__.py").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    # The tests of an agent speak of it, in comments too.
-    names = r"\broot_agent\b" if is_of_tests(folder) else r"\b(root_)?agent\b"
-    return re.search(names, text) is not None
 
 
 def has_agent_file(folder: Path) -> bool:
@@ -186,6 +178,14 @@ def seen_from_here(path: Path) -> str:
     except FileNotFoundError:
         return str(path)
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file or folder exists; no name is as long as a list of cases may be."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:

@@ -40,8 +40,19 @@ class Interpreter:
     """Its executable, as it was found: of a virtual environment, the link in it."""
     reason: str
     """What it was found by, such as `.venv` or `--python`; "" for the one that evaltui runs in."""
-    problem: str = ""
-    """Why no agent can run in it and what to do, as a sentence; "" where one can."""
+    refusal: str = ""
+    """Why no agent can run in it and what to do, as a sentence; "" where nothing is known to prevent it."""
+
+    @property
+    def problem(self) -> str:
+        """The `refusal`, and where no file has its version, what it answers when it is started: the only
+        start before an agent, a metric function or a judge function runs in it."""
+        if self.refusal or self.executable is None:
+            return self.refusal
+        try:
+            return _too_old(self, python_version(self.path))
+        except InterpreterError as error:
+            return str(error)
 
     @property
     def executable(self) -> Path | None:
@@ -58,7 +69,8 @@ def find_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
     one remembered for it, else the environment of the project, else the active one, else evaltui's own.
 
     Asked for is an executable, the folder of an environment, or a command; `auto` passes over the
-    remembered one. Raises InterpreterError, and SettingsError for a table that is wrong.
+    remembered one. It is not started, see `Interpreter.problem`. Raises InterpreterError, and SettingsError
+    for a table that is wrong.
     """
     folder = agent_folder(agent_dir).resolve()
     if asked not in (None, AUTO):
@@ -86,6 +98,8 @@ def choose_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter
     Raises InterpreterError for what was asked for.
     """
     given = None if asked in (None, AUTO) else find_interpreter(agent_dir, asked)
+    if given is not None and given.problem:
+        raise InterpreterError(given.problem)
     if asked is not None:
         with suppress(OSError):
             remember_python(agent_dir, None if given is None else given.path)
@@ -93,14 +107,16 @@ def choose_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter
 
 
 def look_for_interpreter(agent_dir: Path, asked: str | None = None) -> Interpreter:
-    """As `find_interpreter`; where none can be used, one with the `problem`. Settings that are wrong name
+    """As `find_interpreter`; where none can be used, one with the `refusal`. Settings that are wrong name
     none: nothing is run with them."""
     try:
-        return find_interpreter(agent_dir, asked)
+        interpreter = find_interpreter(agent_dir, asked)
     except InterpreterError as error:
         return Interpreter(OWN.path, "", str(error))
     except SettingsError:
         return OWN
+    problem = interpreter.problem
+    return Interpreter(OWN.path, "", problem) if problem else interpreter
 
 
 def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
@@ -171,18 +187,24 @@ def _candidates(environment: Path) -> Iterator[Path]:
 
 
 def _checked(executable: Path, reason: str) -> Interpreter:
-    """Raises InterpreterError for a Python that is too old, or that cannot be started."""
+    """Raises InterpreterError for a Python that is not executable, or by its files too old."""
     path = executable.absolute()
-    found = Interpreter(path, reason)
+    interpreter = Interpreter(path, reason)
     if not os.access(path, os.X_OK):
         raise InterpreterError(f"{path}: not executable (from {reason}). {_REMEDY}, or give another --python")
-    version = OLDEST if found.executable is None else python_version(path)
-    if version < OLDEST:
-        had, wanted = ".".join(map(str, version)), ".".join(map(str, OLDEST))
-        raise InterpreterError(
-            f"{path}: Python {had} is too old (from {reason}). Agents need {wanted} or later: {_REMEDY_OLD}"
-        )
-    return found
+    version = None if interpreter.executable is None else noted_version(path)
+    if version is not None and (problem := _too_old(interpreter, version)):
+        raise InterpreterError(problem)
+    return interpreter
+
+
+def _too_old(interpreter: Interpreter, version: tuple[int, ...]) -> str:
+    """The sentence for a version that is too old; "" for a later one."""
+    if version >= OLDEST:
+        return ""
+    has, oldest = ".".join(map(str, version)), ".".join(map(str, OLDEST))
+    place = f"{interpreter.path}: Python {has} is too old (from {interpreter.reason})"
+    return f"{place}. Agents need {oldest} or later: {_REMEDY_OLD}"
 
 
 def _environment(executable: Path) -> Path:
@@ -202,8 +224,8 @@ def _written(path: Path) -> int:
 
 
 def python_version(executable: Path) -> tuple[int, ...]:
-    """Such as `(3, 12)`. Raises InterpreterError for a Python that cannot be started."""
-    if (version := _noted_version(executable.parent.parent / "pyvenv.cfg")) is not None:
+    """Such as `(3, 12)`; starts the Python where no file has it. Raises InterpreterError if that fails."""
+    if (version := noted_version(executable)) is not None:
         return version
     return _asked_version(executable, _written(executable))
 
@@ -215,12 +237,14 @@ def _asked_version(executable: Path, _written: int) -> tuple[int, ...]:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
         major, minor = map(int, done.stdout.split())
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise InterpreterError(f"{executable}: cannot be started as a Python ({error})") from error
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise InterpreterError(f"{executable}: cannot be started as a Python ({why})") from error
     return major, minor
 
 
-def _noted_version(config: Path) -> tuple[int, ...] | None:
-    """What an environment says of its version when it was made; None where it does not."""
+def noted_version(executable: Path) -> tuple[int, ...] | None:
+    """The version in the `pyvenv.cfg` of an environment, such as `(3, 12)`; None where it has none."""
+    config = executable.parent.parent / "pyvenv.cfg"
     try:
         lines = [line.partition("=") for line in config.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError):

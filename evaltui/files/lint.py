@@ -24,10 +24,11 @@ from evaltui.files.configs import (
     read_config,
 )
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
-from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, is_agent
+from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, project_root
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.projects import agents_in
 from evaltui.files.recognition import YAML_SUFFIXES
+from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
 from evaltui.files.workspace import SET_KEYS, Skipped, open_workspace, sets_below, skipped_below
 
@@ -50,7 +51,7 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
         Problem.error((), f"{one.reason}; rename it", file=str(one.path), rule=LintRule.NOT_AN_EVAL_SET)
         for one in skipped
     ]
-    seen: dict[str, Path] = {}
+    seen: _SetIds = {}
     for file in files:
         of_file = _lint_config(file) if is_config_by_content(file) else _lint_set(file, seen)
         problems += sorted(of_file, key=lambda problem: problem.line or 0)
@@ -92,14 +93,26 @@ def _settings_problems(path: Path) -> list[Problem]:
     return [one for folder in (path, *agents) if folder.is_dir() for one in nearest_table(folder)[1]]
 
 
-def _same_label(file: Path, eval_set: EvalSet | None, seen: dict[str, Path]) -> Iterator[Problem]:
-    """Rules and marks of a config, and what is typed on the command line, name sets by their ids."""
+# The files with each id of a set, with the folders of their agent and project.
+_SetIds = dict[str, list[tuple[Path, Path | None, Path | None]]]
+
+
+def _same_label(file: Path, eval_set: EvalSet | None, seen: _SetIds) -> Iterator[Problem]:
+    """Rules and marks of a config, and what is typed on the command line, name sets by their ids, among those
+    of an agent, which has the sets beside the agents of its project as well."""
     if eval_set is None:
         return
-    first = seen.setdefault(eval_set.eval_set_id, file)
-    if first.resolve() != file.resolve():
-        message = f"{eval_set.eval_set_id!r} is also the id of {first}; set ids must be unique"
-        yield Problem.warning(("eval_set_id",), message, file=str(file), rule=LintRule.DUPLICATE_ID)
+    project = project_root(file.parent)
+    folders = [one for one in file.absolute().parents if project is None or one.is_relative_to(project)]
+    agent = next(filter(is_agent, folders), None)
+    earlier = seen.setdefault(eval_set.eval_set_id, [])
+    for first, other_agent, other_project in earlier:
+        is_shared = project == other_project and (agent == other_agent or None in (agent, other_agent))
+        if is_shared and first.resolve() != file.resolve():
+            message = f"{eval_set.eval_set_id!r} is also the id of {first}; an agent's set ids must be unique"
+            yield Problem.warning(("eval_set_id",), message, file=str(file), rule=LintRule.DUPLICATE_ID)
+            break
+    earlier.append((file, agent, project))
 
 
 def format_problem(problem: Problem) -> str:
@@ -135,7 +148,7 @@ def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
     return bool(data.keys() & of_configs) or "config" in file.name.lower()
 
 
-def _lint_set(file: Path, seen: dict[str, Path]) -> list[Problem]:
+def _lint_set(file: Path, seen: _SetIds) -> list[Problem]:
     loaded = validated(read_eval_set_file(file, "", file.parent))
     try:
         used = find_config(file)

@@ -35,11 +35,12 @@ class ModuleNotThereError(ValueError):
     """No module has the name; the message is a sentence."""
 
 
-def find_module(name: str, python: Path | None, here: Path = Path()) -> Path:
+def find_module(name: str, python: Path | None, here: Path = Path(), *, starts: bool = True) -> Path:
     """The folder of a package, or the file of a module, that a dotted name or `name:attribute` means.
 
     Looked through are a folder (`here`, the current one) with its project and workspace, then the packages of
-    a Python, None for evaltui's own. Raises ModuleNotThereError.
+    a Python, None for evaltui's own; what they do not show, that Python is started to say unless `starts` is
+    False. Raises ModuleNotThereError.
     """
     if not _NAME.fullmatch(name):
         hint = ". Give a path without -m" if "/" in name or name.endswith(".py") else ""
@@ -51,7 +52,9 @@ def find_module(name: str, python: Path | None, here: Path = Path()) -> Path:
     told = map(Path, sys.path) if python is None else ()
     installed = [*told, *_installed_roots(executable)]
     found = _found_in(roots, parts) or _found_in(installed, parts)
-    found = found or _found_in_mappings(executable, parts) or _asked_for(executable, parts)
+    found = found or _found_in_mappings(executable, parts)
+    if found is None and (starts or python is None):
+        found = _asked_for(executable, parts)
     if found is not None:
         return found
     searched = some_of([_shown(one, here) for one in roots], 4)

@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from evaltui.core.model.json_values import value_at
-from evaltui.files.folders import is_agent, is_entered, is_of_tests, is_project, subfolders
+from evaltui.files.folders import is_entered, is_of_tests, is_project, subfolders
+from evaltui.files.root_agents import is_agent
 from evaltui.files.settings import read_toml
 
 # Of a project, however its packages are nested; and of a folder that is none and holds everything.

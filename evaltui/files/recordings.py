@@ -18,7 +18,7 @@ from stat import S_ISREG
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, written
 from evaltui.files.eval_sets import set_name
-from evaltui.files.folders import RECORDINGS, SET_SUFFIXES
+from evaltui.files.folders import RECORDINGS, SET_SUFFIXES, refuse_link
 from evaltui.files.recognition import set_kind
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
 from evaltui.text.figures import counted
@@ -185,8 +185,11 @@ def save_recordings(
     """Write new entries of runs of cases; everything else in the file stays, whoever put it there meanwhile.
 
     A file that would say the same is left alone. Returns what is in it then. Raises OSError, and EvalSetError
-    for a file that is not UTF-8 or has lines that are no recordings; it stays as it is.
+    for a file that is not UTF-8 or has lines that are no recordings; it stays as it is. Links are refused.
     """
+    above = [one.name for one in path.parents].index(RECORDINGS) + 1
+    for part in (path, *path.parents[:above]):
+        refuse_link(part)
     for _ in range(_MOST_ATTEMPTS):
         seen: Fingerprint | None = None
         try:

@@ -13,6 +13,9 @@ from typing import TextIO
 
 from evaltui.files.atomic import make_alike, sync_folder
 
+# A name of a file may have bytes that are no UTF-8.
+_ERRORS = "backslashreplace"
+
 
 @contextmanager
 def written_at_once(path: Path) -> Iterator[TextIO]:
@@ -31,7 +34,7 @@ def written_at_once(path: Path) -> Iterator[TextIO]:
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         try:
-            file = temporary.open("x", encoding="utf-8")
+            file = temporary.open("x", encoding="utf-8", errors=_ERRORS)
         except PermissionError as error:
             message = f"the folder {target.parent} cannot be written ({error.strerror})"
             raise PermissionError(message) from error
@@ -49,7 +52,7 @@ def written_at_once(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def _in_place(target: Path) -> Iterator[TextIO]:
-    with target.open("w", encoding="utf-8") as file:
+    with target.open("w", encoding="utf-8", errors=_ERRORS) as file:
         try:
             yield file
         except BaseException:

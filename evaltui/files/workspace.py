@@ -23,10 +23,10 @@ from evaltui.files.folders import (
     SET_SUFFIXES,
     agent_folder,
     has_agent_file,
-    is_agent,
     is_entered,
     is_of_tests,
     is_project,
+    is_there,
     json_files,
     json_files_below,
     levels_above,
@@ -34,6 +34,7 @@ from evaltui.files.folders import (
 )
 from evaltui.files.json_text import parse, read_text, why_unreadable
 from evaltui.files.recognition import YAML_SUFFIXES, set_kind
+from evaltui.files.root_agents import is_agent
 from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean
 
@@ -397,12 +398,14 @@ def _folders_named(workspace: Workspace, name: str) -> list[Path]:
     """The folder that a name stands for; none for that of a file or the id of a set."""
     if any(eval_set.eval_set_id == name for eval_set in workspace.sets):
         return []
-    return [path for path in (Path(name), workspace.folder / name) if name and path.is_dir()][:1]
+    return [
+        path for path in (Path(name), workspace.folder / name) if name and is_there(path) and path.is_dir()
+    ][:1]
 
 
 def _named(workspace: Workspace, name: str) -> list[EvalSetFile]:
     """The sets that a file, an id or a folder stands for, in this order of preference."""
-    paths = [Path(name), workspace.folder / name]
+    paths = list(filter(is_there, (Path(name), workspace.folder / name)))
     for path in paths:
         if name and path.is_file():
             own = [eval_set for eval_set in workspace.sets if eval_set.path.resolve() == path.resolve()]

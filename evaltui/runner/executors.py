@@ -33,7 +33,10 @@ def executor_of(
 
     Raises ExecutorError where what it needs is not installed.
     """
-    local = LocalScoring(plan.agent, plan.parallel, plan.timeout, partial(listener.printed, None), gate)
+    on_console = partial(listener.printed, None)
+    # Runs of an agent name its Python.
+    on_start = (lambda text: on_update(Noted(text))) if plan.held is not None or plan.agent.url else None
+    local = LocalScoring(plan.agent, plan.parallel, plan.timeout, on_console, gate, on_start=on_start)
     if plan.held is not None:
         return HeldPool(plan.held, {"name": plan.held_by} if plan.held_by else {}, listener), local
     settings = HostSettings(plan.agent, plan.timeout, plan.import_timeout, began)

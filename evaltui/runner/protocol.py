@@ -64,7 +64,9 @@ def places_of(request: Message) -> dict[str, CallPlace]:
     return {call_id: CallPlace(*place) for call_id, place in request.get("places", {}).items()}
 
 
+# Bound before the agent is imported, which may replace `json.loads` and `json.dumps` in its process.
 _written = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_read = json.JSONDecoder().decode
 # What the line of an event begins with, so that it is told without being read.
 _EVENT = b"E"
 
@@ -126,7 +128,7 @@ class LineBuffer:
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
         for line in self._lines.feed(chunk):
-            yield json.loads(line)
+            yield _read(line.decode())
 
 
 class DisturbedChannelError(ValueError):
@@ -163,7 +165,7 @@ def _message(line: bytes) -> Message:
 
 def _decoded(text: str | bytes) -> Message:
     try:
-        message: Message = json.loads(text)
+        message: Message = _read(text if isinstance(text, str) else text.decode())
     except ValueError as error:
         raise DisturbedChannelError("a message of the host cannot be read") from error
     return message

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evaltui.core.model.problems import Problem
 from evaltui.files.atomic import write_privately
-from evaltui.files.folders import agent_folder, keep_out_of_git, make_private_folder
+from evaltui.files.folders import agent_folder, keep_out_of_git, make_private_folder, refuse_link
 from evaltui.files.json_text import parse, read_text
 
 if TYPE_CHECKING:
@@ -29,9 +29,11 @@ KEPT_AS = "evaltui_run"
 def write_adk_result(agent_dir: Path, result_id: str, text: str | Iterable[str]) -> Path:
     """Keep an `EvalSetResult`, its text or pieces of it, under its id; returns the file.
 
-    Raises OSError where the agent's folder cannot be written.
+    Raises OSError where the agent's folder cannot be written, also for links in it.
     """
     folder = agent_folder(agent_dir) / FOLDER
+    refuse_link(folder.parent)
+    refuse_link(folder)
     if not folder.parent.exists():
         make_private_folder(folder.parent)
         # google-adk makes it without, and leaves it to its user.

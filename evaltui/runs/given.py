@@ -24,7 +24,7 @@ from evaltui.core.model.validation import validate_eval_set
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.configs import ConfigChoice, ConfigInUse, find_config, read_config
 from evaltui.files.eval_sets import InitialSession
-from evaltui.files.interpreters import OWN, find_interpreter
+from evaltui.files.interpreters import OWN, InterpreterError, find_interpreter
 from evaltui.files.modules import find_module
 from evaltui.files.remote_address import checked_url, is_url
 from evaltui.files.run_settings import DEFAULT_PARALLEL, DEFAULT_TIMEOUT
@@ -63,7 +63,10 @@ def address_of(
             raise ValueError(f"home: the eval sets of {agent} are in its own folder")
         module = "" if isinstance(agent, Path) or Path(agent).exists() else str(agent)
         folder = find_module(module, None) if module else Path(agent)
-        return AgentAddress(folder, name, find_interpreter(folder, python) if python else OWN, module)
+        interpreter = find_interpreter(folder, python) if python else OWN
+        if interpreter.problem:
+            raise InterpreterError(interpreter.problem)
+        return AgentAddress(folder, name, interpreter, module)
     if python is not None:
         where = "at its URL" if is_remote else "in this process"
         raise ValueError(f"python: the agent runs {where}")

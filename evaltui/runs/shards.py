@@ -149,7 +149,7 @@ def _by_duration(
 
 
 def _digest(case: CaseId) -> str:
-    return hashlib.sha256(f"{case.path}\0{case.eval_id}".encode()).hexdigest()
+    return hashlib.sha256(f"{case.path}\0{case.eval_id}".encode(errors="backslashreplace")).hexdigest()
 
 
 def _divided(plan: SetPlan) -> DividedSet:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaltui.files.folders import is_agent, project_root
+from evaltui.files.folders import project_root
 from evaltui.files.projects import agents_in
+from evaltui.files.root_agents import is_agent
 from evaltui.text.figures import some_of
 
 _MOST_NAMES = 5

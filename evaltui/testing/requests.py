@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 from typing import TYPE_CHECKING
 
 from evaltui.commands.arguments import run_parser
-from evaltui.commands.output import UsageError, agent_of, settings_of
+from evaltui.commands.output import UsageError, agent_to_run, settings_of
 from evaltui.commands.repeat_arguments import confidence_of
 from evaltui.testing.messages import RunOrder
 
@@ -44,7 +44,7 @@ def request_of(order: RunOrder) -> tuple[RunRequest, FileSets]:
     # As google-adk's AgentEvaluator.
     choice: ConfigChoice = "beside" if options.adk_verdicts else "nearest"
     request = RunRequest(
-        agent_of(options),
+        agent_to_run(options),
         {path: None if eval_ids is None else list(eval_ids) for path, eval_ids in order.cases},
         skips_invalid=True,
         runs=options.runs,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from evaltui.files.agent_source import AgentFacts, agent_facts
-from evaltui.files.interpreters import InterpreterError, find_interpreter, python_version
+from evaltui.files.interpreters import OWN, InterpreterError, find_interpreter, noted_version
 from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.listing import RunRow, newest_run
@@ -32,7 +33,7 @@ class AgentPreview:
     facts: AgentFacts | None = None
     sets: tuple[SetPreview, ...] | None = None
     python: str | None = None
-    """Such as `Python 3.12 (.venv)`."""
+    """Such as `Python 3.12 (.venv)`; its path where no file has its version."""
     python_problem: str = ""
     """Why there is no Python for it; "" where there is one."""
     last_run: RunRow | None = None
@@ -67,11 +68,13 @@ def _with_sets(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
 
 def _with_python(preview: AgentPreview, agent_dir: Path) -> AgentPreview:
     try:
-        found = find_interpreter(agent_dir)
-        version = ".".join(map(str, python_version(found.path)))
+        interpreter = find_interpreter(agent_dir)
     except (InterpreterError, SettingsError) as error:
         return replace(preview, python_problem=str(error))
-    return replace(preview, python=f"Python {version} ({found.reason or 'of evaltui'})")
+    # An agent that is not open has its Python not started.
+    version = sys.version_info[:2] if interpreter == OWN else noted_version(interpreter.path)
+    shown = f"Python {'.'.join(map(str, version))}" if version else str(interpreter.path)
+    return replace(preview, python=f"{shown} ({interpreter.reason or 'of evaltui'})")
 
 
 def _with_last_run(preview: AgentPreview, agent_dir: Path) -> AgentPreview:

@@ -236,8 +236,9 @@ def test_one_that_is_none(agent, tmp_path):
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
+    assert "cannot be started as a Python" in find_interpreter(agent, str(broken)).problem
     with pytest.raises(InterpreterError, match="cannot be started as a Python"):
-        find_interpreter(agent, str(broken))
+        choose_interpreter(agent, str(broken))
 
 
 def test_evaltuis_own_environment_is_its_own_wherever_it_was_found(agent, monkeypatch):

@@ -117,7 +117,32 @@ def test_sets_that_share_an_id_are_named(agent):
     assert problem.severity is Severity.WARNING
     assert problem.file == str(twin)
     first = agent / "lights.evalset.json"
-    assert str(problem) == f"eval_set_id: 'lights' is also the id of {first}; set ids must be unique"
+    assert (
+        str(problem) == f"eval_set_id: 'lights' is also the id of {first}; an agent's set ids must be unique"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "warns"),
+    [
+        ("one/a", "two/a", False),
+        ("one/a", "one/eval/b", True),
+        ("one/a", "tests/b", True),
+        ("tests/a", "two/eval/b", True),
+        ("one/a", "other/tests/b", False),
+        ("tests/a", "other/tests/b", False),
+    ],
+)
+def test_ids_are_compared_among_the_sets_of_an_agent(first, second, warns, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "agent.py").touch()
+    for name in ("", "other"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "pyproject.toml").touch()
+    for path in (first, second):
+        write_set(tmp_path / f"{path}.evalset.json", "smoke", a=1)
+    assert any("smoke" in problem.message for problem in lint([tmp_path])) == warns
 
 
 def test_nothing_to_lint_is_an_error(tmp_path):

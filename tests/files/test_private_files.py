@@ -14,6 +14,7 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.files.journal import Journal, recoverable
+from evaltui.files.recordings import save_recordings
 from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import name_run
@@ -67,7 +68,11 @@ def test_an_adk_folder_of_the_user_stays_as_it_is(tmp_path):
     assert not (tmp_path / ".adk" / ".gitignore").exists()
 
 
-@pytest.mark.parametrize("link", [".evaltui", ".evaltui/runs", ".evaltui/recovery"])
+LINKS = [".evaltui", ".evaltui/runs", ".evaltui/recovery", "recordings", "recordings/score"]
+LINKS += [".adk", ".adk/eval_history"]
+
+
+@pytest.mark.parametrize("link", LINKS)
 def test_a_link_is_not_followed(tmp_path, link):
     agent, elsewhere = tmp_path / "agent", tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -78,13 +83,15 @@ def test_a_link_is_not_followed(tmp_path, link):
     writers = {
         ".evaltui/runs": lambda: RunLog.create(RunStore(agent), {}),
         ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}"), None),
+        "recordings/score": lambda: save_recordings(agent / "recordings" / "score" / "a.jsonl", {}, {}),
+        ".adk/eval_history": lambda: write_adk_result(agent, "r", "{}"),
     }
     for place, write in writers.items():
         if place.startswith(link):
             with pytest.raises(OSError, match="is a link, which is not followed"):
                 write()
     assert [file.name for file in elsewhere.iterdir()] == ["20260101T000000.000Z-abcdef.jsonl"]
-    if link != ".evaltui/recovery":
+    if link in (".evaltui", ".evaltui/runs"):
         assert RunStore(agent).logs() == []
     assert recoverable(agent) == []
 

@@ -207,8 +207,7 @@ def test_a_file_that_may_not_be_read_is_listed(project):
 def test_agents_in_a_folder(project):
     for name, file, text in [
         ("by_yaml", "root_agent.yaml", ""),
-        ("by_init", "__init__.py", "from . import agent\n"),
-        ("library", "__init__.py", "agents = 1"),
+        ("by_init", "__init__.py", "from shopbot.desk import root_agent\n"),
         (".hidden", "agent.py", ""),
         ("empty", "readme.txt", ""),
     ]:
@@ -219,6 +218,35 @@ def test_agents_in_a_folder(project):
     (project / "agent" / "sub" / "agent.py").touch()
     assert agents_in(project / "agent") == []
     assert agents_in(project / "agent" / "agent.py") == []
+
+
+PACKAGES = {
+    "defines it": ("def root_agent(message, session): ...", True),
+    "is async": ("async def get_agent_async(): ...", True),
+    "under a condition": ("try:\n    import x\nfinally:\n    root_agent = 1", True),
+    "a module of its own": ("from . import agent", True),
+    "names of a module": ("from .agent import tools", True),
+    "every name of a module": ("from .agent import *", True),
+    "a module elsewhere": ("from shopbot.desk import agent", True),
+    "an app of ADK": ("from google.adk.apps import App\napp = App(name='desk')", True),
+    "a lazy name": ("def __getattr__(name):\n    if name == 'root_agent': ...", True),
+    "is being edited": ("root_agent = (", True),
+    "mentions one": ('"""Helpers of root_agent, the agent and its app."""', False),
+    "an argument": ("def call(agent, app): return agent.root_agent", False),
+    "a string": ("NAMES = ['root_agent', 'agent']", False),
+    "an app of the web": ("from fastapi import FastAPI\napp = FastAPI()", False),
+    "another import": ("from .desk import agent", False),
+    "an annotation": ("root_agent: object", False),
+    "inside a function": ("def make():\n    root_agent = 1", False),
+}
+
+
+@pytest.mark.parametrize(("text", "is_agent"), PACKAGES.values(), ids=PACKAGES)
+def test_a_package_is_an_agent_where_an_import_would_have_one(text, is_agent, tmp_path):
+    (tmp_path / "desk" / "agent").mkdir(parents=True)
+    (tmp_path / "desk" / "agent" / "__init__.py").write_text("root_agent = print\n")
+    (tmp_path / "desk" / "__init__.py").write_text(f"{text}\n")
+    assert ("desk" in agents_in(tmp_path)) == is_agent
 
 
 def test_a_list_loads_no_models(project):

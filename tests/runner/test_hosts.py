@@ -18,8 +18,11 @@ from waiting import until
 
 from evaltui import EvalCase, EvalConfig, EvalSet, Invocation, RunResult, Status, evaluate
 from evaltui.files.agent_address import AgentAddress
+from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent import run_events
 from evaltui.runner.parent.execution import run_plan
+from evaltui.runner.parent.starting import HostSettings, start_host
+from evaltui.runner.parent.supervisor import import_limit
 from evaltui.runner.plan import AgentBroken, CaseStarted, Happened, RunPlan, SetPlan, Update
 
 pytestmark = pytest.mark.usefixtures("fresh_hosts")
@@ -374,18 +377,50 @@ async def test_broken_agent_code_shows_the_users_own_frame(write_agent, kind):
     assert sum(isinstance(update, AgentBroken) for update in told) == 1
 
 
-async def test_an_import_that_hangs_has_its_own_time_out(write_agent):
+async def test_an_import_that_hangs_ends_by_the_time_out_of_a_case(write_agent, monkeypatch):
+    monkeypatch.setattr("evaltui.runner.parent.supervisor.SHORTEST_IMPORT", 0.0)
     agent = write_agent("import time\ntime.sleep(1000)\n")
-    plan = RunPlan(
-        AgentAddress(agent),
-        (SetPlan("basics", tuple(cases_saying("one").eval_cases), TEXT_ONLY),),
-        import_timeout=2,
-    )
-    result = await run_plan(plan, lambda _: None)
+    result = await evaluate(agent, cases_saying("one"), TEXT_ONLY, timeout=1)
     error = result.cases[0].error
     assert error is not None
-    assert "not imported within 2 s" in error.message
+    assert "not imported within 1 s" in error.message
     assert error.where.startswith("agent.py:2")
+
+
+def test_an_import_has_the_time_of_a_case_within_limits():
+    assert [import_limit(timeout) for timeout in (1, 50, 300)] == [30, 50, 120]
+
+
+REPLACES = """
+    import asyncio, json, os
+    {replaced}
+
+    def root_agent(message, session):
+        return message
+"""
+
+
+async def test_an_agent_that_replaces_functions_of_the_library_is_heard(write_agent):
+    replaced = "json.loads = json.dumps = os.read = os.write = os._exit = lambda *args, **kwargs: None"
+    result = await evaluate(
+        write_agent(REPLACES.format(replaced=replaced)), cases_saying("one", "two"), TEXT_ONLY, timeout=5
+    )
+    assert statuses(result) == [Status.PASSED, Status.PASSED]
+
+
+async def test_a_host_that_never_answers_ends_by_the_time_out(write_agent, monkeypatch):
+    monkeypatch.setattr("evaltui.runner.parent.supervisor._GRACE", 0.01)
+    deaf = "asyncio.BaseEventLoop.call_soon_threadsafe = lambda *args, **kwargs: None"
+    agent = AgentAddress(write_agent(REPLACES.format(replaced=deaf)))
+    started = start_host(HostSettings(agent, 20.0, 60.0, time.monotonic()))
+    turn = {"role": "user", "parts": [{"text": "one"}]}
+    request = {"op": "run", "session": {}, "turns": [turn], "at_once": 2}
+    try:
+        await started.loading
+        with pytest.raises(HostLostError, match=r"no response within 0\.1 s"):
+            await started.host.request(request, 0.1, lambda event: None)
+    finally:
+        await started.end()
 
 
 async def test_the_next_run_sees_a_save_of_the_same_size_within_the_same_second(write_agent):

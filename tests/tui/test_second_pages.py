@@ -99,7 +99,8 @@ async def test_an_agent_is_previewed_without_being_imported(write_agent, tmp_pat
     (other / ".venv" / "bin").mkdir(parents=True)
     python = Path(sys.executable).resolve()
     (other / ".venv" / "bin" / "python").symlink_to(python)
-    (other / ".venv" / "pyvenv.cfg").write_text(f"home = {python.parent}\n")
+    version = f"3.{sys.version_info.minor}.0"
+    (other / ".venv" / "pyvenv.cfg").write_text(f"home = {python.parent}\nversion = {version}\n")
     broken = write_agent("def root_agent(:\n", name="broken")
     (broken / ".evaltui" / "runs").mkdir(parents=True)
     for one in (broken, other):

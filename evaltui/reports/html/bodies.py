@@ -71,7 +71,7 @@ class Bodies:
             self.places[anchor] = f"{self._block_count}.{number}"
         text = json.dumps([body for _, body in waiting])
         # Without the time: the same run makes the same report.
-        packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+        packed = base64.b64encode(gzip.compress(text.encode(errors="backslashreplace"), mtime=0)).decode()
         self._blocks.write(f"{packed}\n")
         self._block_count += 1
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 from ...core.conversation.waiting import WaitingCalls, responses_in
 from ...core.model.events import Event, Json, Step
@@ -59,7 +60,7 @@ class EventLine:
         data = event.to_json()
         # Which case it is and in what order the parent knows.
         del data["repeat"], data["seq"]
-        data["t"] = round(time.monotonic() - self._t0, 6)
+        data["t"] = round(monotonic() - self._t0, 6)
         self._bytes += self._send(data)
         self._events += 1
 

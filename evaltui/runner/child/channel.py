@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import queue
@@ -16,6 +15,8 @@ from ..protocol import LineBuffer, Message, encode, encode_event
 
 # Out of the way of programs that close or count low descriptors.
 _CHANNEL_FD = 230
+# The agent may replace it.
+_leave = os._exit
 
 
 class Channel:
@@ -57,10 +58,12 @@ class Channel:
             self._socket.sendall(self._seal + line)
 
     def receive_forever(self) -> NoReturn:
-        """End the process when the parent is gone, whatever the agent is doing."""
+        """End the process when the parent is gone, or can no longer be understood, whatever the agent is
+        doing."""
         lines = LineBuffer()
-        with contextlib.suppress(OSError):
+        try:
             while chunk := self._socket.recv(1 << 18):
                 for message in lines.feed(chunk):
                     self.on_message(message)
-        os._exit(1)
+        finally:
+            _leave(1)

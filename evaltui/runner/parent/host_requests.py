@@ -6,12 +6,16 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Json
 from evaltui.runner.errors import HostLostError, RequestFailedError
 from evaltui.runner.parent.gate.requests import GatedRequest
 from evaltui.runner.protocol import Message
+
+# Seconds.
+_SHORTEST_WAIT = 0.05
 
 OnEvent = Callable[[str], None]
 """Gets each event as JSON text, see `decode_event`; may raise DisturbedChannelError."""
@@ -52,6 +56,8 @@ class HostRequests:
         self._let_go = let_go
         self._numbers = itertools.count(1)
         self._waiting: dict[int, HostRequest] = {}
+        # When something was last sent or received, on the clock of the loop.
+        self._heard = 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -67,10 +73,27 @@ class HostRequests:
         """A new request, with a number of its own."""
         number = next(self._numbers)
         loop = asyncio.get_running_loop()
+        self._heard = loop.time()
         answer: asyncio.Future[Message] = loop.create_future()
         request = HostRequest(number, answer, on_event, on_recorded, gated, on_begun, loop.create_future())
         self._waiting[number] = request
         return request
+
+    async def has_begun(self, request: HostRequest, timeout: float) -> bool:
+        """Waits until the host has room for a request. False where the host is silent for `timeout` seconds
+        though none of its requests is under way."""
+        loop = asyncio.get_running_loop()
+        while not (request.begun.done() or request.answer.done()):
+            left = timeout - (loop.time() - self._heard)
+            if left <= 0 and not self._is_under_way:
+                return False
+            events: set[asyncio.Future[Any]] = {request.begun, request.answer}
+            await asyncio.wait(events, timeout=max(left, _SHORTEST_WAIT), return_when=asyncio.FIRST_COMPLETED)
+        return True
+
+    @property
+    def _is_under_way(self) -> bool:
+        return any(one.begun.done() and not one.answer.done() for one in self._waiting.values())
 
     def end(self, request: HostRequest) -> None:
         """The request is answered or given up."""
@@ -79,6 +102,7 @@ class HostRequests:
 
     def receive(self, number: int, message: Message) -> None:
         """Take what the host tells of a request; one that was given up is past."""
+        self._heard = asyncio.get_running_loop().time()
         request = self._waiting.get(number)
         if request is None:
             return

@@ -166,7 +166,7 @@ class StartedInProcess:
     def __init__(self, settings: HostSettings, host: InProcessHost) -> None:
         self.settings = settings
         self.host = host
-        self.loading = asyncio.create_task(host.loaded(settings.import_timeout))
+        self.loading = asyncio.create_task(host.loaded(settings.import_limit))
         self.loading.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     async def end(self) -> None:

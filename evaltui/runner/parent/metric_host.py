@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.model.events import Json
+from evaltui.files.interpreters import OWN, Interpreter
 from evaltui.runner.errors import HostLostError
 from evaltui.runner.parent.gate.requests import CallGate, GatedRequest
 from evaltui.runner.parent.host_console import OnConsole
-from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT, Host
+from evaltui.runner.parent.supervisor import Host, import_limit
 
 
 @dataclass(eq=False)
@@ -30,7 +31,7 @@ class MetricHost:
         self,
         timeout: float,
         on_console: OnConsole,
-        python: Path | None = None,
+        python: Interpreter = OWN,
         gate: CallGate[Any] | None = None,
         variables: Mapping[str, str] | None = None,
         folder: Path | None = None,
@@ -78,7 +79,7 @@ class MetricHost:
         if message["op"] == "metric" and message["path"] not in imported:
             # What takes long because it is the first time does not count as time of the metric.
             function = {key: message[key] for key in ("agent_folder", "path")}
-            await host.request({"op": "import", **function}, IMPORT_TIMEOUT, lambda _: None)
+            await host.request({"op": "import", **function}, import_limit(self._timeout), lambda _: None)
             imported.add(message["path"])
         gated = GatedRequest(self._gate, self._timeout) if self._gate else None
         return await host.request(message, self._timeout, lambda _: None, gated=gated)
@@ -96,11 +97,13 @@ class MetricHost:
         return host
 
     def _start(self) -> Host:
-        return Host("the metric", self._python, variables=self._variables, folder=self._folder)
+        return Host(
+            "the metric", self._python.executable, self._python.problem, self._variables, self._folder
+        )
 
     async def _load(self, host: Host) -> None:
         host.listen(self._on_console)
-        await host.load(None, time.monotonic(), IMPORT_TIMEOUT)
+        await host.load(None, time.monotonic(), import_limit(self._timeout))
 
     async def close(self) -> None:
         if self._host is not None:

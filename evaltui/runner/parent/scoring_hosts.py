@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.model.events import Json
 from evaltui.files.agent_address import AgentAddress
+from evaltui.files.interpreters import OWN
 from evaltui.runner.parent.gate.requests import CallGate
 from evaltui.runner.parent.host_console import OnConsole
 from evaltui.runner.parent.metric_host import MetricHost
@@ -80,19 +81,29 @@ class LocalScoring:
         gate: CallGate[Any] | None,
         variables: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        on_start: Callable[[str], None] | None = None,
     ) -> None:
-        """`parallel` is how many runs of cases are judged at once, `timeout` that of a request in seconds."""
+        """`parallel` is how many runs of cases are judged at once, `timeout` that of a request in seconds.
+
+        `on_start` gets a sentence before the agent's Python is started for a function.
+        """
         self.room = JudgingRoom(lambda: parallel)
-        python = agent.interpreter.executable
+        self._python = python = agent.interpreter
+        self._on_start = on_start
         # Hosts of their own: a metric function that blocks its process would hold up every answer. Models are
         # asked from evaltui's own Python, functions that stand for one are in the agent's.
         self._hosts: Mapping[ScoringKind, MetricHost] = {
             "metrics": MetricHost(timeout, on_console, python, variables=variables, folder=folder),
-            "models": MetricHost(timeout, on_console, gate=gate, variables=variables),
+            "models": MetricHost(timeout, on_console, OWN, gate, variables),
             "functions": MetricHost(timeout, on_console, python, gate, variables, folder),
         }
 
     async def answer(self, kind: ScoringKind, message: Json) -> Json:
+        if kind != "models" and self._on_start is not None:
+            starter = message["path"] if kind == "metrics" else message["judge"]
+            found_by = f" (from {self._python.reason})" if self._python.reason else ""
+            self._on_start(f"function {starter} starts {self._python.path}{found_by}")
+            self._on_start = None
         return await self._hosts[kind].answer(message)
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from evaltui.core.model.events import Json
 from evaltui.core.model.variants import VARIANT_ERROR
 from evaltui.files.agent_address import AgentAddress
 from evaltui.runner.errors import AgentBrokenError
-from evaltui.runner.parent.supervisor import Host
+from evaltui.runner.parent.supervisor import Host, import_limit
 
 if TYPE_CHECKING:
     from evaltui.runner.cluster.own_cluster import OwnCluster
@@ -30,6 +30,11 @@ class HostSettings:
     """What they have in their environment besides that of this process."""
     folder: Path | None = None
     """The folder that they work in; None for that of this process."""
+
+    @property
+    def import_limit(self) -> float:
+        """Seconds in which the agent has to be imported: at most `import_timeout`."""
+        return min(self.import_timeout, import_limit(self.timeout))
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def begin_loading(
     async def load() -> Json:
         if after:
             await asyncio.wait(after)
-        return await host.load(settings.agent, settings.started, settings.import_timeout)
+        return await host.load(settings.agent, settings.started, settings.import_limit)
 
     loading = asyncio.create_task(load())
     # Whoever needs the host hears of a broken agent; nobody may need it.

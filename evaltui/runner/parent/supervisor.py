@@ -33,12 +33,18 @@ from evaltui.runner.protocol import DisturbedChannelError, Message, SealedLines,
 
 # Seconds.
 IMPORT_TIMEOUT = 120.0
+SHORTEST_IMPORT = 30.0
 CASE_TIMEOUT = 300.0
 _GRACE = 1.0
 # Seconds for which events that follow each other are left to be read together.
 _GATHERED = 0.002
 # Seconds after which the guard of a host that was asked to end it is taken for stuck.
 _END_TIMEOUT = 10.0
+
+
+def import_limit(timeout: float) -> float:
+    """Seconds that an import may take where a case may take `timeout`."""
+    return min(max(timeout, SHORTEST_IMPORT), IMPORT_TIMEOUT)
 
 
 class Host:
@@ -174,7 +180,8 @@ class Host:
         """Send a request and wait for its answer for at most `timeout` seconds.
 
         They count from `on_begun`, which is called at once, or where the message says how many are to be
-        under way `at_once`, when the host has room for it.
+        under way `at_once`, when the host has room for it; a host that neither works nor answers has no more
+        time than that for saying so.
         `on_recorded` gets what is told of the recording of a case, see `CallRecorder`. Model calls of the
         request go through `gated`, and while they wait, its time does.
         Raises RequestFailedError (a time-out that the agent gave way to included), HostLostError or
@@ -191,10 +198,13 @@ class Host:
                 request.begin()
             await self._send({**message, **limited, "id": request.number})
             try:
-                told: set[asyncio.Future[Any]] = {request.begun, request.answer}
-                await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
-                in_time = await answered(request.answer, timeout, gated)
-                return request.answer.result() if in_time else await self._give_up(request, timeout)
+                has_begun = await self._requests.has_begun(request, timeout)
+                in_time = has_begun and await answered(request.answer, timeout, gated)
+                if in_time:
+                    return request.answer.result()
+                # One that the host has never answered is to blame as well.
+                request.begin()
+                return await self._give_up(request, timeout)
             except (asyncio.CancelledError, RunStoppedError):
                 with contextlib.suppress(RequestFailedError, HostLostError):
                     await self._give_up(request, timeout)

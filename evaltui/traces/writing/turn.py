@@ -59,7 +59,7 @@ def spans_of_turns(held: Held, events: Sequence[Event], results: Sequence[Sequen
 
 
 def _id(digits: int, *parts: Any) -> str:
-    return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:digits]
+    return hashlib.sha256("\0".join(map(str, parts)).encode(errors="backslashreplace")).hexdigest()[:digits]
 
 
 class _Turn:
