@@ -102,7 +102,8 @@ def keep_out_of_git(folder: Path) -> None:
 
 def has_agent_file(folder: Path) -> bool:
     """Whether a folder is certainly an agent: a package may mention one and be none."""
-    return any((folder / name).is_file() for name in _AGENT_FILES)
+    # A folder that may not be entered is none, and `Path.is_file` would raise.
+    return any(os.path.isfile(folder / name) for name in _AGENT_FILES)  # noqa: PTH113
 
 
 def may_be_agent(path: Path) -> bool:

@@ -97,18 +97,25 @@ def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
 
 def test_a_folder_that_cannot_be_read_is_named(agent, monkeypatch):
     write_set(agent / "evals" / "bad.evalset.json", "other words")
-    listed = Path.iterdir
+    listed, stat = Path.iterdir, os.stat
 
     def refusing(folder):
         if folder == agent / "evals":
             raise PermissionError(13, "Permission denied")
         return listed(folder)
 
+    def refusing_stat(path, **options):
+        if not isinstance(path, int) and Path(os.fsdecode(path)).parent == agent / "evals":
+            raise PermissionError(13, "Permission denied")
+        return stat(path, **options)
+
     monkeypatch.setattr(Path, "iterdir", refusing)
+    monkeypatch.setattr(os, "stat", refusing_stat)
     assert json_files(agent / "evals") == [agent / "evals"]
     [unread] = [one for one in open_workspace(agent).sets if one.problems]
     assert (unread.path, unread.case_path) == (agent / "evals", "evals")
     assert [problem.file for problem in lint([agent])] == [str(agent / "evals")]
+    assert call("run", agent) == 2
 
 
 def test_pytest_fails_a_folder_with_one(agent, pytester):
