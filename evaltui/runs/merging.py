@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,6 @@ class _Merge:
 
     def check(self) -> None:
         """Raises MergeError unless all logs are of one plan, OSError, and ValueError."""
-        first, *others = self._runs
         names = dict.fromkeys(run.header.variant.name if run.header.variant else "" for run in self._runs)
         if len(names) > 1:
             named = some_of([name or "none" for name in names])
@@ -140,10 +140,11 @@ class _Merge:
                 f"the runs are of several variants: {named}. Merge those of each variant with -o; "
                 "`evaltui report` of the merged logs is their matrix"
             )
-        for one in others:
-            if found := list(differences(first.header, one.header)):
+        # Sets that two runs have in common may not be in a third.
+        for earlier, later in combinations(self._runs, 2):
+            if changes := list(differences(earlier.header, later.header)):
                 raise MergeError(
-                    f"{one.path.name} is not of the same plan as {first.path.name}: {some_of(found)}"
+                    f"{later.path.name} is not of the same plan as {earlier.path.name}: {some_of(changes)}"
                 )
         expects: dict[CaseId, tuple[str, StoredRun]] = {}
         for run in self._runs:

@@ -148,6 +148,16 @@ def test_another_plan_is_refused(agent, tmp_path, capsys, kind):
     assert [path.name for path in tmp_path.glob(".evaltui*")] == []
 
 
+def test_sets_that_the_first_run_has_not_are_compared_too(agent, tmp_path, capsys):
+    logs_of(agent, ["first:case_0"], ["second:case_8"])
+    _write_config(agent)
+    logs_of(agent, ["second:case_8"])
+    logs = RunStore(agent).logs()
+    capsys.readouterr()
+    assert call("merge", *logs, "-o", tmp_path / "merged.jsonl") == 2
+    assert "second.evalset.json: config: criteria.response_match_score 1.0 → 0.5" in capsys.readouterr().err
+
+
 def _record(agent: Path) -> None:
     (agent / "recordings").mkdir()
     (agent / "recordings" / "first.jsonl").write_text(
