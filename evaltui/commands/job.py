@@ -107,7 +107,8 @@ def job_of(
         options.fail_on_regression,
         alpha_of(options),
     )
-    request = replace(request, baseline=baseline.run.id if baseline else "")
+    # A run that is resumed without a baseline keeps its own, so that regressions are no later baseline.
+    request = replace(request, baseline=baseline.run.id if baseline else request.baseline)
     return Job(request, sets, ending, options.require, [baseline.note] if baseline and baseline.note else [])
 
 

@@ -61,7 +61,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         paths = [find_run(store, one) for one in logs]
         baseline = baseline_of(options, stored_run(store, *paths))
         stored = named is not None or options.output is None
-        merged = _merge(paths, store if stored else None, options)
+        merged = _merge(paths, store if stored else None, options, baseline.run.id if baseline else "")
         if stored:
             prune(store, settings.keep_runs, [*paths, merged.log])
     except (UsageError, SelectionError, MergeError, OSError, ValueError) as error:
@@ -103,21 +103,23 @@ def _check(named: Path | None, output: Path | None, store: RunStore) -> None:
         raise UsageError(f"{where} has no agent to store the run with. Name AGENT_DIR, or a file with -o LOG")
 
 
-def _merge(paths: Sequence[Path], store: RunStore | None, options: argparse.Namespace) -> MergedRun:
+def _merge(
+    paths: Sequence[Path], store: RunStore | None, options: argparse.Namespace, baseline: str
+) -> MergedRun:
     output: Path | None = options.output
     if output is None:
         assert store is not None
-        return merge(paths, partial(_begin, store))
+        return merge(paths, partial(_begin, store), baseline)
     # Whoever reads the file meanwhile finds the whole log, or what was there. A link stays one.
     output = output.resolve()
     beside = output.with_name(f".evaltui-{uuid.uuid4().hex}.tmp")
     try:
         if store is not None:
-            merged = merge(paths, partial(_begin, store))
+            merged = merge(paths, partial(_begin, store), baseline)
             shutil.copyfile(merged.log, beside)
         else:
             secrets = secrets_of(options.agent_dir)
-            merged = merge(paths, lambda header: RunLog.create_at(beside, header, secrets))
+            merged = merge(paths, lambda header: RunLog.create_at(beside, header, secrets), baseline)
         beside.replace(output)
     finally:
         beside.unlink(missing_ok=True)

@@ -50,8 +50,8 @@ def stored_run(store: RunStore, *logs: Path) -> LaterRun:
 
 
 def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
-    """The newest run of the same variant that is complete and did not regress from its own baseline. Where it
-    lacks cases, an older run that lacks fewer sets comes first.
+    """The newest run of the same variant that is complete and in which no case broke since its own baseline.
+    Where it lacks cases, an older run that lacks fewer sets comes first.
 
     Returns its log, and in words which newer runs are skipped and why, "" for none. Raises SelectionError
     where there is no such run.
@@ -114,5 +114,10 @@ def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> st
         base = open_run(find_run(store, base_id))
     except (SelectionError, OSError, ValueError):
         return f"its baseline {base_id} is missing"
-    regressions = len(compare(base.summary, run.summary, alpha).regressions)
-    return f"{counted(regressions, 'regression')} from {base_id}" if regressions else ""
+    comparison = compare(base.summary, run.summary, alpha)
+    if regressions := comparison.regressions:
+        return f"{counted(len(regressions), 'regression')} from {base_id}"
+    # Else a case could fall a little in every run, each time without evidence.
+    if broken := comparison.without_evidence:
+        return f"{counted(len(broken), 'case')} broken since {base_id}, without evidence"
+    return ""

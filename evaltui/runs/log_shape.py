@@ -113,7 +113,7 @@ class Header(BaseModel):
     resumed: str = ""
     """Id of the run that this one resumes."""
     baseline: str = ""
-    """Id of the run that it was compared with when it was over."""
+    """Id of the run that it, or a run that it resumes or is merged of, was compared with when it was over."""
     shards: Shards | None = None
     """Absent where the cases were not divided."""
     matrix: str = ""

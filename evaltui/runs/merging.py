@@ -81,15 +81,17 @@ class MergedRun:
     agent, the text of sets, recordings, versions."""
 
 
-def merge(logs: Sequence[Path], create: Callable[[Json], RunLog]) -> MergedRun:
+def merge(logs: Sequence[Path], create: Callable[[Json], RunLog], baseline: str = "") -> MergedRun:
     """Put logs together in one that `create` makes with the header it gets, and that is closed then.
+
+    `baseline` is the id of the run that they are compared with; "" for that of the logs, if any has one.
 
     Raises MergeError for logs that do not belong together, OSError, and ValueError for what is no run log or
     is damaged; the log is gone then.
     """
     merge = _Merge(_read(logs))
     merge.check()
-    into = create(merge.header())
+    into = create(merge.header(baseline))
     try:
         return merge.write(into)
     except BaseException:
@@ -164,13 +166,17 @@ class _Merge:
 
     # Writing
 
-    def header(self) -> Json:
+    def header(self, baseline: str) -> Json:
         """That of the first log, with all that was selected."""
         first = self._runs[0].header.data
         data = {name: value for name, value in first.items() if name not in _OF_ONE_LOG}
         data["started"] = self._runs[0].header.started.isoformat()
         data["sets"] = [one.to_json() for one in self._sets]
         data["merged"] = [run.id for run in self._runs]
+        # A merged run that regressed must not be the next baseline.
+        baselines = (baseline, *(run.header.data.get("baseline") for run in self._runs))
+        if first_baseline := next(filter(None, baselines), None):
+            data["baseline"] = first_baseline
         if first.get("traces"):
             headers = [run.header for run in self._runs]
             data["traces"] = list(dict.fromkeys(name for one in headers for name in one.data["traces"]))

@@ -127,6 +127,7 @@ def resuming(request: RunRequest, resumption: Resumption) -> RunRequest:
             request.settings, record=data.get("record") or DEFAULT_MODE, tools=data.get("tools")
         ),
         resumes=resumption,
+        baseline="" if resumption.of_other_variant else data.get("baseline", ""),
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 from fake_runs import run_without_processes
+from fake_runs import says as answers
 from numbered_cases import act, assert_same_run, events_of, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
@@ -156,6 +157,21 @@ def test_sets_that_the_first_run_has_not_are_compared_too(agent, tmp_path, capsy
     capsys.readouterr()
     assert call("merge", *logs, "-o", tmp_path / "merged.jsonl") == 2
     assert "second.evalset.json: config: criteria.response_match_score 1.0 → 0.5" in capsys.readouterr().err
+
+
+def test_a_merged_run_that_regressed_is_no_baseline(agent, monkeypatch):
+    parts = (["first:case_0"], ["first:case_1"])
+    merging = ("merge", agent, "--baseline", "last", "--fail-on-regression")
+    assert call("merge", agent, *logs_of(agent, *parts)) == 0
+    first = RunStore(agent).latest()
+    run_without_processes(monkeypatch, answers("wrong"))
+    for _ in range(2):
+        assert call(*merging, *logs_of(agent, *parts)) == 1
+        assert read_header(RunStore(agent).latest()).data["baseline"] == first.stem
+    # Its parts may have been compared before they were merged.
+    compared = logs_of(agent, *([*words, "--baseline", first.stem] for words in parts))
+    call("merge", agent, *compared)
+    assert read_header(RunStore(agent).latest()).data["baseline"] == first.stem
 
 
 def _record(agent: Path) -> None:

@@ -133,6 +133,18 @@ def test_last_is_the_last_complete_run_that_did_not_regress(agent, newer, why):
     assert note == (f"--baseline last is {expected}. Skipped: {last} ({why})" if why else "")
 
 
+def test_a_run_in_which_a_case_broke_without_evidence_is_not_the_last_baseline(agent, capsys):
+    """Else a case could fall from all of its repeats to none, a little in every run."""
+    first = store_run(agent, {"a": "ppppp"})
+    second = store_run(agent, {"a": "ppppf"}, baseline=first)
+    assert call("compare", agent, first, second, "--fail-on-regression") == 0
+    store_run(agent, {"a": "fffff"})
+    store = RunStore(agent)
+    path, note = last_baseline(stored_run(store, store.latest()))
+    assert path.stem == first
+    assert f"Skipped: {second} (1 case broken since {first}, without evidence)" in note
+
+
 def test_without_a_complete_run_there_is_no_last_baseline(agent, capsys):
     broken = store_run(agent, {"a": "p"}, is_complete=False)
     candidate = store_run(agent, {"a": "p"})
@@ -177,3 +189,26 @@ def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refuse
     )
     assert len(RunStore(agent).logs()) == runs
     assert call(*gate, "--pass-if", "0.5", "--alpha", "0.5") == 0
+
+
+def test_a_resumed_run_that_regressed_is_no_baseline(agent, monkeypatch, capsys):
+    cases = [{"eval_id": eval_id, "conversation": [turn(eval_id)]} for eval_id in "ab"]
+    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    fake = run_without_processes(monkeypatch, says("right"))
+    assert call("run", agent) == 0
+    first = RunStore(agent).latest().stem
+
+    def offline(case, repeat):
+        if case.eval_id == "b":
+            raise RuntimeError("offline")
+        return says("wrong")(case, repeat)
+
+    gate = ("run", agent, "--baseline", "last", "--fail-on-regression")
+    fake.act = offline
+    assert call(*gate) == 1
+    fake.act = says("right")
+    assert call("run", agent, "--resume", "last") == 1
+    fake.act = says("wrong")
+    capsys.readouterr()
+    assert call(*gate) == 1
+    assert f"--baseline last is {first}. Skipped: " in " ".join(capsys.readouterr().out.split())
