@@ -97,6 +97,7 @@ def job_of(
         variant.variant if variant else None,
         resumed_log,
         request.matrix,
+        request.traces is not None,
     )
     baseline = baseline_of(options, later)
     ending = Ending(

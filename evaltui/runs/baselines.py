@@ -36,6 +36,8 @@ class LaterRun:
     """Its own log if it is over, those that it is put together of, and the run that it resumes."""
     matrix: str = ""
     """The id that all runs of its matrix have; "" where it is of none."""
+    of_traces: bool = False
+    """Whether traces are scored instead of running the agent."""
 
 
 def stored_run(store: RunStore, *logs: Path) -> LaterRun:
@@ -45,8 +47,10 @@ def stored_run(store: RunStore, *logs: Path) -> LaterRun:
     for logged in (logged for header in headers for logged in header.sets):
         others = cases.get(logged.path, ())
         cases[logged.path] = None if logged.whole or others is None else {*others, *logged.eval_ids}
-    variant, matrix = (headers[0].variant, headers[0].matrix) if headers else (None, "")
-    return LaterRun(store, cases, variant, logs, matrix)
+    if not headers:
+        return LaterRun(store, cases, logs=logs)
+    first = headers[0]
+    return LaterRun(store, cases, first.variant, logs, first.matrix, first.of_traces)
 
 
 def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
@@ -83,7 +87,7 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
 
 
 def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
-    if later.matrix and header.matrix == later.matrix:
+    if header.of_traces is not later.of_traces or (later.matrix and header.matrix == later.matrix):
         return False
     if header.variant is None:
         return True

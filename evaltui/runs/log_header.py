@@ -111,6 +111,11 @@ class RunHeader:
         return self.data.get("number")
 
     @property
+    def of_traces(self) -> bool:
+        """Whether recorded traces were scored instead of running the agent."""
+        return bool(self.data.get("traces"))
+
+    @property
     def in_process(self) -> bool:
         """Whether the agent was an object, run in the process that evaluated it."""
         return self.data.get("in_process") is True

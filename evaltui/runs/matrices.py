@@ -116,15 +116,25 @@ def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
 
 
 def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
-    """The log of the newest run; where that is of a matrix, those of all of its variants. Runs of the matrix
-    `besides` do not count."""
+    """The log of the newest run of the agent; where that is of a matrix, those of all of its variants. Scored
+    traces, and runs of the matrix `besides`, do not count."""
     for path in reversed(store.logs()):
+        if _is_of_traces(path):
+            continue
         log = _variant_log(path)
         if log is None:
             return (path,)
         if log.header.matrix != besides:
             return next(one.paths for one in stored_matrices(store) if one.id == log.header.matrix)
     return ()
+
+
+def _is_of_traces(path: Path) -> bool:
+    """Whether a run scored traces; False for a log that cannot be read, which its reader reports."""
+    try:
+        return read_header(path).of_traces
+    except (OSError, ValueError):
+        return False
 
 
 def recorded_seconds(store: RunStore) -> dict[CaseId, float]:

@@ -29,7 +29,7 @@ _MODES = {
 
 def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
     """What is different, in words; nothing for logs that may be merged."""
-    if bool(first.data.get("traces")) is not bool(other.data.get("traces")):
+    if first.of_traces is not other.of_traces:
         yield "only one of them is of traces"
     for name, word in _MODES.items():
         before, now = first.data.get(name), other.data.get(name)

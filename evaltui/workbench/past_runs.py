@@ -278,7 +278,7 @@ class _Reading:
         """That of the agent's code in the run."""
         header = self.header
         # Of an agent that held its conversations elsewhere, no change is known either.
-        is_elsewhere = bool(self.url or header.data.get("traces"))
+        is_elsewhere = bool(self.url or header.of_traces)
         is_same = is_elsewhere or bool(header.files and not self._changed)
         return self.code if is_same and header.data.get("url", "") == self.url else -1
 

@@ -12,6 +12,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.files.settings import secrets_of
 from evaltui.runs.baselines import last_baseline, stored_run
 from evaltui.runs.log import RunLog
+from evaltui.runs.matrices import newest_runs
 from evaltui.runs.store import RunStore
 
 STATUSES = {"p": Status.PASSED, "f": Status.FAILED, "e": Status.ERROR, "n": Status.NOT_EVALUATED}
@@ -143,6 +144,19 @@ def test_a_run_in_which_a_case_broke_without_evidence_is_not_the_last_baseline(a
     path, note = last_baseline(stored_run(store, store.latest()))
     assert path.stem == first
     assert f"Skipped: {second} (1 case broken since {first}, without evidence)" in note
+
+
+def test_scored_traces_stand_for_no_run_of_the_agent(agent):
+    """A case that failed in them is not excused, and --failed leaves out none that passed in them."""
+    store = RunStore(agent)
+    first = store_run(agent, {"a": "p", "b": "f"})
+    scored = [store_run(agent, {"a": "f", "b": "p"}, traces=["traces.json"]) for _ in range(2)]
+    assert [path.stem for path in newest_runs(store)] == [first]
+    path, _ = last_baseline(stored_run(store, store.latest()))
+    assert path.stem == scored[0]
+    store_run(agent, {"a": "p", "b": "p"})
+    path, note = last_baseline(stored_run(store, store.latest()))
+    assert (path.stem, note) == (first, "")
 
 
 def test_without_a_complete_run_there_is_no_last_baseline(agent, capsys):
