@@ -197,8 +197,10 @@ def find_config(
     from evaltui.core.model.config import EvalConfig
 
     beside = set_path.parent / CONFIG_NAME
-    if explicit is None and (choice == "defaults" or (choice == "beside" and not beside.exists())):
-        unread = [beside] if beside.exists() else configs_near(set_path)
+    # A link to no file is not read as a config, nor passed over.
+    is_there = os.path.lexists(beside)
+    if explicit is None and (choice == "defaults" or (choice == "beside" and not is_there)):
+        unread = [beside] if is_there else configs_near(set_path)
         problems = [_not_read_by_adk(set_path, path) for path in unread]
         not_used = unread[0] if unread else config_above(set_path)
         return ConfigInUse(None, EvalConfig.default(), tuple(problems), not_used)

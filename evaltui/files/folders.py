@@ -127,8 +127,8 @@ def _is_called(folder: Path, patterns: Iterable[str]) -> bool:
 
 
 def is_project(folder: Path) -> bool:
-    """Whether a folder is the root of a project or checkout."""
-    return any((folder / name).exists() for name in _PROJECT_MARKS)
+    """Whether a folder is the root of a project or checkout; False for one that may not be entered."""
+    return any(os.path.exists(folder / name) for name in _PROJECT_MARKS)  # noqa: PTH110
 
 
 def project_root(folder: Path) -> Path | None:
@@ -202,7 +202,11 @@ def json_files(folder: Path) -> list[Path]:
     what is wrong. Of a folder that cannot be read, the folder itself.
     """
     try:
-        files = [file for file in sorted(folder.iterdir()) if file.suffix == ".json"]
+        entries = sorted(folder.iterdir())
+        if not os.access(folder, os.X_OK):
+            # Nothing is known of its entries but their names: there may be folders among them.
+            return [folder] if entries else []
+        files = [file for file in entries if file.suffix == ".json"]
         return [file for file in files if file.name.endswith(SET_SUFFIXES) or file.is_file()]
     except (FileNotFoundError, NotADirectoryError):
         return []

@@ -91,31 +91,54 @@ def test_it_is_an_error_of_run_and_of_lint(agent, make, capsys):
     assert call("lint", agent) == 1
     assert f"{path}: error: {reason}" in capsys.readouterr().out
     if make is dangling_config:
-        assert call("run", agent) == 2
-        assert f"{path}: {reason}" in capsys.readouterr().err
+        for words in ((), (agent / "good.evalset.json", "--adk-verdicts")):
+            assert call("run", agent, *words) == 2
+            assert f"{path}: {reason}" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_read_is_named(agent, monkeypatch):
-    write_set(agent / "evals" / "bad.evalset.json", "other words")
+def refuse_entering(monkeypatch, closed):
+    """Makes a folder that another user could not read; the super-user may read all."""
+    closed.mkdir(exist_ok=True)
     listed, stat = Path.iterdir, os.stat
 
     def refusing(folder):
-        if folder == agent / "evals":
+        if folder == closed:
             raise PermissionError(13, "Permission denied")
         return listed(folder)
 
     def refusing_stat(path, **options):
-        if not isinstance(path, int) and Path(os.fsdecode(path)).parent == agent / "evals":
+        if not isinstance(path, int) and Path(os.fsdecode(path)).parent == closed:
             raise PermissionError(13, "Permission denied")
         return stat(path, **options)
 
     monkeypatch.setattr(Path, "iterdir", refusing)
     monkeypatch.setattr(os, "stat", refusing_stat)
+
+
+def test_a_folder_that_cannot_be_read_is_named(agent, monkeypatch):
+    write_set(agent / "evals" / "bad.evalset.json", "other words")
+    refuse_entering(monkeypatch, agent / "evals")
     assert json_files(agent / "evals") == [agent / "evals"]
     [unread] = [one for one in open_workspace(agent).sets if one.problems]
     assert (unread.path, unread.case_path) == (agent / "evals", "evals")
     assert [problem.file for problem in lint([agent])] == [str(agent / "evals")]
     assert call("run", agent) == 2
+
+
+def test_a_folder_that_may_be_listed_and_not_entered_is_named(agent, monkeypatch):
+    write_set(agent / "evals" / "deep" / "bad.evalset.json", "other words")
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != agent / "evals" and access(path, mode))
+    assert json_files(agent / "evals") == [agent / "evals"]
+    assert call("run", agent) == 2
+
+
+def test_a_folder_beside_the_agent_that_may_not_be_entered_is_named(agent, monkeypatch, capsys):
+    (agent.parent / "pyproject.toml").touch()
+    beside = agent.parent / "evals"
+    refuse_entering(monkeypatch, beside)
+    assert call("run", agent) == 2
+    assert f"{beside}: cannot be read: " in capsys.readouterr().err
 
 
 def test_pytest_fails_a_folder_with_one(agent, pytester):
