@@ -233,7 +233,8 @@ def is_entered(one: Path) -> bool:
     """Whether files are looked for in a folder: not in hidden ones, dependencies, caches and runs."""
     if one.name.startswith(".") or one.name in _NEVER_ENTERED or (one.parent.name, one.name) in _RUN_FOLDERS:
         return False
-    return one.is_dir() and not (one / "pyvenv.cfg").exists()
+    # Of a folder that may not be entered, `Path.exists` would raise, and its neighbours be left out with it.
+    return one.is_dir() and not os.path.exists(one / "pyvenv.cfg")  # noqa: PTH110
 
 
 def _entered(folder: Path) -> list[Path]:
