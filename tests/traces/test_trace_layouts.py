@@ -285,6 +285,32 @@ def test_only_messages_without_spans_of_tools():
     assert not turn.untold
 
 
+SPOKEN = {"input.value": QUESTION, "output.value": ANSWER}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "calls"),
+    [
+        ({"openinference.span.kind": "AGENT", **SPOKEN}, None),
+        (
+            {
+                "langfuse.observation.type": "agent",
+                "langfuse.observation.input": QUESTION,
+                "langfuse.observation.output": ANSWER,
+            },
+            None,
+        ),
+        # google-adk has spans of all that is called.
+        ({"gen_ai.operation.name": "invoke_agent", "gcp.vertex.agent.session_id": "c1", **SPOKEN}, []),
+    ],
+    ids=["openinference", "langfuse", "adk"],
+)
+def test_calls_of_an_agent_of_which_nothing_else_is_watched_are_unknown(attributes, calls):
+    outputs = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}])
+    spans = [span(1, 0, {**attributes, "gen_ai.output.messages": outputs})]
+    assert called(spans) == calls
+
+
 def test_what_a_model_client_alone_tells():
     """Each call of a model is a trace: a request that ends in results goes on with the turn."""
     spans = [one for one in genai() if one.attributes["gen_ai.operation.name"] == "chat"]
