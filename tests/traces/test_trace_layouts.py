@@ -285,6 +285,15 @@ def test_only_messages_without_spans_of_tools():
     assert not turn.untold
 
 
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
+def test_an_agent_whose_own_span_is_missing_has_one_turn(layout):
+    (turn,) = conversation(layout()[1:]).turns
+    assert (turn.user, dict(turn.untold), turn.error, turn.spans) == (QUESTION, {}, None, 3)
+    (one,) = invocations_from_events(turn.events)
+    assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", ARGS)]
+    assert scored_text(one, thoughts=False) == ANSWER
+
+
 SPOKEN = {"input.value": QUESTION, "output.value": ANSWER}
 
 
