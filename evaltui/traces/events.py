@@ -33,6 +33,7 @@ from evaltui.traces.tree import TraceTurn, Work, user_message
 _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
 _NAMELESS = "the span of a tool has no name of the tool (gen_ai.tool.name)"
+_UNWATCHED = "the trace has no spans of models or tools: instrument them where the agent runs"
 _NO_BEGINS: Mapping[str, int] = {}
 
 
@@ -262,13 +263,15 @@ class TurnEvents:
     def _look_for_gaps(self) -> None:
         turn = self._turn
         models = turn.models
+        has_tools = any(work.operation.kind == "tool" for work in turn.works)
         if not models:
             self._untold.setdefault(MODEL_CALLS, _remedy(turn))
+            if not has_tools and not (turn.operation and turn.operation.is_adk):
+                self._untold.setdefault(CALLS, _UNWATCHED)
         last = models[-1].operation if models else None
         is_failed = last is not None and bool(last.error)
         if not self._is_answer_told and not is_failed and (last is None or last.outputs is None):
             self._untold.setdefault(ANSWERS, _remedy(turn))
-        has_tools = any(work.operation.kind == "tool" for work in turn.works)
         hidden = [
             one.operation for one in models if one.operation.outputs is None and not one.operation.error
         ]

@@ -110,6 +110,8 @@ class _Node:
     span: OtelSpan
     operation: Operation | None
     children: list[_Node] = field(default_factory=list)
+    is_absent: bool = False
+    """Whether only its children are in the trace."""
 
 
 def turns_of(spans: Sequence[OtelSpan]) -> list[TraceTurn]:
@@ -135,18 +137,23 @@ def _tells(operation: Operation) -> bool:
 
 
 def _forest(spans: Sequence[OtelSpan]) -> list[_Node]:
-    """The roots; spans whose parents are not here are some, and so is the first one of a circle."""
+    """The roots; parents that are not here are some, and so is the first one of a circle."""
     ordered = sorted(spans, key=lambda span: span.begin)
     nodes: dict[str, _Node] = {}
     for span in ordered:
         nodes.setdefault(span.span_id, _Node(span, operation_of(span)))
     roots: list[_Node] = []
+    orphans: dict[str, list[_Node]] = {}
     for node in nodes.values():
         parent = nodes.get(node.span.parent_id)
-        if parent is None or parent is node:
+        if parent is None and node.span.parent_id:
+            orphans.setdefault(node.span.parent_id, []).append(node)
+        elif parent is None or parent is node:
             roots.append(node)
         else:
             parent.children.append(node)
+    for parent_id, children in orphans.items():
+        roots += _above(children, parent_id)
     reached = _reached(roots)
     for node in nodes.values():
         if node.span.span_id in reached:
@@ -156,6 +163,21 @@ def _forest(spans: Sequence[OtelSpan]) -> list[_Node]:
         roots.append(node)
         reached |= _reached([node])
     return roots
+
+
+def _above(children: list[_Node], span_id: str) -> list[_Node]:
+    """The parent that these have, which is not here: calls of tools are of a turn with those of models.
+
+    Without tools, or in several conversations, each child stands for itself.
+    """
+    operations = [node.operation for node in children if node.operation is not None]
+    conversations = {one.conversation for one in operations} - {""}
+    if len(operations) < 2 or len(conversations) > 1 or all(one.kind != "tool" for one in operations):
+        return children
+    last = max((node.span for node in children), key=lambda span: span.end)
+    span = OtelSpan(last.trace_id, span_id, "", "", children[0].span.begin, last.end, {})
+    span.status, span.message = last.status, last.message
+    return [_Node(span, None, children, is_absent=True)]
 
 
 def _reached(nodes: Iterable[_Node]) -> set[str]:
@@ -214,7 +236,8 @@ def _turn(anchor: _Node) -> TraceTurn:
     while waiting:
         place = waiting.pop()
         node, operation = place.node, place.node.operation
-        turn.spans.append(node.span)
+        if not node.is_absent:
+            turn.spans.append(node.span)
         if not place.in_tool:
             turn.lost = turn.lost or _loss(node)
         inside = replace(place)

@@ -30,7 +30,7 @@ AGENT = """
         session.state["said"] = session.state.get("said", []) + [message]
         yield events.tool_call("count", {"in": message})
         yield events.tool_result("count", len(session.state["said"]))
-        yield "\\ud800" if message == "surrogate" else f"message {len(session.state['said'])}: {message}"
+        yield f"message {len(session.state['said'])}: {message}"
 """
 EMPTY_SET = {"eval_set_id": "basics", "eval_cases": [{"eval_id": "old", "conversation": []}]}
 
@@ -185,7 +185,6 @@ def test_two_sets_of_the_same_id_must_be_told_apart(agent, capsys):
             "basics",
             ["nothing recorded: turn 2 failed: agent.py:", "RuntimeError: judge 500"],
         ),
-        ("surrogate", "fresh.evalset.json", ["nothing recorded: a case cannot hold this"]),
     ],
 )
 def test_a_failing_turn_is_three_and_nothing_is_written(agent, said, name, says, capsys):

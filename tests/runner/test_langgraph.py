@@ -176,6 +176,7 @@ async def talks(folder: Path) -> SimpleNamespace:
         kept = json.loads(json.dumps(made.recorded.lines))
         made.replayed = await shop.talk(*messages, recorded=recording("replay", "stub", kept))
         made.missed = await shop.talk("8", recorded=recording("replay", "stub", kept))
+        made.empty = await shop.talk({"role": "user", "parts": []})
         made.refused = await shop.talk("7", state={"looked": []})
         # A channel of the graph that is not in its input.
         made.dropped = await shop.talk("7", state={"jump_to": "end"})
@@ -309,6 +310,11 @@ def test_an_interrupt_waits_for_its_response(made):
 
 def test_a_past_where_the_graph_waits_is_refused(made):
     assert "a graph cannot continue from a past where it waits" in made.stuck.error.message
+
+
+def test_a_message_without_parts_is_refused(made):
+    assert made.empty.error is not None
+    assert "the message is empty" in made.empty.error.message
 
 
 def test_a_replay_asks_no_model_and_calls_no_tool(made):

@@ -21,7 +21,7 @@ AGENT = """
         yield tool_call("find", {"what": message}, id="c1")
         yield tool_result("find", {"found": message, "key": "sk-very-secret-value"}, id="c1")
         session.state.update(last=message, key="sk-very-secret-value")
-        yield text(f"Found {message}.")
+        yield text("Found \\ud83d half.") if message == "half" else text(f"Found {message}.")
 """
 
 
@@ -99,6 +99,22 @@ def test_an_exported_run_is_scored_as_it_was(run, capsys):
     assert "final session state is unknown" in shown
     assert "null" not in shown
     assert "final state" not in shown
+
+
+def test_a_run_with_half_of_a_surrogate_pair_is_scored_and_read_again(run):
+    cases = {"half": [turn("half", "Found half.", "half")], "bad": [turn("half", "No.", "rug")]}
+    document = {
+        "eval_set_id": "shop",
+        "eval_cases": [{"eval_id": eval_id, "conversation": turns} for eval_id, turns in cases.items()],
+    }
+    Path("shop.evalset.json").write_text(json.dumps(document))
+    assert call("run", ".", "--report", "json=run.report.json") == 1
+    ran = verdicts("run.report.json")
+    assert [ran[case][0] for case in ("half", "bad")] == ["PASSED", "FAILED"]
+    assert call("report", "last", "--report", "json=stored.json") == 0
+    assert verdicts("stored.json") == ran
+    assert call("export", ".", "--run", "last", "-o", "run.json") == 0
+    assert scored("run.json") == ran
 
 
 STATE = "final_session_state"

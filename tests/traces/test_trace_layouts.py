@@ -285,6 +285,41 @@ def test_only_messages_without_spans_of_tools():
     assert not turn.untold
 
 
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda one: one.__name__)
+def test_an_agent_whose_own_span_is_missing_has_one_turn(layout):
+    (turn,) = conversation(layout()[1:]).turns
+    assert (turn.user, dict(turn.untold), turn.error, turn.spans) == (QUESTION, {}, None, 3)
+    (one,) = invocations_from_events(turn.events)
+    assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", ARGS)]
+    assert scored_text(one, thoughts=False) == ANSWER
+
+
+SPOKEN = {"input.value": QUESTION, "output.value": ANSWER}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "calls"),
+    [
+        ({"openinference.span.kind": "AGENT", **SPOKEN}, None),
+        (
+            {
+                "langfuse.observation.type": "agent",
+                "langfuse.observation.input": QUESTION,
+                "langfuse.observation.output": ANSWER,
+            },
+            None,
+        ),
+        # google-adk has spans of all that is called.
+        ({"gen_ai.operation.name": "invoke_agent", "gcp.vertex.agent.session_id": "c1", **SPOKEN}, []),
+    ],
+    ids=["openinference", "langfuse", "adk"],
+)
+def test_calls_of_an_agent_of_which_nothing_else_is_watched_are_unknown(attributes, calls):
+    outputs = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}])
+    spans = [span(1, 0, {**attributes, "gen_ai.output.messages": outputs})]
+    assert called(spans) == calls
+
+
 def test_what_a_model_client_alone_tells():
     """Each call of a model is a trace: a request that ends in results goes on with the turn."""
     spans = [one for one in genai() if one.attributes["gen_ai.operation.name"] == "chat"]

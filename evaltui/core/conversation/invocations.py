@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
+from ...text.values import valid_json_text
 from ..model.eval_set import AgentDetails, AppDetails, Invocation
 from ..model.events import (
     CALLS,
@@ -135,9 +136,16 @@ def _invocation(steps: Sequence[Step], spent: Mapping[str, float]) -> Invocation
         "creation_timestamp": user.timestamp if user else 0.0,
         **spent,
     }
-    # As JSON, in which no text has half of a surrogate pair.
-    made = Invocation.model_validate_json(to_json(data))
+    made = Invocation.model_validate_json(_json(data))
     return made.without(untold) if untold else made
+
+
+def _json(data: Json) -> str | bytes:
+    """The data as JSON, in which no text has half of a surrogate pair."""
+    try:
+        return to_json(data)
+    except PydanticSerializationError:
+        return valid_json_text(data)
 
 
 def _has_text(step: Step) -> bool:

@@ -164,6 +164,9 @@ class LangGraphSession:
             )
         asked = self._waiting.answered(responses)
         message = message_of(content)
+        if message is None and not responses:
+            # The graph would not run, and a turn without calls would look as if it had.
+            raise ValueError("the message is empty. Add a text, a file or a response to it")
         before = await self._values()
         turn = Turn(self._reporter, self._step_numbers, self._graph.get_name(), before, self._told)
         if asked is None and message is None:
