@@ -404,7 +404,7 @@ class Outcomes:
             results.put_all(
                 (case, scored)
                 for case, scored in outcomes
-                if ((known := results.get(case)) is None or known.run.gives_way(scored.run))
+                if ((known := results.get(case)) is None or known.gives_way(scored))
                 and case not in self._running
             )
             # What a hundred thousand came to is not added up and drawn a hundred times.
