@@ -320,6 +320,11 @@ class Outcomes:
         """Scores, in the background, what was run before against what is expected now."""
         self.rescorings += 1
         concerned = self._sets.scored_by(set(paths))
+        for eval_set in self._sets.listed:
+            # Of a set that cannot be read nobody knows what it has.
+            if eval_set.path in concerned and eval_set.format is not None:
+                for shown, _ in self._all():
+                    shown.follow_cases(eval_set.case_path, eval_set.number)
         for path in self.results.paths():
             file = self._sets.file_of(path)
             if file not in concerned:

@@ -185,6 +185,7 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         if change == "renamed" and where == "workbench":
             expected = "rescored PASSED"
         assert await stand(workbench) == expected
+        assert workbench.outcomes.counts().total() == len(list(workbench.sets.every_case()))
         if where == "workbench":
             workbench.editing.undo()
         elif before is None:
@@ -192,7 +193,9 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         else:
             (folder / name).write_text(before)
         await workbench.open()
-        if name in (SET, CONFIG) and expected != "none":
+        if change == "removed" and where == "workbench":
+            assert await stand(workbench) == "fresh"
+        elif name in (SET, CONFIG) and expected != "none":
             # Of what it was changed from between two starts, a run has only fingerprints.
             assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
     finally:

@@ -68,8 +68,8 @@ class CaseShown:
     strip_last: bool = False
     """Whether the metrics stand below the differences, as on a small screen."""
     messages: Mapping[int, str] | None = None
-    """The user messages of the run by turn, from 0, where the case that it was of is not stored any more; None
-    where it is."""
+    """The user messages of the run by turn, from 0, where its case is not stored any more; None where it
+    is."""
 
     @cached_property
     def case(self) -> EvalCase | None:

@@ -44,7 +44,8 @@ def write_turn(
     usual: bool,
     heads: tuple[str, str],
 ) -> None:
-    """A turn, from 0, with the `message` of the user; `usual` is whether it is open by itself, `heads` where the two sides are from."""
+    """A turn, from 0, with the `message` of the user; `usual` is whether it is open by itself, `heads` where
+    the two sides are from."""
     turn, key = result.turns[number], f"turn {number}"
     is_open = folding.is_open(key, usual=usual)
     page.turns[number] = len(page.lines)
