@@ -289,6 +289,8 @@ class Run:
     """When its first case was started, as `began`."""
     ended: float | None = None
     """When it ended, as `began`."""
+    logged_seconds: float | None = None
+    """Its wall time as its log has it; None until it is over, and without a log."""
     last_verdict_at: float | None = None
     """When the last verdict came, as `at`."""
     log: Path | None = None
@@ -329,6 +331,8 @@ class Run:
 
     @property
     def seconds(self) -> float:
+        if self.logged_seconds is not None:
+            return self.logged_seconds
         return (self.ended or time.monotonic()) - self.began
 
     @property

@@ -221,6 +221,8 @@ async def test_a_reload_shows_what_another_process_has_run(as_run, tmp_path, mon
     try:
         workbench.runs.run_all()
         await workbench.runs.finished()
+        await workbench.outcomes.restore()
+        assert workbench.runs.current.seconds == workbench.outcomes.last_run.seconds
         write(folder, SET, case(**first_turn(user_content=message("ho"))))
         await other.open()
         other.runs.run_all()
