@@ -127,15 +127,17 @@ def shown_state(workbench: Workbench) -> object:
     if case is None:
         return *state, clock, workbench.outcomes.counts_of(path) if path else None
     live = workbench.outcomes.traces.live_events(case)
+    freshness = workbench.outcomes.freshness(case)
+    # Only then the messages of the run are shown, and a log is read for them.
+    is_of_then = workbench.outcomes.previous_run is not None or (freshness is not None and freshness.is_stale)
     return (
         *state,
         workbench.outcomes.get(case),
         workbench.outcomes.history(case),
-        workbench.outcomes.freshness(case),
+        freshness,
         workbench.outcomes.status(case),
         workbench.outcomes.is_waiting(case),
-        # It is read when its user messages are shown.
-        workbench.outcomes.trace(case) is None,
+        is_of_then and workbench.outcomes.trace(case) is None,
         live,
         len(live),
         workbench.outcomes.status(case) == RUNNING and clock,
