@@ -118,20 +118,6 @@ class AgentFiles:
         return path.relative_to(self._folder).as_posix() if inside else os.path.relpath(path, self._folder)
 
 
-def write_times(agent_dir: Path) -> dict[str, float]:
-    """When each file of code and prompts was written last, in seconds since the epoch.
-
-    Without `.json`: that may be what the agent writes while it works.
-    """
-    files = AgentFiles(agent_dir)
-    times: dict[str, float] = {}
-    for path in files.paths():
-        if path.suffix != ".json":
-            with suppress(OSError):
-                times[files.name(path)] = path.stat().st_mtime
-    return times
-
-
 def changed_files(before: Contents, now: Contents) -> tuple[str, ...]:
     """The files that are new, gone or different, sorted."""
     return tuple(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))

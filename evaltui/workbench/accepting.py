@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import EvalSetError
-from evaltui.files.agent_files import write_times
 from evaltui.files.eval_set_file import check_new_cases
 from evaltui.text.figures import counted, show_number, some_of
 from evaltui.text.keys import key_of
@@ -73,6 +72,8 @@ class _Case:
     document: JsonDocument
     """The set as it is now."""
     scored: CaseOutcome
+    changed: tuple[str, ...] = ()
+    """The files of the agent that were changed after its run."""
 
 
 async def propose(editing: Editing, choice: Choice, progress: Progress | None = None) -> Proposal:
@@ -84,6 +85,7 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     left_out: list[str] = []
     documents: dict[Path, JsonDocument] = {}
     numbers: dict[Path, dict[str, int]] = {}
+    await editing.outcomes.compare_files()
     for case in choice.cases:
         scored = editing.outcomes.get(case)
         if (reason := refuses_unread(editing, case)) or scored is None:
@@ -98,7 +100,8 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
                 continue
             numbers[file] = {one: number for number, one in enumerate(eval_ids(document.value))}
         if (number := numbers[file].get(case.eval_id)) is not None:
-            cases.append(_Case(case, file, number, documents[file], scored))
+            changed = editing.outcomes.changed_files(case)
+            cases.append(_Case(case, file, number, documents[file], scored, changed))
         else:
             left_out.append(f"{case.eval_id} is no longer in {file.name}")
     progress = progress or Progress()
@@ -162,7 +165,6 @@ def _propose(
         by_file.setdefault(case.file, []).append(case)
     accepted: Counter[Path] = Counter()
     remarks: list[str] = []
-    written = write_times(editing.sets.agent_dir)
 
     def edits(some: Sequence[_Case]) -> Iterator[Edit]:
         for case in some:
@@ -179,7 +181,7 @@ def _propose(
                 continue
             if of_case:
                 accepted[case.file] += 1
-                remarks.extend(_remarks(choice, case, editor, actual, written))
+                remarks.extend(_remarks(choice, case, editor, actual))
             yield from of_case
 
     try:
@@ -250,21 +252,14 @@ def _edits(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Inv
     return accepting.edits
 
 
-def _remarks(
-    choice: Choice,
-    case: _Case,
-    editor: CaseEditor,
-    actual: Sequence[Invocation],
-    written: Mapping[str, float],
-) -> Iterator[str]:
+def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[Invocation]) -> Iterator[str]:
     """What speaks against taking this run for what is expected."""
     from evaltui.core.model.eval_set import answer_text
 
     run, result = case.scored.run.name, case.scored.shown
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
-    began = actual[0].creation_timestamp if actual else 0.0
-    if changed := [name for name, when in sorted(written.items()) if began and when > began]:
-        yield f"{some_of(changed, _MOST_NAMES)} changed after {run}   {key_of('run')}  Run case"
+    if case.changed:
+        yield f"{some_of(case.changed, _MOST_NAMES)} changed after {run}   {key_of('run')}  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed"

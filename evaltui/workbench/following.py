@@ -89,15 +89,19 @@ class Following:
         await self._ready.wait()
         await self._reload()
         while True:
-            logs, over = await asyncio.to_thread(self._look)
-            is_new, self._over = over != self._over, over
-            if is_new or logs != self._logs:
-                self._logs = logs
-                self.version += 1
-                self._outcomes.runs_changed()
-            if is_new:
-                await self._read_results()
+            await self.read_runs()
             await asyncio.sleep(_EVERY)
+
+    async def read_runs(self) -> None:
+        """Shows what has been run since the last look, by other processes too."""
+        logs, over = await asyncio.to_thread(self._look)
+        is_new, self._over = over != self._over, over
+        if is_new or logs != self._logs:
+            self._logs = logs
+            self.version += 1
+            self._outcomes.runs_changed()
+        if is_new:
+            await self._read_results()
 
     def _look(self) -> tuple[Sequence[Path], dict[Path, int]]:
         """In a thread: the logs of runs, and when those of runs that are over were written."""

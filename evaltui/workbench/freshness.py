@@ -59,7 +59,7 @@ def freshness(
     is_config = config is None or config.config is result.config
     if result.code == agent.code_version and is_case and is_config and _is_of_its_run(result):
         return FRESH
-    reasons = [*_of_code(result, agent)]
+    reasons = [*files_changed(result, agent)]
     if case is not None and gets_otherwise(result, case, config, agent):
         reasons.append("case")
     if config is not None and _runs_otherwise(result, case, config.config):
@@ -75,7 +75,7 @@ def _is_of_its_run(result: CaseOutcome) -> bool:
     return result.ran is None and not result.unscored and not result.undecided
 
 
-def _of_code(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
+def files_changed(result: CaseOutcome, agent: AgentState) -> Iterator[str]:
     """The files of the agent that changed since the run."""
     if result.code != agent.code_version:
         files = dict.fromkeys([*result.changed_files, *agent.files_changed_since(result.code)])

@@ -17,7 +17,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING, STALE
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.background import Progress, in_thread
-from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
+from evaltui.workbench.freshness import Freshness, files_changed, freshness, gets_otherwise
 from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.open_sets import OpenSets
@@ -158,6 +158,19 @@ class Outcomes:
             self._agent,
             is_rescored=self.is_rescored(case),
         )
+
+    def changed_files(self, case: CaseId) -> tuple[str, ...]:
+        """The files of the agent that make the case's last result stale."""
+        scored = self.results.get(case)
+        return () if scored is None else tuple(files_changed(scored, self._agent))
+
+    async def compare_files(self) -> None:
+        """Looks which files of the agent have changed by now; while it runs, it may write them itself."""
+        run, version = self._run(), self._agent.code_version
+        if run is None or run.over:
+            await self._agent.compare_files()
+        if self._agent.code_version != version:
+            self._changed()
 
     def is_stale(self, case: CaseId) -> bool:
         """Whether only another run can tell how the case comes out now."""
@@ -307,6 +320,11 @@ class Outcomes:
         """Scores, in the background, what was run before against what is expected now."""
         self.rescorings += 1
         concerned = self._sets.scored_by(set(paths))
+        for eval_set in self._sets.listed:
+            # Of a set that cannot be read nobody knows what it has.
+            if eval_set.path in concerned and eval_set.format is not None:
+                for shown, _ in self._all():
+                    shown.follow_cases(eval_set.case_path, eval_set.number)
         for path in self.results.paths():
             file = self._sets.file_of(path)
             if file not in concerned:
@@ -391,7 +409,7 @@ class Outcomes:
             results.put_all(
                 (case, scored)
                 for case, scored in outcomes
-                if ((known := results.get(case)) is None or known.run.gives_way(scored.run))
+                if ((known := results.get(case)) is None or known.gives_way(scored))
                 and case not in self._running
             )
             # What a hundred thousand came to is not added up and drawn a hundred times.

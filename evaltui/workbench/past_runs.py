@@ -90,7 +90,7 @@ def open_past_run(
             gone, unclear = gone + (not is_unclear), unclear + is_unclear
             continue
         eval_set = sets_of_run.get(case.path, found.id.path)
-        stored, config = eval_set.case(case.eval_id), eval_set.config
+        stored, config = eval_set.case(case.eval_id), eval_set.config or eval_set.config_then
         if stored is None or config is None:
             gone += 1
             continue
@@ -237,7 +237,8 @@ class _Reading:
     def _outcome(self, case: CaseId, row: LoggedFigures, kept: ResultInFile) -> CaseOutcome | None:
         """None for a case that cannot be shown."""
         eval_set = self._sets.get(case.path, row.id.path)
-        stored, config = eval_set.case(case.eval_id), eval_set.config
+        # A config that cannot be read now does not take the result away.
+        stored, config = eval_set.case(case.eval_id), eval_set.config or eval_set.config_then
         if stored is None or config is None:
             return None
         try:

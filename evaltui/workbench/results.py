@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -221,6 +221,8 @@ class Results:
         self._of_set: Counter[str] = Counter()
         # Cases of the run that goes on: what they have is from before.
         self._uncounted: set[CaseId] = set()
+        # Results of cases that were deleted, for when that is undone.
+        self._of_deleted: dict[CaseId, CaseOutcome] = {}
         self._followed = WeakSet[Changes]()
         self.attention: set[CaseId] = set()
         self.version = 0
@@ -354,6 +356,17 @@ class Results:
         """Forget cases that do not exist any more."""
         for case in [case for case in self._scored if case not in cases]:
             self.drop(case)
+
+    def follow_cases(self, path: str, number_of: Callable[[str], int | None]) -> None:
+        """Puts the results of deleted cases of a set aside, and back where the cases are there again;
+        `number_of` gives the number of a case in the set, None where it has none of this id."""
+        for case in [case for case in self._of_deleted if case.path == path]:
+            if number_of(case.eval_id) is not None:
+                self.put(case, self._of_deleted.pop(case))
+        for case, scored in self.of(path) if self._of_set[path] else ():
+            if number_of(case.eval_id) is None:
+                self._of_deleted[case] = scored
+                self.drop(case)
 
     def passed(self, path: str) -> int:
         """How many of the counted cases of a set passed, flaky ones by their policy."""

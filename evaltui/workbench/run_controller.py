@@ -307,6 +307,7 @@ class RunController:
             follower.take,
             lambda: first or self._start_host(),
         )
+        run.logged_seconds = None if executed.log is None else executed.seconds
         if self._reloading is not None:
             await self._reloading
         if not run.selected:

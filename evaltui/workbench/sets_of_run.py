@@ -39,11 +39,17 @@ class SetOfRun:
             return None
 
     def case(self, eval_id: str) -> StoredCase | None:
-        """A case that can be scored; None where there is none."""
-        if not self.is_same:
-            return self.file.case(eval_id)
+        """A case that can be scored, whatever else is wrong with the set; None where there is none."""
         number = self.file.number(eval_id)
-        return None if number is None else self.file.cases[number]
+        if number is None:
+            return None
+        stored = self.file.cases[number]
+        if not self.is_same and self.file.eval_set is None:
+            try:
+                stored.model()
+            except ValueError:
+                return None
+        return stored
 
 
 class SetsOfRun:
@@ -68,7 +74,7 @@ class SetsOfRun:
         file = listed if is_same else self._sets.open(listed.path)
         found = self._sets.config_now(listed.path) if is_same else file.config
         if found is None or isinstance(found, EvalSetError):
-            return SetOfRun(file, None, is_same)
+            return SetOfRun(file, None, is_same, then.config if then else None)
         now = found.config.scoring()
         if then is None or then.config is None or then.config == now:
             return SetOfRun(file, found.config, is_same)

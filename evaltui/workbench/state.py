@@ -88,11 +88,6 @@ class RunRef:
         """`run 3`"""
         return self.title or f"run {self.number}"
 
-    def gives_way(self, other: RunRef) -> bool:
-        """Whether its results are shown no longer where another run of an earlier sitting has some."""
-        # Ids begin with the time.
-        return self.log is not None and other.log is not None and self.log.name <= other.log.name
-
 
 def deciding_repeat(result: CaseResult) -> int:
     """Which run of a case gave it its metrics and turns: the first one that is as bad as the worst."""
@@ -140,6 +135,17 @@ class CaseOutcome:
     @property
     def status(self) -> Status:
         return self.kept.status
+
+    def gives_way(self, other: CaseOutcome) -> bool:
+        """Whether another result, which a log has, is shown instead: that of a later run, or of the same one
+        where both were read from its log."""
+        if self.logged is None or other.logged is None:
+            return False
+        before, log = self.logged.file.log, other.logged.file.log
+        if before is None or log is None:
+            return False
+        # Ids begin with the time.
+        return before.name < log.name or self.run == other.run
 
     @property
     def figures(self) -> ResultInFile | CaseSummary:
@@ -283,6 +289,8 @@ class Run:
     """When its first case was started, as `began`."""
     ended: float | None = None
     """When it ended, as `began`."""
+    logged_seconds: float | None = None
+    """Its wall time as its log has it; None until it is over, and without a log."""
     last_verdict_at: float | None = None
     """When the last verdict came, as `at`."""
     log: Path | None = None
@@ -323,6 +331,8 @@ class Run:
 
     @property
     def seconds(self) -> float:
+        if self.logged_seconds is not None:
+            return self.logged_seconds
         return (self.ended or time.monotonic()) - self.began
 
     @property

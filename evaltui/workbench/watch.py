@@ -342,9 +342,8 @@ class Watch:
     # What waits
 
     def waiting(self) -> Waiting:
-        """What was not run after a change; nothing while anything runs."""
-        run = self._runs.current
-        if run is None or self._runs.is_running:
+        """The cases with a stale result, of earlier sittings too; none while anything runs."""
+        if self._runs.is_running:
             return Waiting()
         cases = self._outcomes.stale()
         if self._waiting.cases is not cases:

@@ -189,6 +189,11 @@ class Workbench:
         self.navigation.select_nearest(self.navigation.selection)
         self._notify()
 
+    async def reload(self) -> None:
+        """As `open`, with the runs of other processes."""
+        await self.open()
+        await self.following.read_runs()
+
     @property
     def can_step_back(self) -> bool:
         return self.navigation.is_narrowed or self.outcomes.previous_run is not None

@@ -38,3 +38,12 @@ def test_the_seconds_of_a_turn_are_without_those_that_calls_waited():
     (turn,) = invocations_from_events(events)
 
     assert (turn.duration, turn.model_duration, turn.tool_duration) == (3.5, 2.0, 0.0)
+
+
+def test_a_turn_of_less_than_a_millisecond_has_its_time():
+    said, answered = ({"role": role, "parts": [{"text": "hi"}]} for role in ("user", "model"))
+    events = [Event("user", t=1.0, turn=0, content=said), Event("text", t=1.0002, turn=0, content=answered)]
+
+    (turn,) = invocations_from_events(events)
+
+    assert turn.duration == 0.0002

@@ -222,10 +222,13 @@ async def test_what_has_changed_since_the_run_is_said(house, until):
     workbench, path = await ran(house, until)
     later = time.time() + 60
     os.utime(house / "agent.py", (later, later))
+    workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
+    assert not (await propose(workbench.editing, chosen(workbench, "This argument"))).remarks
+    with (house / "agent.py").open("a") as file:
+        file.write("# more")
     workbench.editing.do(
         "say", path, lambda eval_set: eval_set.case(1).turn(1).user.set_text("light off, please")
     )
-    workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
     proposal = await propose(workbench.editing, chosen(workbench, "This argument"))
     assert proposal.remarks == (
         "agent.py changed after run 1   r  Run case",

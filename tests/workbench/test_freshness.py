@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from fake_runs import FakeRuns, NoHost
@@ -69,11 +70,12 @@ CHANGES = {
     "expected call": (SET, case(**first_turn(intermediate_data=STUBBED)), "rescored FAILED"),
     "renamed": (SET, case("b"), "none"),
     "removed": (SET, None, "none"),
-    "unchecked calls": (CONFIG, config(turns=[CONTEXT]), "rescored NOT_EVALUATED"),
+    "unchecked calls": (CONFIG, config(turns=[CONTEXT]), "rescored PASSED"),
     "tags": (CONFIG, config(tags=[{"set": "s", "case": "a", "tags": ["new"]}]), "fresh"),
     "stubbed tool": (CONFIG, config(tools={"look_up": "stub"}), "stale: config"),
     "threshold": (CONFIG, config(METRICS | {"response_match_score": 0.5}), "rescored PASSED"),
-    "further metric": (CONFIG, config(METRICS | {"final_session_state": 1.0}), "rescored NOT_EVALUATED"),
+    "further metric": (CONFIG, config(METRICS | {"cost_usd": 1.0}), "rescored NOT_EVALUATED"),
+    "no config any more": (CONFIG, "{oops", "fresh"),
     "code": ("agent.py", "# more", "stale: agent.py"),
     "prompt": ("prompt.md", "Be short.", "stale: prompt.md"),
     "environment": (".env", "KEY=1", "stale: .env"),
@@ -85,9 +87,9 @@ PLACES = ("workbench", "outside", "between")
 
 def rows():
     """Every change at every place: each at one of them daily, the others with `--thorough`."""
-    for number, (change, (name, *_)) in enumerate(CHANGES.items()):
+    for number, (change, (_, content, _)) in enumerate(CHANGES.items()):
         # The agent, its prompts and its environment are not edited in the workbench.
-        places = PLACES if name in (SET, CONFIG) else PLACES[1:]
+        places = PLACES[1:] if isinstance(content, str) else PLACES
         for place in places[:2] if change == "no case any more" else places:
             daily = place == places[number % len(places)] or change in ("user text", "expected response")
             # Files in messages load a library for seconds.
@@ -102,7 +104,8 @@ def write(folder, name, content):
 
 
 async def run(request, sets, on_update, start_host):
-    return await execution.run(request, sets, on_update, lambda: NoHost(None))
+    settings = SimpleNamespace(agent=SimpleNamespace(variant=None))
+    return await execution.run(request, sets, on_update, lambda: NoHost(settings))
 
 
 async def opened(folder):
@@ -156,6 +159,7 @@ async def stand(workbench):
     if now is None or key.eval_id not in ids:
         return "none"
     counts = outcomes.counts()
+    assert workbench.watch.waiting().cases == outcomes.stale()
     assert outcomes.is_stale(key) is now.is_stale is (key in outcomes.stale())
     if now.is_stale:
         assert counts["STALE"]
@@ -181,6 +185,7 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         if change == "renamed" and where == "workbench":
             expected = "rescored PASSED"
         assert await stand(workbench) == expected
+        assert workbench.outcomes.counts().total() == len(list(workbench.sets.every_case()))
         if where == "workbench":
             workbench.editing.undo()
         elif before is None:
@@ -188,7 +193,9 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         else:
             (folder / name).write_text(before)
         await workbench.open()
-        if name in (SET, CONFIG) and expected != "none":
+        if change == "removed" and where == "workbench":
+            assert await stand(workbench) == "fresh"
+        elif name in (SET, CONFIG) and expected != "none":
             # Of what it was changed from between two starts, a run has only fingerprints.
             assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
     finally:
@@ -205,3 +212,28 @@ async def test_an_error_of_a_config_is_not_one_of_its_sets(as_run, tmp_path):
         assert refusal.startswith(f"Cannot run {SET}: {CONFIG}:1: not valid JSON")
     finally:
         await workbench.close()
+
+
+async def test_a_reload_shows_what_another_process_has_run(as_run, tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench, other = await opened(folder), await opened(folder)
+    try:
+        workbench.runs.run_all()
+        await workbench.runs.finished()
+        await workbench.outcomes.restore()
+        assert workbench.runs.current.seconds == workbench.outcomes.last_run.seconds
+        write(folder, SET, case(**first_turn(user_content=message("ho"))))
+        await other.open()
+        other.runs.run_all()
+        await other.runs.finished()
+        runs = workbench.runs_now
+        await workbench.open()
+        assert await stand(workbench) == "stale: case"
+        await workbench.reload()
+        assert await stand(workbench) == "fresh"
+        assert workbench.outcomes.get(CaseId(SET, "a")).run.name == "run 3"
+        assert workbench.runs_now != runs
+    finally:
+        await workbench.close()
+        await other.close()

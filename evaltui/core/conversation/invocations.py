@@ -29,6 +29,9 @@ from ..trace.spans import instruction_text
 from .adk_steps import step_from_adk
 from .steps import steps_from_events
 
+# Of seconds, as events in a log have them: a turn of less than a millisecond is not one of none.
+_DECIMALS = 6
+
 
 def app_details_by_turn(events: Iterable[Event]) -> dict[int | None, AppDetails]:
     """The instructions and tools in the first request of each agent that asked a model in a turn.
@@ -185,9 +188,10 @@ def _durations(events: Sequence[Event]) -> dict[int, dict[str, float]]:
         throttled = _covered(models + tools + _waits(group)) - either
         total = max(event.t for event in group) - min(event.t for event in group) - throttled
         if total > 0:
-            spent[turn] = {"duration": round(total, 3)}
+            spent[turn] = {"duration": round(total, _DECIMALS)}
         if total > 0 and not any(MODEL_CALLS in event.data.get("untold", ()) for event in group):
-            spent[turn] |= {"model_duration": round(model, 3), "tool_duration": round(either - model, 3)}
+            spent[turn]["model_duration"] = round(model, _DECIMALS)
+            spent[turn]["tool_duration"] = round(either - model, _DECIMALS)
     return spent
 
 

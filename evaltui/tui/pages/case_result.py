@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +10,7 @@ from evaltui.core.compare.judged import over_conversation
 from evaltui.core.compare.rates import case_rate
 from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
 from evaltui.core.compare.turn_verdicts import turn_status
-from evaltui.core.model.eval_set import EvalCase
+from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status
 from evaltui.core.model.problems import format_path
 from evaltui.text.figures import UNKNOWN, counted, plural, show_duration, show_number, show_score
@@ -67,11 +67,21 @@ class CaseShown:
     """What the agent printed in the case."""
     strip_last: bool = False
     """Whether the metrics stand below the differences, as on a small screen."""
+    messages: Mapping[int, str] | None = None
+    """The user messages of the run by turn, from 0, where its case is not stored any more; None where it
+    is."""
 
     @cached_property
-    def case(self) -> EvalCase:
-        """What the result was scored by."""
-        return self.scored.case
+    def case(self) -> EvalCase | None:
+        """The case that the result was scored by; None where it is not stored any more."""
+        return self.scored.case if self.messages is None else None
+
+    def message(self, number: int) -> str:
+        """The user message of a turn, from 0; "" where it is not known."""
+        if self.case is None:
+            return (self.messages or {}).get(number, "")
+        turns = self.case.conversation or []
+        return user_text(turns[number].user_content) if number < len(turns) else ""
 
 
 def write_case_result(page: Page, shown: CaseShown) -> None:
@@ -109,12 +119,12 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
 
 
 def _write_turns(page: Page, shown: CaseShown, result: CaseResult, *, fits: bool) -> None:
-    case, heads = shown.case, (shown.place, shown.scored.run.name)
+    heads = shown.place, shown.scored.run.name
     for number in range(len(result.turns)):
         status = turn_status(result, number)
         usual = fits or status in ("FAILED", "ERROR") or number == shown.turn or _only(result, number)
         page.part(is_open=shown.folding.is_open(f"turn {number}", usual=usual))
-        write_turn(page, result, case, number, shown.folding, usual=usual, heads=heads)
+        write_turn(page, result, shown.message(number), number, shown.folding, usual=usual, heads=heads)
     if result.stopped:
         page.blank()
         page.text([(visible(result.stopped), "muted")])
@@ -197,7 +207,7 @@ def _write_group(page: Page, group: TrajectoryGroup, shown: int) -> None:
 
 def _write_state(page: Page, shown: CaseShown, result: CaseResult) -> None:
     """The keys of the final state that the case asks for; only what differs, unless it is opened."""
-    expected = shown.case.final_session_state or {}
+    expected = (shown.case.final_session_state if shown.case else None) or {}
     scored = any(metric.name == "final_session_state" for metric in result.metrics)
     if not result.state and not (expected and scored):
         return

@@ -127,13 +127,17 @@ def shown_state(workbench: Workbench) -> object:
     if case is None:
         return *state, clock, workbench.outcomes.counts_of(path) if path else None
     live = workbench.outcomes.traces.live_events(case)
+    freshness = workbench.outcomes.freshness(case)
+    # Only then the messages of the run are shown, and a log is read for them.
+    is_of_then = workbench.outcomes.previous_run is not None or (freshness is not None and freshness.is_stale)
     return (
         *state,
         workbench.outcomes.get(case),
         workbench.outcomes.history(case),
-        workbench.outcomes.freshness(case),
+        freshness,
         workbench.outcomes.status(case),
         workbench.outcomes.is_waiting(case),
+        is_of_then and workbench.outcomes.trace(case) is None,
         live,
         len(live),
         workbench.outcomes.status(case) == RUNNING and clock,
@@ -237,9 +241,10 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
             view.height,
             workbench.navigation.selection.turn,
             _note(workbench, case, scored),
-            _place(workbench, case),
+            _place(workbench, case) if _is_scored_by_now(workbench, case, scored) else "",
             printed,
             view.is_small,
+            _messages(workbench, case, scored),
         )
         write_case_result(page, shown)
     else:
@@ -265,6 +270,29 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
             (f"case changed after {visible(scored.run.title)}: compared with the case of then", "warning")
         ]
     return []
+
+
+def _is_scored_by_now(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> bool:
+    """Whether the expectations that a result is scored by are those of its file."""
+    from evaltui.workbench.past_runs import case_changed
+
+    now = workbench.sets.case_now(case)
+    return now is not None and now.says_the_same(scored.stored) and not case_changed(scored)
+
+
+def _messages(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> dict[int, str] | None:
+    """The user messages of the run by turn, where only its log has them; None where the case has them."""
+    from evaltui.core.model.content import Content
+    from evaltui.core.model.eval_set import user_text
+    from evaltui.workbench.past_runs import case_changed
+
+    if not case_changed(scored):
+        return None
+    trace, messages = workbench.outcomes.trace(case), dict[int, str]()
+    for event in trace.events if trace else ():
+        if event.kind == "user" and event.content and event.turn is not None:
+            messages.setdefault(event.turn, user_text(Content.model_validate(event.content)))
+    return messages
 
 
 def _place(workbench: Workbench, case: CaseId) -> str:

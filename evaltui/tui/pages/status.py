@@ -136,7 +136,7 @@ def run_line(workbench: Workbench, width: int) -> Line:
         after = _stale(workbench) if reaction.step is ReactionStep.DONE else []
         return [*_followed(reaction, workbench.agent.error), *after]
     if run is None and workbench.outcomes.last_run is not None:
-        return _kept(workbench.outcomes.last_run)
+        return [*_kept(workbench.outcomes.last_run), *_stale(workbench)]
     if run is None:
         return _no_run_yet(workbench)
     of_save = reaction if reaction is not None and reaction.run == run.number else None

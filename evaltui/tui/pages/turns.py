@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from evaltui.core.compare.turn_verdicts import INTERMEDIATE_METRIC, response_op, text_differs, turn_status
-from evaltui.core.model.eval_set import EvalCase, user_text
 from evaltui.core.model.outcome import CaseResult, MetricResult, Status, TurnResult
 from evaltui.core.model.text_diff import NO_TEXTS, IntermediateDiff
 from evaltui.text.figures import counted, score_figures, show_duration, show_score
@@ -38,18 +37,19 @@ _LONGEST_TEXT = 20_000
 def write_turn(
     page: Page,
     result: CaseResult,
-    case: EvalCase,
+    message: str,
     number: int,
     folding: Folding,
     *,
     usual: bool,
     heads: tuple[str, str],
 ) -> None:
-    """A turn, from 0; `usual` is whether it is open by itself, `heads` where the two sides are from."""
+    """A turn, from 0, with the `message` of the user; `usual` is whether it is open by itself, `heads` where
+    the two sides are from."""
     turn, key = result.turns[number], f"turn {number}"
     is_open = folding.is_open(key, usual=usual)
     page.turns[number] = len(page.lines)
-    said = turn.user or _user_text(case, number)
+    said = turn.user or message
     head: Line = [("▾ " if is_open else "▸ ", "faint"), (f"Turn {number + 1}", "bold"), (" ", "")]
     status = turn_status(result, number)
     head += [glyph(status) if status else (GLYPHS["INFORMATIONAL"], "muted"), ("  ", "")]
@@ -119,11 +119,6 @@ def _score(result: CaseResult, number: int) -> str:
     figure, needed = score_figures(scored[0], scored[1].threshold)
     passed = scored[1].per_invocation[number].status is Status.PASSED
     return f"{figure} {'≥' if passed else '<'} {needed}" if needed else figure
-
-
-def _user_text(case: EvalCase, number: int) -> str:
-    turns = case.conversation or []
-    return user_text(turns[number].user_content) if number < len(turns) else ""
 
 
 def write_heads(page: Page, expected: tuple[str, str], actual: tuple[str, str]) -> None:

@@ -273,7 +273,7 @@ class MainScreen(MainLinks, inherit_bindings=False):
             self.action_keep_filter()
 
     def action_reload(self) -> None:
-        self.run_worker(self.workbench.open(), group="reload", exclusive=True)
+        self.run_worker(self.workbench.reload(), group="reload", exclusive=True)
 
     def action_jump(self) -> None:
         """To any pane or section in view, by the key of its label."""

@@ -1,0 +1,63 @@
+"""The page of a result that is not of the case as it is now."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from fake_runs import FakeRuns, NoHost, says
+from pilots import turn, write_cases
+
+from evaltui.runs import execution
+from evaltui.text.lines import draw
+from evaltui.tui.pages.selected import View, write_page
+from evaltui.tui.pages.writer import NOT_FOLDED, Page
+from evaltui.workbench.state import Selection
+from evaltui.workbench.workbench import Workbench
+
+RAN, NOW = "Hello there", "Good evening"
+
+
+async def run(request, sets, on_update, start_host):
+    settings = SimpleNamespace(agent=SimpleNamespace(variant=None))
+    return await execution.run(request, sets, on_update, lambda: NoHost(settings))
+
+
+def write(folder, message, response="Something else entirely"):
+    (folder / "agent.py").write_text("def root_agent(message, session):\n    return message\n")
+    return write_cases(folder, "talk", {"a": [turn(message, response), turn("Bye", "Bye")]})
+
+
+async def page_of(workbench):
+    workbench.navigation.select(Selection("talk.evalset.json", "a"))
+    await workbench.outcomes.rescored([])
+    page = Page(120, 180)
+    write_page(page, workbench, View(NOT_FOLDED, 60, is_small=False))
+    return "\n".join(draw(line, color=False) for line in page.lines)
+
+
+@pytest.mark.parametrize("where", ["here", "between two starts"])
+async def test_a_stale_result_shows_the_messages_of_its_run(where, tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(says("Bye")).follow)
+    write(tmp_path, RAN)
+    workbench = Workbench(tmp_path, run_service=run)
+    await workbench.open()
+    workbench.runs.run_all()
+    await workbench.runs.finished()
+    assert "expected talk.evalset.json:1" in await page_of(workbench)
+    write(tmp_path, NOW, "Other words")
+    if where == "here":
+        await workbench.open()
+    else:
+        await workbench.close()
+        workbench = Workbench(tmp_path, run_service=run)
+        await workbench.open()
+        await workbench.outcomes.restore()
+    shown = await page_of(workbench)
+    await workbench.close()
+    assert "stale: case changed" in shown
+    assert RAN in shown
+    assert NOW not in shown
+    # The expectations that are shown are in no file any more.
+    assert "Something else" in shown
+    assert "talk.evalset.json" not in shown
