@@ -198,8 +198,10 @@ def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
 
 
 def json_files(folder: Path) -> list[Path]:
-    """The JSON files directly in a folder, sorted, and all else with the name of an eval set: reading it says
-    what is wrong. Of a folder that cannot be read, the folder itself.
+    """The JSON files directly in a folder, sorted.
+
+    With them come all else with the name of an eval set, and links to nothing where eval sets are kept:
+    reading them says what is wrong. Of a folder that cannot be read, the folder itself.
     """
     try:
         entries = sorted(folder.iterdir())
@@ -207,7 +209,14 @@ def json_files(folder: Path) -> list[Path]:
             # Nothing is known of its entries but their names: there may be folders among them.
             return [folder] if entries else []
         files = [file for file in entries if file.suffix == ".json"]
-        return [file for file in files if file.name.endswith(SET_SUFFIXES) or file.is_file()]
+        keeps_sets = is_of_tests(folder)
+        return [
+            file
+            for file in files
+            if file.name.endswith(SET_SUFFIXES)
+            or file.is_file()
+            or (keeps_sets and file.is_symlink() and not file.exists())
+        ]
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError:

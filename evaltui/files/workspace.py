@@ -230,13 +230,13 @@ def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 def is_set(path: Path) -> bool:
     """Whether one of `json_files` is an eval set, or a folder in which there may be some.
 
-    By its name, else by what it holds. Other programs call files `*.test.json`, too: of these, all but JSON
-    that is no eval set.
+    By its name, else by what it holds; one that cannot be read counts where eval sets are kept. Other
+    programs call files `*.test.json`, too: of these, all but JSON that is no eval set.
     """
     if path.name.endswith(".evalset.json") or os.path.isdir(path) or set_kind(path):  # noqa: PTH112
         return True
     if not path.name.endswith(SET_SUFFIXES):
-        return False
+        return is_of_tests(path.parent) and not os.access(path, os.R_OK)
     try:
         text = read_text(path)
     except OSError:

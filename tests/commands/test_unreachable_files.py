@@ -71,8 +71,15 @@ def dangling_config_of_another_name(agent):
     return agent / "eval_config.json", "link to nowhere, which does not exist"
 
 
+def dangling_link_of_any_name_below(agent):
+    (agent / "evals").mkdir()
+    (agent / "evals" / "safety.json").symlink_to("nowhere.json")
+    return agent / "evals" / "safety.json", "link to nowhere.json, which does not exist"
+
+
 UNREACHABLE = [
     dangling_set,
+    dangling_link_of_any_name_below,
     dangling_set_below,
     endless_link,
     pipe,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
+from evaltui.files.schedulers import local_workers
 from evaltui.runner.cluster.remote_worker import RemoteWorker
 from evaltui.runner.plan import Noted, Scaled
 
@@ -36,5 +37,7 @@ class ScaleOfRun:
             self._had_some = now
         elif now - self._had_some > _WITHOUT and not self._have_waited:
             self._have_waited = True
-            waits = f"{self._scheduler} has no worker: the run waits for one. Start one with `dask worker`"
+            waits = f"{self._scheduler} has no worker: the run waits for one"
+            if local_workers(self._scheduler) is None:
+                waits += ". Start one with `dask worker`"
             self._on_update(Noted(waits, at_once=True))
