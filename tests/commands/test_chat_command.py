@@ -242,7 +242,8 @@ def test_lines_respond_to_what_the_agent_asks(tmp_path):
     pytest.importorskip("google.adk")
     folder = requesting_agents.write_agent(tmp_path / "booking", requesting_agents.BOOKING)
     done = talk(folder, 'hi\nOslo\n{"name": "Ada", "age": 5}\nhi\n/message hi\nOslo\nAda\nhi\n')
-    assert done.stdout.splitlines()[:7] == [
+    assert done.stdout.splitlines()[:8] == [
+        "  output  begin  begun",
         "  state  begun = 1",
         "? Where to?",
         "  takes  text or JSON",
