@@ -347,11 +347,13 @@ class Outcomes:
         return now is not None and gets_otherwise(scored, now, config, self._agent)
 
     async def _open_to_rescore(self, path: Path) -> None:
+        results = self.results
         try:
             await asyncio.to_thread(self._sets.open, path)
         finally:
             del self._opening[path]
-        self.rescore([path])
+        if self.results is results:
+            self.rescore([path])
         self._changed()
 
     def is_rescored(self, case: CaseId) -> bool:
@@ -417,8 +419,10 @@ class Outcomes:
                 shown = len(results)
                 self._results_read()
         self._results_read()
-        # As while the workbench is open: by what is expected now.
-        self.rescore({self._sets.file_of(path) for path in unscored})
+        # As while the workbench is open: by what is expected now. Where a previous run was opened meanwhile,
+        # the last results are scored again when it is left.
+        if self._latest is None:
+            self.rescore({self._sets.file_of(path) for path in unscored})
         await self._add_up()
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
         self._changed()

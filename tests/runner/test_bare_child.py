@@ -50,7 +50,7 @@ AGENT = """
 """
 ALLOWED = {
     "evaltui": {"events"},
-    "evaltui.core": {"compare", "model", "conversation", "recordings", "secrets"},
+    "evaltui.core": {"compare", "model", "conversation", "recordings", "secret_spellings", "secrets"},
     "evaltui.files": {"folders", "import_names", "packages"},
     "evaltui.runner": {
         "bootstrap",
