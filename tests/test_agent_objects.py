@@ -240,7 +240,7 @@ async def test_a_function_that_plays_the_user_changes_nothing_here(tmp_path, mon
     scenario = {"starting_prompt": "hats", "conversation_plan": "Ask for cats, too."}
     played = {"eval_set_id": "played", "eval_cases": [{"eval_id": "two", "conversation_scenario": scenario}]}
     config = {
-        "criteria": {"tool_call_count_v1": 0.5},
+        "criteria": {"response_match_score": 0.5},
         "user_simulator_config": {"model": "played_users:play"},
     }
     before = surroundings()

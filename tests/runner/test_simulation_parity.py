@@ -93,7 +93,7 @@ async def adks(answers, most):
 async def ours(answers, most, monkeypatch):
     left = list(answers)
 
-    async def ask(*_):
+    async def ask(*_, **__):
         return Reply(left.pop(0))
 
     monkeypatch.setattr(simulating, "ask", ask)

@@ -20,7 +20,7 @@ def test_the_runs_of_a_matrix_are_found_and_read(tmp_path):
     assert not stored.goes_on
     opened = open_matrix(stored)
     assert [opened.matrix.name(place) for place in (0, 1)] == ["base", "pro"]
-    assert opened.matrix.paired[1] == Paired(better=2, worse=1, cases=5)
+    assert opened.matrix.paired[1] == Paired(better=2, worse=0, cases=4)
     night = CaseId("thermostat.evalset.json", "night")
     assert [len(run.case(night).repeats) for run in opened.runs] == [5, 5]
     assert opened.matrix.is_complete
