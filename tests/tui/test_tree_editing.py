@@ -263,7 +263,7 @@ async def test_an_old_file_is_shown_as_what_it_becomes_and_written_on_enter(parr
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
         await started(app, pilot)
-        await at(app, pilot, "older", "older")
+        await at(app, pilot, "older.test", "older")
         await pilot.press("d")
         await until(pilot, lambda: "has an old format   M  Convert" in screen_text(app))
         await pilot.press("M")
