@@ -13,7 +13,6 @@ from evaltui.workbench.workbench import Workbench
 
 NARROW, TINY, WIDE = (80, 24), (60, 20), (160, 45)
 # The line of the first metric at 80x24.
-FIRST = 4
 ECHO = "def root_agent(message, session):\n    return message\n"
 CONFIG = '{\n  "criteria": {\n    "response_match_score": 0.8\n  },\n  "own": 1\n}\n'
 
@@ -54,6 +53,11 @@ def config_of(app, parrot):
     return app.workbench.editing.data(parrot / "test_config.json")
 
 
+def first(app):
+    """The line of the first metric, below the problems of the config."""
+    return line_with(app, "response_match_score")
+
+
 def line_with(app, text):
     lines = screen_lines(app)
     return next(number for number, line in enumerate(lines) if text in line)
@@ -80,18 +84,18 @@ async def test_the_slider_is_tried_on_the_last_run_without_saving(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot, run=True)
-        assert "✗ 2/3 pass" in screen_lines(app)[FIRST]
+        assert "✗ 2/3 pass" in screen_lines(app)[first(app)]
         await pilot.press("shift+left", "shift+left", "shift+left", "left")
-        await until(pilot, lambda: "0.49 ●" in screen_lines(app)[FIRST])
+        await until(pilot, lambda: "0.49 ●" in screen_lines(app)[first(app)])
         # Tried in the background.
-        await until(pilot, lambda: "✓ 3/3 pass" in screen_lines(app)[FIRST])
+        await until(pilot, lambda: "✓ 3/3 pass" in screen_lines(app)[first(app)])
         await until(pilot, lambda: "Outcomes   ✗ → ✓ 1" in screen_text(app))
         assert "✗ → ✓  half" in screen_text(app)
         assert '+ "response_match_score": 0.49' in screen_text(app)
         assert (parrot / "test_config.json").read_text() == CONFIG
         assert "save ●1" in screen_lines(app)[-1]
         await pilot.press("u")
-        await until(pilot, lambda: "0.80  " in screen_lines(app)[FIRST])
+        await until(pilot, lambda: "0.80  " in screen_lines(app)[first(app)])
         await until(pilot, lambda: "Outcomes" not in screen_text(app))
         assert not app.workbench.editing.is_dirty(parrot / "test_config.json")
 
@@ -170,8 +174,8 @@ async def test_a_slider_is_set_and_saved_by_mouse(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot)
-        knob = screen_lines(app)[FIRST].index("●")
-        await pilot.click(offset=(knob - 5, FIRST))
+        knob = screen_lines(app)[first(app)].index("●")
+        await pilot.click(offset=(knob - 5, first(app)))
         await until(pilot, lambda: config_of(app, parrot)["criteria"]["response_match_score"] < 0.6)
         footer = screen_lines(app)[-1]
         await pilot.click(offset=(footer.index("save"), NARROW[1] - 1))
@@ -223,12 +227,12 @@ async def test_a_change_on_disk_is_shown_while_it_is_open(parrot):
     async with app.run_test(size=NARROW) as pilot:
         screen = await opened(app, pilot)
         await pilot.press("left")
-        await until(pilot, lambda: "0.79 ●" in screen_lines(app)[FIRST])
+        await until(pilot, lambda: "0.79 ●" in screen_lines(app)[first(app)])
         changed = {"criteria": {"response_match_score": 0.8, "safety_v1": 0.5}, "own": 1}
         (parrot / "test_config.json").write_text(json.dumps(changed), encoding="utf-8")
         app.workbench.editing.look_outside()
         await until(pilot, lambda: "safety_v1" in screen_text(app))
-        assert "0.79 ●" in screen_lines(app)[FIRST]
+        assert "0.79 ●" in screen_lines(app)[first(app)]
         assert screen.rows.current.name == "response_match_score"
 
 
@@ -286,7 +290,7 @@ async def test_without_a_config_the_first_metric_makes_it(parrot):
     async with app.run_test(size=NARROW) as pilot:
         await opened(app, pilot)
         assert "no file yet" in screen_lines(app)[1]
-        assert screen_lines(app)[FIRST - 1].startswith(" In use: ADK defaults ──")
+        assert screen_lines(app)[3].startswith(" In use: ADK defaults ──")
         await pilot.press("left", "ctrl+s")
         await until(pilot, lambda: (parrot / "test_config.json").exists())
         saved = json.loads((parrot / "test_config.json").read_text())

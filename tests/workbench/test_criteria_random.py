@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.model.problems import Severity
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, OptionRow, RubricRow
 from evaltui.workbench.criteria_values import text_of
@@ -93,7 +94,9 @@ async def test_changes_are_undone_to_the_letter_and_never_make_what_cannot_be_re
     assert done.undone == start
     data = json.loads(done.text)
     if validate_config(json.loads(start))[0] is not None:
-        assert validate_config(data)[0] is not None, done.text
+        errors = [problem for problem in validate_config(data)[1] if problem.severity is Severity.ERROR]
+        # A metric that was added says which of its options is still to be given.
+        assert all('give the criterion a "' in problem.message for problem in errors), done.text
 
 
 @pytest.mark.compat

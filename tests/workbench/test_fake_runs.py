@@ -165,7 +165,8 @@ async def test_a_case_that_passed_and_fails_now_is_newly_failing(begin):
     assert newly == set(workbench.sets.every_case())
     (eval_set,) = workbench.sets.listed
     changes = workbench.outcomes.totals(eval_set).changes
-    assert set(changes) == {(case, "PASSED", "FAILED") for case in newly}
+    moved = {(change.case, change.before.status, change.status) for change in changes}
+    assert moved == {(case, "PASSED", "FAILED") for case in newly}
     assert workbench.runs.current.failures == list(workbench.sets.every_case())
     workbench.runs.run_all()
     await workbench.runs.finished()
