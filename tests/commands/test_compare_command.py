@@ -15,7 +15,7 @@ def keep(agent, **statuses):
     sets = {"lights": {"whole": True, "config": {}}}
     log = RunLog.create(RunStore(agent), {"selected": {"lights": list(statuses)}, "sets": sets})
     for case, status in statuses.items():
-        log.result(CaseSummary("lights", case, Status(status)))
+        log.result(CaseSummary("lights", case, Status(status), expects="1"))
     log.close({"status": "PASSED", "seconds": 1.5})
     return log.path
 
@@ -79,6 +79,18 @@ def test_a_result_file_of_google_adk(agent, capsys):
         "  1 broken, 1 gone, 1 not run",
         "  better on 0, worse on 1 of 1 case: p = 1 (exact McNemar test)",
     ]
+
+
+def test_a_failure_in_a_result_file_of_google_adk_excuses_none(agent, capsys):
+    """The file does not say what was expected, which may have been something else."""
+    results = agent / ".adk" / "eval_history"
+    results.mkdir(parents=True)
+    entries = [{"eval_id": "a", "final_eval_status": 2, "session_id": "s"}]
+    text = json.dumps({"eval_set_id": "lights", "eval_case_results": entries})
+    (results / "my_agent_lights_17.25.evalset_result.json").write_text(text)
+    keep(agent, a="FAILED")
+    assert call("compare", agent, "my_agent_lights", "last", "--fail-on-regression") == 1
+    assert "the baseline does not say what was expected" in capsys.readouterr().out
 
 
 def test_wrong_use(agent, capsys):

@@ -210,3 +210,39 @@ def test_what_cannot_be_scored_is_wrong_use(shop, tmp_path, capsys, content, why
     said = capsys.readouterr().err
     assert said.startswith("evaltui score: ")
     assert why in said
+
+
+def test_a_function_of_unknown_calls_is_not_evaluated(shop, tmp_path):
+    """An agent of which only its own span was recorded may have called anything."""
+    (tmp_path / "judging.py").write_text(
+        "def nothing_deleted(actual, expected, criterion):\n"
+        "    calls = actual.intermediate_data.tool_uses if actual.intermediate_data else []\n"
+        "    return not any(call.name == 'delete' for call in calls)\n"
+    )
+    function = {"function": "judging.nothing_deleted", "threshold": 1.0}
+    shop.sets(case("lamp", LAMP), criteria={}, evaltui={"criteria": {"nothing_deleted": function}})
+    messages = {"user": LAMP[0], "assistant": LAMP[2]}
+    user, answer = (
+        json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+        for role, text in messages.items()
+    )
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "shop",
+        "gen_ai.input.messages": user,
+        "gen_ai.output.messages": answer,
+    }
+    span = {
+        "traceId": "1" * 32,
+        "spanId": "1" * 16,
+        "name": "invoke_agent shop",
+        "startTimeUnixNano": "1",
+        "endTimeUnixNano": "2",
+        "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
+    }
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": {}, "spans": [span]}]}]}))
+    code, report = shop.score(trace)
+    (metric,) = [metric for metric in report["lamp"]["metrics"] if metric["name"] == "nothing_deleted"]
+    assert (code, metric["status"]) == (3, "NOT_EVALUATED")
+    assert "the tool calls of turn 1 are unknown" in metric["reason"]

@@ -56,7 +56,7 @@ def _unknown_content(given: MetricInput) -> str:
     return ""
 
 
-_READ_BY_FUNCTIONS = (ANSWERS, ARGUMENTS, USER_MESSAGE)
+_READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, USER_MESSAGE)
 
 
 def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:

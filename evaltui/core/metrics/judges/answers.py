@@ -30,7 +30,7 @@ _QUOTATION = "(quotes its prompt)"
 # Names that models use in place of those in the form, and that decide nothing.
 _OTHER_NAMES = frozenset((*REASON_KEYS, "confidence", "evidence", "property", "rubric", "rubric_id", "text"))
 
-_THOUGHTS = re.compile(r"\s*<(think|thinking)>.*</\1>", re.DOTALL)
+_THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _PUNCTUATION = re.compile(r"[\s`~*_#:;.,!\ufeff-]+")
 _PHRASES = re.compile(
