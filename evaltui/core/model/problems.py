@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from ...text.figures import counted
 from ...text.values import nearest, visible
@@ -70,6 +70,12 @@ _MEANINGS = {
 }
 
 
+class _Details(TypedDict, total=False):
+    line: int | None
+    file: str | None
+    rule: LintRule
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong at a place."""
@@ -84,28 +90,12 @@ class Problem:
     rule: LintRule = LintRule.INVALID_VALUE
 
     @classmethod
-    def error(
-        cls,
-        path: JsonPath,
-        message: str,
-        *,
-        line: int | None = None,
-        file: str | None = None,
-        rule: LintRule = LintRule.INVALID_VALUE,
-    ) -> Problem:
-        return cls(Severity.ERROR, path, message, line, file, rule)
+    def error(cls, path: JsonPath, message: str, **details: Unpack[_Details]) -> Problem:
+        return cls(Severity.ERROR, path, message, **details)
 
     @classmethod
-    def warning(
-        cls,
-        path: JsonPath,
-        message: str,
-        *,
-        line: int | None = None,
-        file: str | None = None,
-        rule: LintRule = LintRule.INVALID_VALUE,
-    ) -> Problem:
-        return cls(Severity.WARNING, path, message, line, file, rule)
+    def warning(cls, path: JsonPath, message: str, **details: Unpack[_Details]) -> Problem:
+        return cls(Severity.WARNING, path, message, **details)
 
     def __str__(self) -> str:
         """`line 41: eval_cases[2].eval_id: missing`"""
