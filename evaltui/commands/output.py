@@ -154,7 +154,8 @@ class ReportTarget:
 def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(Format)) -> list[ReportTarget]:
     """`["json=-", "junit=out.xml"]` as targets; the console report where none is asked for.
 
-    Raises UsageError for another format and for two reports that both want standard output.
+    Raises UsageError for another format, for two reports in one place, and for one that is asked for on a
+    standard output that is closed.
     """
     targets = [_parse(text, formats) for text in asked] or [ReportTarget("console", None)]
     to_stdout = [target.format for target in targets if target.path is None]
@@ -163,6 +164,12 @@ def parse_targets(asked: Sequence[str], formats: Sequence[Format] = get_args(For
             f"--report: {' and '.join(to_stdout)} cannot both go to stdout; give one a file: "
             f"--report {to_stdout[0]}=PATH"
         )
+    # None where the program was started with it closed; `start` opens another in its place.
+    if asked and to_stdout and sys.__stdout__ is None:
+        raise UsageError(f"--report {to_stdout[0]}: stdout is closed; give the report a file")
+    paths = [target.path.absolute() for target in targets if target.path is not None]
+    if twice := next((path for path in paths if paths.count(path) > 1), None):
+        raise UsageError(f"--report: {twice} is named for two reports; give each its own file")
     for target in targets:
         if target.path is not None and not target.path.parent.is_dir():
             raise UsageError(f"--report: the folder {target.path.parent} does not exist")

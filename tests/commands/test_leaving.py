@@ -104,6 +104,7 @@ def test_a_full_disk_behind_standard_output_is_no_pass(agent):
     [
         ("0<&-", ["chat"], 0),
         ("1>&-", ["run"], 0),
+        ("1>&-", ["run", "--report", "junit=-"], 2),
         ("0<&- 1>&- 2>&-", ["run"], 0),
         ("0<&- 1>&-", ["record", "talk", "--case", "new", "--turns", "-"], 2),
     ],

@@ -98,6 +98,7 @@ WRONG_USES = {
     "no such config": (["--config", "nowhere.json"], "nowhere.json"),
     "unknown report": (["--report", "yaml"], "yaml"),
     "two reports on stdout": (["--report", "json", "--report", "junit"], "stdout"),
+    "two reports in one file": (["--report", "json=out", "--report", "junit=out"], "two reports"),
     "no earlier run": (["--failed"], "no runs of"),
     "no seconds": (["--timeout", "0"], "--timeout"),
 }
