@@ -37,7 +37,7 @@ def schema_parser() -> Parser:
         "format",
         choices=("evalset", "config", "report", "matrix", "events"),
         metavar="evalset|config|report|matrix|events",
-        help="Eval sets, test_config.json, the JSON report, or the lines of run logs",
+        help="Eval sets, test_config.json, the JSON report, or the events of a run",
     )
     parser.add_argument(
         "--agent",

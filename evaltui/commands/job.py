@@ -24,7 +24,7 @@ from evaltui.core.compare.run_comparison import Comparison, compare
 from evaltui.core.compare.run_result import RunResult
 from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, worst_status
+from evaltui.core.model.outcome import worst_status
 from evaltui.core.model.spending import RunningTotal
 from evaltui.core.secrets import Secrets
 from evaltui.core.statistics.differences import ALPHA
@@ -34,7 +34,7 @@ from evaltui.files.configs import ConfigChoice
 from evaltui.files.durations import DurationsError, read_durations
 from evaltui.files.folders import case_path
 from evaltui.files.settings import secrets_of
-from evaltui.reports.model import EventsOfCase, RunReport, no_events
+from evaltui.reports.model import RunReport, no_events
 from evaltui.reports.set_totals import RunningTotals
 from evaltui.runner.parent.interrupts import INTERRUPTED
 from evaltui.runner.parent.starting import StartedHost
@@ -44,7 +44,7 @@ from evaltui.runs.candidate import summary_of
 from evaltui.runs.execution import ExecutedRun, LogGrew, RunUpdate, Selected
 from evaltui.runs.execution import run as run_and_keep
 from evaltui.runs.history import stored_events
-from evaltui.runs.logged_results import LoggedResults, ResultsOfRun, summaries_of
+from evaltui.runs.logged_results import ResultsOfRun, summaries_of
 from evaltui.runs.resuming import begun_with, read_resumption, read_selection
 from evaltui.runs.selection import RunRequest, SelectedRun, resuming
 from evaltui.runs.sets import FileSets
@@ -384,7 +384,7 @@ class Job:
             settings=self._request.settings,
             model=str(self._agent.get("model") or ""),
             address=self.agent.as_arguments,
-            events=_events_of(cases, executed.log),
+            events=no_events if executed.log is None else stored_events(executed.log),
             known_spending=self._spent.value,
             known_totals=self._totals.of_sets,
         )
@@ -408,12 +408,6 @@ class Job:
     def _summary(self, selected: SelectedRun, executed: ExecutedRun, result: RunResult) -> RunSummary:
         results = {one.id: one for one in summaries_of(result.cases) if one.runs}
         return summary_of(selected, results, self._agent, executed.log)
-
-
-def _events_of(cases: Sequence[CaseResult], log: Path | None) -> EventsOfCase:
-    if isinstance(cases, LoggedResults):
-        return cases.events
-    return no_events if log is None else stored_events(log)
 
 
 def _may_have(secrets: Secrets, path: Path) -> bool:

@@ -34,11 +34,11 @@ from evaltui.reports.console import counts
 from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, missing_in_words, open_run
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_reader import read_header
 from evaltui.runs.merging import MergedRun, MergeError, merge
 from evaltui.runs.pruning import prune
-from evaltui.runs.store import RunStore
+from evaltui.runs.run_file import RunFile, RunWriter, begin_run
+from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, show_duration, some_of
 from evaltui.text.lines import Line
 from evaltui.text.values import visible
@@ -52,7 +52,7 @@ def merge_runs(options: argparse.Namespace) -> int:
     try:
         named, logs = agent_and_runs(options.logs)
         if not logs:
-            raise UsageError(f"{named} is the agent; name the run logs after it, such as {named}/*.jsonl")
+            raise UsageError(f"{named} is the agent; name the run logs after it, such as {named}/*{SUFFIX}")
         targets = parse_targets(options.report)
         options.agent_dir = named or Path()
         settings = settings_of(options)
@@ -76,7 +76,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         all_written = write_reports(replace(made, notes=(*made.notes, *remarks)), targets, "merge")
     else:
         all_written = True
-        notes = (*missing_in_words(run, read_header(log)), *remarks)
+        notes = (*missing_in_words(run, RunFile(log).header), *remarks)
         lines: list[Line] = [[("note  ", "warning"), (visible(one), "")] for one in notes]
         if comparison:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]
@@ -119,16 +119,16 @@ def _merge(
             shutil.copyfile(merged.log, beside)
         else:
             secrets = secrets_of(options.agent_dir)
-            merged = merge(paths, lambda header: RunLog.create_at(beside, header, secrets), baseline)
+            merged = merge(paths, lambda header, sets: RunWriter(beside, header, sets, secrets), baseline)
         beside.replace(output)
     finally:
         beside.unlink(missing_ok=True)
     return merged
 
 
-def _begin(store: RunStore, header: Json) -> RunLog:
+def _begin(store: RunStore, header: Json, sets: Sequence[SelectedSet]) -> RunWriter:
     # The runs may be from other machines.
-    return RunLog.create(store, {**header, "agent_dir": str(store.agent_dir)})
+    return begin_run(store, {**header, "agent_dir": str(store.agent_dir)}, sets)
 
 
 def _sum(run: RunSummary, merged: MergedRun, log: Path, logs: int) -> Line:

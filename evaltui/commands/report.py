@@ -31,9 +31,9 @@ from evaltui.reports.model import RunReport
 from evaltui.reports.stored import stored_report
 from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, open_run, run_id
-from evaltui.runs.log import RunLog
 from evaltui.runs.matrices import StoredMatrix, find_matrix, matrix_of_logs, open_matrix
 from evaltui.runs.merging import merge
+from evaltui.runs.run_file import RunWriter
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import some_of
 
@@ -84,7 +84,7 @@ def _report_matrix(
 def _merged(paths: Sequence[Path], folder: Path, secrets: Secrets) -> Path:
     """The log of all of them as one run."""
     log = folder / f"merged{SUFFIX}"
-    merge(paths, lambda header: RunLog.create_at(log, header, secrets))
+    merge(paths, lambda header, sets: RunWriter(log, header, sets, secrets))
     return log
 
 

@@ -31,6 +31,7 @@ from evaltui.reports.console import counts
 from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
+from evaltui.runs.run_file import next_number
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces
@@ -48,7 +49,7 @@ def runs(options: argparse.Namespace) -> int:
         settings = settings_of(options)
         store = RunStore.of(agent_dir, settings)
         # Runs of an agent object are near no agent's files.
-        if not store.logs():
+        if not store.files():
             require_one_agent(options)
         if options.name:
             run, name = options.name
@@ -62,7 +63,7 @@ def runs(options: argparse.Namespace) -> int:
 
 def _deleted(store: RunStore, keep: int) -> Iterator[Line]:
     """How many runs are gone, going by their numbers, and which ones stay."""
-    deleted = store.next_number() - 1 - len(store.logs())
+    deleted = next_number(store) - 1 - len(store.files())
     if deleted > 0:
         gone = counted(deleted, "run")
         yield [(f"{gone} deleted. keep-runs {keep}: the newest stay, and besides them", "muted")]
@@ -70,7 +71,7 @@ def _deleted(store: RunStore, keep: int) -> Iterator[Line]:
 
 
 def _list(store: RunStore, cells: int) -> Iterator[Line]:
-    logs, of_adk = store.logs()[::-1], results_of_adk(store.agent_dir)
+    logs, of_adk = store.files()[::-1], results_of_adk(store.agent_dir)
     names = names_by_run(store)
     for path in logs[:_SHOWN]:
         yield from _lines(read_row(path, names.get(run_id(path), ())), cells)
@@ -111,7 +112,6 @@ def _ended(row: RunRow) -> str:
     if row.status is None:
         return "still running" if row.ending == "going on" else "interrupted"
     status = row.status.lower().replace("_", " ")
-    # Logs of earlier versions do not say how long it took.
     return status if row.seconds is None else f"{status:13}  {show_duration(row.seconds)}"
 
 

@@ -1,4 +1,4 @@
-"""`evaltui schema`: the JSON Schemas of eval sets, configs, reports and run logs."""
+"""`evaltui schema`: the JSON Schemas of eval sets, configs, reports and events."""
 
 from __future__ import annotations
 
@@ -89,6 +89,7 @@ def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
 
             return matrix_schema()
         case _:
-            from evaltui.runs.log_shape import log_schema
+            from evaltui.core.model.events import Event
+            from evaltui.core.schemas.generating import schema_of
 
-            return log_schema()
+            return schema_of(Event, "Event of an evaltui run", written=True)

@@ -19,16 +19,15 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import file_of
 from evaltui.reports.model import RunReport
 from evaltui.reports.set_totals import RunningTotals, SetTotal
-from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.history import KeptRun, missing_in_words, open_run, stored_repeat
-from evaltui.runs.log_header import RunHeader
-from evaltui.runs.log_reader import event_of, lines_of_cases, read_agent, read_header
+from evaltui.runs.history import KeptRun, missing_in_words, open_run
 from evaltui.runs.logged_results import LoggedResults, results_of, summaries_of
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.sets import SetInfo
 
 
 def stored_report(path: Path, secrets: Secrets) -> RunReport:
-    """Raises OSError, and ValueError for what is no run log, nor a result file, or is damaged."""
+    """Raises OSError, and ValueError for what is no run, nor a result file, or is damaged."""
     run = open_run(path)
     cases = results_of(run, secrets)
     result = RunResult(cases, worst_status(case.status for case in run.summary.cases.values()))
@@ -36,10 +35,10 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
     def events(case: CaseId) -> Mapping[int, Sequence[Event]]:
         return secrets.masked(run.events(case))
 
-    if path.name.endswith(ADK_SUFFIX):
+    if run.file is None:
         return RunReport(result, "google-adk", run.started, run.seconds, tuple(_sets(None, cases)), str(path))
-    header, agent = read_header(path), read_agent(path)
-    calls, found = _calls(path, header)
+    header, agent = run.file.header, run.file.agent
+    calls, found = _calls(run.file, header)
     is_large = isinstance(cases, LoggedResults)
     address = AgentAddress(
         Path(member(header.data, "agent_dir", str, "")),
@@ -98,22 +97,22 @@ class _OfCase:
     spent: RunningTotal = field(default_factory=RunningTotal)
 
 
-def _calls(path: Path, header: RunHeader) -> tuple[CallCounts, dict[CaseId, _OfCase]]:
-    """What models were asked in a run, and what its cases took, in one way through its log.
+def _calls(file: RunFile, header: RunHeader) -> tuple[CallCounts, dict[CaseId, _OfCase]]:
+    """What models were asked in a run, and what its cases took.
 
     Of scored traces, only what judges were asked: the rest was called before.
     """
     counts = CallCounts()
     found: dict[CaseId, _OfCase] = {}
-    for line in lines_of_cases(path, kinds=("repeat_result", "model_request", "tool_result")):
-        if line.kind == "repeat_result":
-            result = stored_repeat(path, line.data["result"])
-            counts.on_result(result)
-            of_case = found.setdefault(line.case, _OfCase())
-            of_case.seconds += result.seconds
-            of_case.spent.add(result.spent)
-        elif "traces" not in header.data:
-            counts.on_event(event_of(path, line.data))
+    for stored in file.repeats:
+        result = file.result(stored.data)
+        counts.on_result(result)
+        of_case = found.setdefault(stored.case, _OfCase())
+        of_case.seconds += result.seconds
+        of_case.spent.add(result.spent)
+    if not header.of_traces:
+        for event in file.events_of_kinds("model_request", "tool_result"):
+            counts.on_event(event)
     return counts, found
 
 

@@ -14,19 +14,18 @@ from evaltui.core.model import events
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, worst_status
-from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.adk_reader import run_from_adk
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
+from evaltui.runs.run_file import Ending, RunWriter, begin_run
+from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
 
 Json = dict[str, Any]
 
 
 def keep_adk_run(store: RunStore, data: Json) -> Path:
-    """Write an `EvalSetResult`, as JSON data, as the log of a run.
+    """Write an `EvalSetResult`, as JSON data, as the file of a run.
 
     Raises OSError where the store cannot be written, ValueError for what is no such result.
     """
@@ -37,21 +36,20 @@ def keep_adk_run(store: RunStore, data: Json) -> Path:
     in_order = sorted(run.cases, key=lambda case: places.get(case.eval_id, len(places)))
     cases = [replace(case, path="" if path == run.eval_set_id else path) for case in in_order]
     ids = tuple(case.eval_id for case in cases)
-    logged = LoggedSet(path, run.eval_set_id, ids, {"criteria": _criteria(data)}, ids == of_set)
+    selected = SelectedSet(path, run.eval_set_id, ids, {"criteria": _criteria(data)}, ids == of_set)
     header = {
         "event_version": events.VERSION,
         "started": (run.started if run.created else datetime.now(UTC)).isoformat(),
         "agent_dir": str(store.agent_dir),
-        "sets": [logged.to_json()],
         "runs": max((len(case.repeats) for case in cases), default=1),
         "adk_verdicts": True,
         "files": files_of(store.agent_dir),
     }
-    log = RunLog.create(store, header)
+    writer = begin_run(store, header, [selected])
     for case in cases:
-        _write(log, CaseId(path, case.eval_id), case)
-    log.close({"status": worst_status(case.status for case in cases)})
-    return log.path
+        _write(writer, CaseId(path, case.eval_id), case)
+    writer.close(Ending(worst_status(case.status for case in cases)))
+    return writer.path
 
 
 def _set_of(agent_dir: Path, eval_set_id: str) -> tuple[str, tuple[str, ...]]:
@@ -62,18 +60,18 @@ def _set_of(agent_dir: Path, eval_set_id: str) -> tuple[str, tuple[str, ...]]:
     return found[0].case_path, tuple(case.eval_id for case in found[0].cases)
 
 
-def _write(log: RunLog, case: CaseId, result: CaseResult) -> None:
+def _write(writer: RunWriter, case: CaseId, result: CaseResult) -> None:
     number = 0
     for repeat, one in enumerate(result.repeats):
-        log.started(case, result.eval_set_id, repeat)
+        writer.start(case, result.eval_set_id, repeat)
         for event in _events(one):
             number += 1
             named = replace(
                 event, path=case.path, set=result.eval_set_id, case=case.eval_id, repeat=repeat, seq=number
             )
-            log.event(named.to_json())
-        log.repeat(case, result.eval_set_id, repeat, repeat_to_json(one))
-    log.result(summarize(result))
+            writer.add_event(named)
+        writer.add_repeat(case, result.eval_set_id, repeat, one)
+    writer.add_case(summarize(result))
 
 
 def _events(repeat: RepeatResult) -> Iterator[Event]:

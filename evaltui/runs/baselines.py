@@ -13,9 +13,9 @@ from evaltui.core.model.variants import Variant
 from evaltui.core.statistics.differences import ALPHA
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run, open_run, run_id
-from evaltui.runs.log_header import RunHeader
-from evaltui.runs.log_reader import read_header
-from evaltui.runs.store import RunStore, is_being_written
+from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_header import RunHeader
+from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
 
 CasesOfSets = Mapping[str, Collection[str] | None]
@@ -42,7 +42,7 @@ class LaterRun:
 
 def stored_run(store: RunStore, *logs: Path) -> LaterRun:
     """A run that is over, or several that are put together. Raises OSError, ValueError."""
-    headers = [read_header(log) for log in logs if not log.name.endswith(ADK_SUFFIX)]
+    headers = [RunFile(log).header for log in logs if not log.name.endswith(ADK_SUFFIX)]
     cases: dict[str, Collection[str] | None] = {}
     for logged in (logged for header in headers for logged in header.sets):
         others = cases.get(logged.path, ())
@@ -62,11 +62,11 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
     """
     best, most = None, -1
     skipped: dict[Path, str] = {}
-    for path in reversed(later.store.logs()):
+    for path in reversed(later.store.files()):
         if most == len(later.cases):
             break
         try:
-            header = read_header(path)
+            header = RunFile(path).header
             if path in later.logs or not _is_comparable(header, later):
                 continue
             sets = sum(_has(header, *selected) for selected in later.cases.items())

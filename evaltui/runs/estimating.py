@@ -145,7 +145,7 @@ def _sum(
 def _last_taken(store: RunStore, cases: Mapping[CaseId, int], variant: str) -> dict[CaseId, Taken]:
     """Of each case that was run with this variant; what is damaged is passed over."""
     found: dict[CaseId, Taken] = {}
-    for path in list(reversed(store.logs()))[:_MOST_LOGS]:
+    for path in list(reversed(store.files()))[:_MOST_LOGS]:
         if len(found) == len(cases):
             break
         try:

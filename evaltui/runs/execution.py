@@ -8,16 +8,14 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model import events
-from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE
 from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.stored_cases import ids_and_turns
-from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_address import files_of_agent
 from evaltui.files.agent_files import changed_files
 from evaltui.files.folders import app_name, case_path
@@ -43,18 +41,15 @@ from evaltui.runner.plan import (
 )
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.pruning import prune
-from evaltui.runs.resuming import is_source
+from evaltui.runs.resuming import Resumption, is_source
+from evaltui.runs.run_file import Ending, RunFile, RunWriter, begin_run
+from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.secret_pieces import SecretPieces
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import some_of
-
-if TYPE_CHECKING:
-    from evaltui.runs.merging import Repeat
 
 Json = dict[str, Any]
 
@@ -81,13 +76,13 @@ def notes_on_changes(plan: RunPlan, files: Mapping[str, str]) -> Iterator[str]:
 
 
 class LoggedRun:
-    """Appends what a run tells to its log."""
+    """Writes what a run tells to its file."""
 
-    def __init__(self, log: RunLog, started: datetime) -> None:
+    def __init__(self, writer: RunWriter, started: datetime) -> None:
         self.last_result: int | None = None
-        """Where in the log the line of the last result of a case is, in bytes; None before there is one."""
-        self._log = log
-        self._pieces = SecretPieces(log.secrets)
+        """The number of the case that has the last result in the file; None before there is one."""
+        self._writer = writer
+        self._pieces = SecretPieces(writer.secrets)
         self._started = started
         self.seconds = 0.0
         """Wall time, once it is closed."""
@@ -101,7 +96,7 @@ class LoggedRun:
         files: Mapping[str, str],
         given: Mapping[str, Any] | None = None,
     ) -> LoggedRun:
-        """Create the log. `files` are those of `logged_files`, `given` is what else the header should say.
+        """Create the file. `files` are those of `logged_files`, `given` is what else the header should say.
 
         Raises OSError where the folder of the store cannot be written.
         """
@@ -113,7 +108,6 @@ class LoggedRun:
             "module": plan.agent.module or None,
             "url": plan.agent.url or None,
             "in_process": plan.agent.in_process,
-            "sets": [_set(plan, one).to_json() for one in plan.sets],
             "runs": plan.runs,
             "pass_if": plan.pass_if,
             **(plan.confidence.to_json() if plan.confidence else {}),
@@ -128,33 +122,27 @@ class LoggedRun:
             **(given or {}),
         }
         known = {name: value for name, value in header.items() if value not in (None, False)}
-        return cls(RunLog.create(store, known), started)
+        return cls(begin_run(store, known, [_set(plan, one) for one in plan.sets]), started)
 
     @property
     def path(self) -> Path:
-        return self._log.path
+        return self._writer.path
 
     @property
     def has_masked(self) -> bool:
         """Whether there were secrets in what the run told so far."""
-        return self._log.has_masked or self._pieces.has_masked
+        return self._writer.has_masked or self._pieces.has_masked
 
-    @property
-    def size(self) -> int:
-        """Bytes written so far."""
-        return self._log.size
+    def carry_over(self, resumption: Resumption) -> None:
+        """Copy the finished repeats of the run that is resumed, and what was spent besides.
 
-    def carry_over(self, earlier: Path, repeats: Collection[Repeat], spent: Amount) -> None:
-        """Copy runs of cases and their results from another log, and what was `spent` besides.
-
-        Raises OSError, and ValueError where that log is damaged.
+        Raises what `RunFile` raises.
         """
-        from evaltui.runs.merging import copy_repeats
-
-        for _ in copy_repeats(earlier, repeats, self._log):
-            pass
-        if spent != Amount():
-            self._log.spent(spent)
+        earlier, repeats = RunFile(resumption.path), set(resumption.carried())
+        for stored in earlier.repeats:
+            if (stored.case, stored.repeat) in repeats:
+                self._writer.copy_repeat(earlier, stored)
+        self._writer.add_spending(resumption.spent)
 
     def write(self, update: Update) -> None:
         match update:
@@ -162,37 +150,33 @@ class LoggedRun:
                 self._write_events(self._pieces.add(update))
             case CaseStarted(case, eval_set_id, repeat):
                 self._write_events(self._pieces.end((*case, repeat)))
-                self._log.started(case, eval_set_id, repeat)
+                self._writer.start(case, eval_set_id, repeat)
             case AgentLoaded(info):
-                # A log is read on other machines, too.
-                said = {name: value for name, value in info.items() if name != "places"}
-                self._log.event({"kind": "agent", **said})
+                # A run is read on other machines, too.
+                self._writer.set_agent({name: value for name, value in info.items() if name != "places"})
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._write_events(self._pieces.end((*case, repeat)))
-                self._log.repeat(case, eval_set_id, repeat, repeat_to_json(result))
+                self._writer.add_repeat(case, eval_set_id, repeat, result)
             case CaseDone(result):
-                self.last_result = self._log.result(summarize(result))
+                self.last_result = self._writer.add_case(summarize(result))
             case SpentWithoutResult(amount):
-                self._log.spent(amount)
+                self._writer.add_spending(amount)
 
     def _write_events(self, updates: Iterable[Happened]) -> None:
         for update in updates:
-            if update.json:
-                self._log.event_text(update.json)
-            else:
-                self._log.event(update.event.to_json())
+            self._writer.add_event(update.event, update.json)
 
     def close(self, status: Status | None = None) -> None:
-        """End the log; without a status it stays that of a run that was interrupted."""
+        """End the file; without a status it stays that of a run that was interrupted."""
         self._write_events(self._pieces.close())
         self.seconds = round((datetime.now(UTC) - self._started).total_seconds(), 3)
-        self._log.close({"status": status, "seconds": self.seconds} if status else None)
+        self._writer.close(Ending(status, self.seconds) if status else None)
 
 
-def _set(plan: RunPlan, one: SetPlan) -> LoggedSet:
+def _set(plan: RunPlan, one: SetPlan) -> SelectedSet:
     eval_ids, path = tuple(eval_id for eval_id, _ in ids_and_turns(one.cases)), plan.path_of(one)
     more = {eval_id: runs for eval_id in eval_ids if (runs := plan.more.get(CaseId(path, eval_id)))}
-    return LoggedSet(
+    return SelectedSet(
         path,
         one.eval_set_id,
         eval_ids,
@@ -213,14 +197,13 @@ def _conversations(held: HeldConversations, path: str, eval_ids: Iterable[str]) 
 
 @dataclass(frozen=True)
 class LogGrew:
-    """How far the log of the run is, before the update that follows: its file, and the bytes written, None
-    where no more can be. Told only where a case begins and ends.
+    """How far the file of the run is, before the update that follows; None where no more can be written. Told
+    only where a case begins and ends.
 
-    `result` is where the line of the last result of a case is, in bytes, None before there is one.
+    `result` is the number of the case that has the last result in the file, None before there is one.
     """
 
     log: Path | None
-    size: int | None
     result: int | None = None
 
 
@@ -380,7 +363,7 @@ class _Execution:
             header = {**self._selected.header, "recordings": self._recordings or None}
             self._log = LoggedRun.start(request.store, self._selected.plan, started, files, header)
             if resumes:
-                self._log.carry_over(resumes.path, set(resumes.carried()), resumes.spent)
+                self._log.carry_over(resumes)
         except OSError as error:
             self._on_update(Noted(f"Run not stored: {error}"))
 
@@ -398,7 +381,7 @@ class _Execution:
 
     def _tell_log(self) -> None:
         log = self._log
-        self._on_update(LogGrew(log.path, log.size, log.last_result) if log else LogGrew(None, None))
+        self._on_update(LogGrew(log.path, log.last_result) if log else LogGrew(None))
 
     def _write_log(self, write: Callable[[LoggedRun], None]) -> None:
         if self._log is None:

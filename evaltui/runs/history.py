@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
 from evaltui.core.compare.run_comparison import what_changed
 from evaltui.core.compare.run_summary import (
     CaseSummary,
@@ -18,21 +19,16 @@ from evaltui.core.compare.run_summary import (
     summarize,
 )
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import CaseResult, RepeatResult, Status, worst_status
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.problems import SelectionError
-from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
-from evaltui.runs.index_rows import LoggedCase
-from evaltui.runs.log_header import RunHeader
+from evaltui.runs.run_file import CaseInRun, RunFile
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.values import did_you_mean
-
-if TYPE_CHECKING:
-    from evaltui.core.model.events import Event
-
-Json = dict[str, Any]
 
 # Missing shards that a note names.
 _MOST_SHARDS = 20
@@ -41,8 +37,8 @@ _MOST_SHARDS = 20
 
 
 def find_run(store: RunStore, ref: str) -> Path:
-    """The run that `last`, a path, a name, an id or a unique beginning of an id stands for: a run log, or a
-    result file of google-adk.
+    """The run that `last`, a path, a name, an id or a unique beginning of an id stands for: the file of a
+    run, or a result file of google-adk.
 
     Raises SelectionError where there is none, and for a beginning that several runs have.
     """
@@ -54,7 +50,7 @@ def find_run(store: RunStore, ref: str) -> Path:
             raise SelectionError(f"no runs of {store.title} yet")
         return last
     agent_dir, names = store.agent_dir, store.names()
-    known = {run_id(path): path for path in [*adk_results(agent_dir), *store.logs()]}
+    known = {run_id(path): path for path in [*adk_results(agent_dir), *store.files()]}
     wanted = names.get(ref, ref)
     if wanted in known:
         return known[wanted]
@@ -64,7 +60,8 @@ def find_run(store: RunStore, ref: str) -> Path:
         raise SelectionError(f"{ref!r} matches {counted(len(found), 'run')}: {first}, {second}, …")
     if not found and Path(ref).is_file():
         raise SelectionError(
-            f"{ref} is no run: a run log ends in {SUFFIX}, a result file of google-adk in {ADK_SUFFIX}"
+            f"{ref} is no run: the file of a run ends in {SUFFIX}, "
+            f"a result file of google-adk in {ADK_SUFFIX}"
         )
     if not found:
         raise SelectionError(
@@ -84,7 +81,7 @@ def name_run(store: RunStore, ref: str, name: str) -> str:
     Raises SelectionError for a run that there is not and for a name that would not be found, OSError.
     """
     path = find_run(store, ref)
-    ids = {run_id(one) for one in [*adk_results(store.agent_dir), *store.logs()]}
+    ids = {run_id(one) for one in [*adk_results(store.agent_dir), *store.files()]}
     if name in ("", "last") or name in ids or name.endswith((SUFFIX, ADK_SUFFIX)):
         raise SelectionError(f"{name!r} is not a valid run name")
     store.name(run_id(path), name)
@@ -111,8 +108,8 @@ class KeptRun:
     """The whole result of a selected case, with what the agent did. Raises KeyError for another case."""
     events: Callable[[CaseId], dict[int, list[Event]]]
     """What happened in a case, by repeat; nothing in a run of google-adk, which keeps no events."""
-    logged: Mapping[CaseId, LoggedCase] | None = None
-    """The results in a run log, and where the rest of them is."""
+    file: RunFile | None = None
+    """The run's file; None for a run of google-adk."""
 
     @property
     def id(self) -> str:
@@ -120,8 +117,8 @@ class KeptRun:
 
 
 def open_run(path: Path) -> KeptRun:
-    """Raises OSError, and ValueError for what is neither a run log of this version nor a result file."""
-    return _open_adk_result(path) if path.name.endswith(ADK_SUFFIX) else _open_log(path)
+    """Raises OSError, and ValueError for what is neither a run of evaltui nor a result file."""
+    return _open_adk_result(path) if path.name.endswith(ADK_SUFFIX) else _open_file(path)
 
 
 def stored_events(path: Path) -> Callable[[CaseId], dict[int, list[Event]]]:
@@ -148,37 +145,29 @@ def _open_adk_result(path: Path) -> KeptRun:
     )
 
 
-def _open_log(path: Path) -> KeptRun:
-    run = logs.read_run(path)
-    cases, summary = {one.id: one for one in run.results}, summary_of(run)
-
-    def case_result(case: CaseId) -> CaseResult:
-        if case in cases:
-            return case_of(path, cases[case])
-        return CaseResult.not_run(case, summary.cases[case].eval_set_id)
-
+def _open_file(path: Path) -> KeptRun:
+    file = RunFile(path)
+    header, ending, summary = file.header, file.ending, summary_of(file)
     return KeptRun(
         path=path,
-        started=run.header.started,
-        status=run.footer.status if run.footer else None,
-        seconds=run.footer.seconds if run.footer else None,
+        started=header.started,
+        status=ending.status if ending else None,
+        seconds=ending.seconds if ending else None,
         summary=summary,
-        case=case_result,
-        events=lambda case: events_of(path, cases[case]) if case in cases else {},
-        logged=cases,
+        case=lambda case: case_of(file, case, summary.cases[case]),
+        events=file.events_of,
+        file=file,
     )
 
 
-def summary_of(run: logs.StoredRun) -> RunSummary:
-    """A log as it is compared. Raises OSError, and ValueError for a log that is damaged."""
-    header = run.header
+def summary_of(file: RunFile) -> RunSummary:
+    """A run as it is compared. Raises what `RunFile` does."""
+    header = file.header
     return RunSummary(
-        run.id,
-        selected_cases(header.selected(), {one.id: one.summary for one in run.results}),
+        file.id,
+        selected_cases(header.selected(), {one.id: one.summary for one in file.cases}),
         frozenset(one.path for one in header.sets if one.whole),
-        circumstances_of(header, logs.read_agent(run.path)),
-        by_label=header.by_label,
-        ambiguous=frozenset(CaseId(*ids) for ids in header.twins),
+        circumstances_of(header, file.agent),
         matrix=header.matrix,
         variant=header.variant,
     )
@@ -199,8 +188,8 @@ def missing_in_words(run: RunSummary, header: RunHeader) -> Iterator[str]:
             yield f"interrupted: {done} of {count} finished"
 
 
-def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstances:
-    """From the header of a log, and what the run found out of its agent."""
+def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
+    """From the header of a run, and what it found out of its agent."""
     return Circumstances(
         files=header.files,
         agent=str(agent.get("name") or ""),
@@ -210,53 +199,22 @@ def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstanc
     )
 
 
-def events_of(path: Path, case: LoggedCase) -> dict[int, list[Event]]:
-    """What happened in a case, by repeat. Raises OSError, and ValueError for a log that is damaged."""
-    if case.events is None:
-        return {}
-    return logs.events_between(path, case.events, case.id, case.summary.eval_set_id)
+def case_of(file: RunFile, case: CaseId, summary: CaseSummary, *, with_actual: bool = True) -> CaseResult:
+    """The whole result of a case; `with_actual` with what the agent did. Raises what `RunFile` does."""
+    stored = file.case(case)
+    if stored is None:
+        return CaseResult.not_run(case, summary.eval_set_id)
+    return result_of(file, stored, with_actual=with_actual)
 
 
-def case_of(path: Path, case: LoggedCase) -> CaseResult:
-    """The whole result of a case in a log, with what the agent did.
-
-    Raises OSError, and ValueError for a log that is damaged.
-    """
-    return _case(path, case, events_of(path, case))
-
-
-def result_of(path: Path, case: LoggedCase) -> CaseResult:
-    """The result of a case in a log, without what the agent did; raises what `case_of` does."""
-    result = _case(path, case, {})
-    return replace(result, repeats=tuple(replace(repeat, actual=()) for repeat in result.repeats))
-
-
-def _case(path: Path, case: LoggedCase, events: Mapping[int, Sequence[Event]]) -> CaseResult:
-    from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
-
-    summary = case.summary
-    repeats = [
-        stored_repeat(path, result, events.get(number, []))
-        for number, result in enumerate(logs.repeats_of(path, case))
-    ]
+def result_of(file: RunFile, case: CaseInRun, *, with_actual: bool = True) -> CaseResult:
+    """As `case_of`, of a case that has a result."""
+    summary, repeats = case.summary, file.results(case.number, with_actual=with_actual)
     if not repeats:
-        raise ValueError(f"{path} has no result of {summary.eval_id}")
+        raise ValueError(f"{file.path} is damaged: it has no repeat of {summary.eval_id}")
     pass_if = pass_if_of(summary.policy)
     confidence = summary.decision.confidence if summary.decision else None
     return case_over_repeats(summary.eval_set_id, summary.eval_id, repeats, pass_if, case.id.path, confidence)
-
-
-def stored_repeat(path: Path, result: Json, events: Sequence[Event] = ()) -> RepeatResult:
-    """One run of a case as a log has it, with what the agent did. Raises ValueError for anything else."""
-    from evaltui.core.conversation.invocations import invocations_from_events
-    from evaltui.core.model.stored_results import repeat_from_json
-
-    try:
-        return repeat_from_json(result, invocations_from_events(events))
-    except (AttributeError, IndexError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: a run of a case cannot be read: {error!r}") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: a run of a case cannot be read: {error}") from error
 
 
 # A case over time
@@ -301,9 +259,9 @@ class CaseHistory:
 
 
 class History:
-    """An agent's run logs, of which only what is asked for is read; they are not kept in memory.
+    """An agent's runs, of which only what is asked for is read; they are not kept in memory.
 
-    Cheap to make. Not for a frame: reading twenty runs of ten thousand cases takes a tenth of a second.
+    Cheap to make. Not for a frame: reading takes tens of milliseconds.
     """
 
     def __init__(self, store: RunStore) -> None:
@@ -311,34 +269,32 @@ class History:
         """The runs that it is of."""
         self._known: dict[Path, tuple[RunHeader, Circumstances]] = {}
 
-    def of(self, case: CaseId, eval_set_id: str, last: int = 20) -> CaseHistory:
-        """The last runs that have a result of the case. A log that cannot be read is passed over."""
+    def of(self, case: CaseId, last: int = 20) -> CaseHistory:
+        """The last runs that have a result of the case. A file that cannot be read is passed over."""
         points: list[CasePoint] = []
-        for place, path in reversed(list(enumerate(self.store.logs(), 1))):
-            try:
-                point = self._point(path, case, eval_set_id)
-            except (OSError, ValueError):
-                continue
-            if point is not None:
-                points.append(point if point.number else replace(point, number=place))
-                if len(points) == last:
-                    break
+        for path in reversed(self.store.files()):
+            with suppress(OSError, ValueError):
+                if point := self._point(path, case):
+                    points.append(point)
+            if len(points) == last:
+                break
         return CaseHistory(case, tuple(reversed(points)))
 
-    def _point(self, path: Path, case: CaseId, eval_set_id: str) -> CasePoint | None:
-        header, circumstances = self._run(path)
-        found = logs.result_of(path, header, case, eval_set_id)
-        if found is None:
+    def _point(self, path: Path, case: CaseId) -> CasePoint | None:
+        file = RunFile(path)
+        stored = file.case(case)
+        if stored is None:
             return None
-        run = RunSummary(run_id(path), {case: found.summary}, circumstances=circumstances)
-        return CasePoint(header.started, found.summary, run, path, header.number or 0)
+        header, circumstances = self._run(file)
+        run = RunSummary(file.id, {case: stored.summary}, circumstances=circumstances)
+        return CasePoint(header.started, stored.summary, run, path, header.number or 0)
 
-    def _run(self, path: Path) -> tuple[RunHeader, Circumstances]:
-        known = self._known.get(path)
+    def _run(self, file: RunFile) -> tuple[RunHeader, Circumstances]:
+        known = self._known.get(file.path)
         if known is None:
-            header = logs.read_header(path).without_cases()
-            known = header, circumstances_of(header, logs.read_agent(path))
-            # In a log that is being written, the agent may come later.
+            header = file.header.without_cases()
+            known = header, circumstances_of(header, file.agent)
+            # In a run that goes on, the agent may come later.
             if known[1].agent:
-                self._known[path] = known
+                self._known[file.path] = known
         return known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -16,9 +16,9 @@ from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, is_own, read_adk_result
 from evaltui.runs.history import run_id
-from evaltui.runs.log_header import LoggedSet
-from evaltui.runs.log_reader import read_agent, read_ends, totals_of
-from evaltui.runs.store import RunStore, is_being_written
+from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.store import RunStore
 from evaltui.text.figures import show_local
 
 RunEnding = Literal["over", "interrupted", "going on"]
@@ -44,7 +44,7 @@ class RunRow:
     """How many of the flaky ones pass by their policy."""
     selected: int = 0
     """How many cases it was begun with."""
-    sets: tuple[LoggedSet, ...] = ()
+    sets: tuple[SelectedSet, ...] = ()
     seconds: float | None = None
     """Wall time; None where nobody knows."""
     tokens: float | None = None
@@ -121,7 +121,7 @@ def run_title(number: int | None, started: datetime, name: str = "") -> str:
 
 def stored_runs(store: RunStore) -> list[Path]:
     """The run logs, and the result files that google-adk has left, the newest first."""
-    return newest_first([*store.logs(), *results_of_adk(store.agent_dir)])
+    return newest_first([*store.files(), *results_of_adk(store.agent_dir)])
 
 
 def results_of_adk(agent_dir: Path) -> list[Path]:
@@ -144,23 +144,18 @@ def read_row(
     path: Path,
     names: tuple[str, ...] = (),
     files: Mapping[str, str] | None = None,
-    place: int | None = None,
 ) -> RunRow:
-    """A run; what cannot be read is a problem of the row. `files` are the agent's now, if that matters,
-    `place` numbers a log of an earlier version, which has no number of its own."""
+    """A run; what cannot be read is a problem of the row. `files` are the agent's now, if that matters."""
     try:
-        row = _adk_row(path, names) if path.name.endswith(ADK_SUFFIX) else _log_row(path, names, files)
+        return _adk_row(path, names) if path.name.endswith(ADK_SUFFIX) else _row(path, names, files)
     except (OSError, ValueError) as error:
-        return RunRow(path, _started(path), place, names, problem=str(error))
-    return row if row.number or row.is_of_adk else replace(row, number=place)
+        return RunRow(path, _started(path), names=names, problem=str(error))
 
 
 def newest_run(store: RunStore) -> RunRow | None:
-    """The newest log of an agent; None without one."""
-    logs = store.logs()
-    if not logs:
-        return None
-    return read_row(logs[-1], names_by_run(store).get(run_id(logs[-1]), ()), place=len(logs))
+    """The newest run of an agent; None without one."""
+    latest = store.latest()
+    return read_row(latest, names_by_run(store).get(run_id(latest), ())) if latest else None
 
 
 def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
@@ -174,15 +169,15 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
         status=worst_status(statuses),
         counts=Counter(status.value for status in statuses),
         selected=len(run.cases),
-        sets=(LoggedSet(run.eval_set_id, run.eval_set_id, eval_ids),),
+        sets=(SelectedSet(run.eval_set_id, run.eval_set_id, eval_ids),),
     )
 
 
-def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) -> RunRow:
-    run, totals = read_ends(path), totals_of(path)
-    header = run.header
+def _row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) -> RunRow:
+    file = RunFile(path)
+    header, totals, ended = file.header, file.totals, file.ending
     ending: RunEnding = "over"
-    if run.footer is None:
+    if ended is None:
         ending = "going on" if is_being_written(path) else "interrupted"
     return RunRow(
         path,
@@ -190,14 +185,14 @@ def _log_row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None
         header.number,
         names,
         ending,
-        run.footer.status if run.footer else None,
+        ended.status if ended else None,
         totals.counts,
         totals.flaky_passed,
         sum(len(one.eval_ids) for one in header.sets),
         header.sets,
-        run.footer.seconds if run.footer else None,
+        ended.seconds if ended else None,
         totals.tokens,
-        str(read_agent(path).get("model") or ""),
+        str(file.agent.get("model") or ""),
         header.in_process,
         header.files,
         None if files is None or not header.files else changed_files(header.files, files),

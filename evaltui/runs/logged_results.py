@@ -1,50 +1,42 @@
-"""The results of a run of many cases: they are in its log, and read from there when they are asked for."""
+"""The results of a run of many cases: they are in its file, and read from there when they are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
 from typing import overload
 
 from evaltui.core.compare.run_summary import CaseSummary, summarize
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.secrets import Secrets
-from evaltui.runs.history import KeptRun, case_of, events_of
-from evaltui.runs.index_rows import LoggedCase
-from evaltui.runs.log_reader import read_run, text_of
-from evaltui.runs.store import in_use
+from evaltui.runs.history import KeptRun, result_of
+from evaltui.runs.run_file import CaseInRun, RunFile
 
 # Of so many cases a run keeps the results until it is over.
 MOST_KEPT = 1000
 
 
 class LoggedResults(Sequence[CaseResult]):
-    """Results of cases in a log, without their secrets; those that it does not have are kept.
+    """Results of cases in a run's file, without their secrets; those that it does not have are kept.
 
-    Asking for one raises OSError, and ValueError for a log that is damaged.
+    Asking for one raises what `RunFile` raises. The file may be deleted meanwhile.
     """
 
-    def __init__(self, log: Path, cases: Iterable[LoggedCase | CaseResult], secrets: Secrets) -> None:
-        self._log = log
+    def __init__(self, file: RunFile, cases: Iterable[CaseInRun | CaseResult], secrets: Secrets) -> None:
+        self._file = file
         self._cases = tuple(cases)
         self._secrets = secrets
-        # Another run that is over must not delete it meanwhile.
-        self._in_use = ExitStack()
-        self._in_use.enter_context(in_use(log))
 
     @property
     def summaries(self) -> Iterator[CaseSummary]:
         """Those of the cases, in order, without reading the results."""
         for case in self._cases:
-            yield case.summary if isinstance(case, LoggedCase) else summarize(case)
+            yield case.summary if isinstance(case, CaseInRun) else summarize(case)
 
     def only(self, numbers: Iterable[int]) -> LoggedResults:
         """Some of them, by their places from 0."""
-        return LoggedResults(self._log, [self._cases[number] for number in numbers], self._secrets)
+        return LoggedResults(self._file, [self._cases[number] for number in numbers], self._secrets)
 
     def __len__(self) -> int:
         return len(self._cases)
@@ -55,24 +47,9 @@ class LoggedResults(Sequence[CaseResult]):
     def __getitem__(self, index: slice) -> LoggedResults: ...
     def __getitem__(self, index: int | slice) -> CaseResult | LoggedResults:
         if isinstance(index, slice):
-            return LoggedResults(self._log, self._cases[index], self._secrets)
+            return LoggedResults(self._file, self._cases[index], self._secrets)
         case = self._cases[index]
-        if not isinstance(case, LoggedCase):
-            return self._secrets.masked(case)
-        result = case_of(self._log, case)
-        # Far faster than to look through the result.
-        text = text_of(self._log, case)
-        may_have = self._secrets.may_be_in(text) or self._secrets.has_marks(text)
-        return self._secrets.masked(result) if may_have else result
-
-    def events(self, case: CaseId) -> Mapping[int, Sequence[Event]]:
-        """What happened in a case, by repeat; nothing where that is not in the log."""
-        found = self._by_id.get(case)
-        return self._secrets.masked(events_of(self._log, found)) if found is not None else {}
-
-    @cached_property
-    def _by_id(self) -> dict[CaseId, LoggedCase]:
-        return {one.id: one for one in self._cases if isinstance(one, LoggedCase)}
+        return self._secrets.masked(result_of(self._file, case) if isinstance(case, CaseInRun) else case)
 
 
 class ResultsOfRun:
@@ -100,34 +77,36 @@ class ResultsOfRun:
     def of(self, selected: Iterable[tuple[CaseId, str]], secrets: Secrets) -> Sequence[CaseResult]:
         """Every selected case in order, with its result or without; `selected` has the ids of the sets.
 
-        Raises OSError, and ValueError for a log that is damaged.
+        Raises what `RunFile` raises.
         """
         if self._log is None or not self._in_log:
             return tuple(self._kept.get(case) or CaseResult.not_run(case, label) for case, label in selected)
-        known: dict[CaseId, LoggedCase | CaseResult] = {one.id: one for one in read_run(self._log).results}
+        file = RunFile(self._log)
+        known: dict[CaseId, CaseInRun | CaseResult] = {one.id: one for one in file.cases}
         known |= self._kept
         rows = [known.get(case) or CaseResult.not_run(case, label) for case, label in selected]
-        return LoggedResults(self._log, rows, secrets)
+        return LoggedResults(file, rows, secrets)
 
 
 def results_of(run: KeptRun, secrets: Secrets) -> Sequence[CaseResult]:
-    """The selected cases of a stored run without their secrets, which logs of earlier versions may hold.
+    """The selected cases of a stored run without their secrets: one may have been named as such since.
 
-    Raises OSError, and ValueError for a log that is damaged; where there are many, when one is asked for.
+    Raises what `RunFile` raises; where there are many, when one is asked for.
     """
-    if run.logged is not None and len(run.logged) > MOST_KEPT:
-        rows = [run.logged.get(case) or run.case(case) for case in run.summary.cases]
-        return LoggedResults(run.path, rows, secrets)
+    if run.file is not None and len(run.summary.cases) > MOST_KEPT:
+        stored = {one.id: one for one in run.file.cases}
+        rows = [stored.get(case) or run.case(case) for case in run.summary.cases]
+        return LoggedResults(run.file, rows, secrets)
     return tuple(secrets.masked(run.case(case)) for case in run.summary.cases)
 
 
 def summaries_of(cases: Sequence[CaseResult]) -> Iterator[CaseSummary]:
-    """The summaries of results, without reading those that are in a log."""
+    """The summaries of results, without reading those that are in a file."""
     return cases.summaries if isinstance(cases, LoggedResults) else map(summarize, cases)
 
 
 def those_at(cases: Sequence[CaseResult], numbers: Iterable[int]) -> Sequence[CaseResult]:
-    """Some of the results, by their places from 0, without reading those that are in a log."""
+    """Some of the results, by their places from 0, without reading those that are in a file."""
     return cases.only(numbers) if isinstance(cases, LoggedResults) else [cases[one] for one in numbers]
 
 

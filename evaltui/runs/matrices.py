@@ -13,11 +13,9 @@ from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import KeptRun, open_run, run_id
-from evaltui.runs.log_header import RunHeader
-from evaltui.runs.log_reader import read_header, read_run
-from evaltui.runs.store import SUFFIX, RunStore, is_being_written
-
-_IN_HEADER = b'"matrix":"'
+from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_header import RunHeader
+from evaltui.runs.store import SUFFIX, RunStore
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def stored_matrices(store: RunStore) -> list[StoredMatrix]:
     A log that cannot be read is passed over.
     """
     found: dict[str, dict[str, list[VariantLog]]] = {}
-    for path in store.logs():
+    for path in store.files():
         log = _variant_log(path)
         if log is not None:
             found.setdefault(log.header.matrix, {}).setdefault(log.name, []).append(log)
@@ -90,7 +88,7 @@ def _last(logs: Sequence[VariantLog]) -> VariantLog:
 
 def _is_complete(path: Path) -> bool:
     try:
-        return read_run(path).complete
+        return RunFile(path).ending is not None
     except (OSError, ValueError):
         return False
 
@@ -106,7 +104,7 @@ def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
         newest = _variant_log(latest) if latest else None
         ref = newest.header.matrix if newest else ""
     known = {one.id: one for one in stored_matrices(store)} if ref else {}
-    if ref in known or ref in store.names() or any(run_id(path).startswith(ref) for path in store.logs()):
+    if ref in known or ref in store.names() or any(run_id(path).startswith(ref) for path in store.files()):
         return known.get(ref)
     found = [one for key, one in known.items() if key.startswith(ref)]
     if len(found) > 1:
@@ -118,7 +116,7 @@ def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
 def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
     """The log of the newest run of the agent; where that is of a matrix, those of all of its variants. Scored
     traces, and runs of the matrix `besides`, do not count."""
-    for path in reversed(store.logs()):
+    for path in reversed(store.files()):
         if _is_of_traces(path):
             continue
         log = _variant_log(path)
@@ -132,7 +130,7 @@ def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
 def _is_of_traces(path: Path) -> bool:
     """Whether a run scored traces; False for a log that cannot be read, which its reader reports."""
     try:
-        return read_header(path).of_traces
+        return RunFile(path).header.of_traces
     except (OSError, ValueError):
         return False
 
@@ -142,7 +140,7 @@ def recorded_seconds(store: RunStore) -> dict[CaseId, float]:
     seconds: dict[CaseId, float] = {}
     for path in newest_runs(store):
         with suppress(OSError, ValueError):
-            for one in read_run(path).results:
+            for one in RunFile(path).cases:
                 if one.summary.seconds is not None:
                     seconds[one.id] = one.summary.seconds
     return seconds
@@ -153,7 +151,7 @@ def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:
     as one: those of each may be merged from parts."""
     if len(paths) < 2:
         return None
-    headers = {path: read_header(path) for path in paths if path.suffix == SUFFIX}
+    headers = {path: RunFile(path).header for path in paths if path.suffix == SUFFIX}
     logs = tuple(VariantLog(path, header) for path, header in headers.items() if header.variant)
     if len(logs) < len(paths) or len({log.name for log in logs}) < len(logs):
         return None
@@ -164,11 +162,7 @@ def matrix_of_logs(paths: Sequence[Path]) -> StoredMatrix | None:
 def _variant_log(path: Path) -> VariantLog | None:
     """None for the log of a run that belongs to no matrix."""
     try:
-        with path.open("rb") as file:
-            # Most runs have none, and their headers need not be parsed.
-            if _IN_HEADER not in file.readline():
-                return None
-        header = read_header(path)
+        header = RunFile(path).header
     except (OSError, ValueError):
         return None
     return VariantLog(path, header) if header.matrix else None

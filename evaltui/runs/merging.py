@@ -1,4 +1,4 @@
-"""Run logs put together: shards of one selection, or runs of different cases of the same agent."""
+"""Runs put together: shards of one selection, or runs of different cases of the same agent."""
 
 from __future__ import annotations
 
@@ -20,51 +20,21 @@ from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.history import stored_repeat
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet, RunHeader
-from evaltui.runs.log_reader import (
-    CaseLine,
-    StoredRun,
-    lines_of_cases,
-    read_agent,
-    read_ends,
-    results_of_repeats,
-    spent_without_result,
-)
-from evaltui.runs.resuming import is_source, twins_in_words
+from evaltui.runs.resuming import is_source
+from evaltui.runs.run_file import Ending, RunFile, RunWriter, is_being_written
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.same_plan import differences
 from evaltui.runs.shards import ShardsOfRun
-from evaltui.runs.store import is_being_written
 from evaltui.text.figures import some_of
 
 Json = dict[str, Any]
 # A run of a case, and its number from 0.
 Repeat = tuple[CaseId, int]
+Create = Callable[[Json, Sequence[SelectedSet]], RunWriter]
 
 
 class MergeError(ValueError):
-    """Why logs cannot be merged: a sentence that names them."""
-
-
-def copy_repeats(earlier: Path, repeats: Collection[Repeat], into: RunLog) -> Iterator[CaseLine]:
-    """Copies what happened in runs of cases, and their results, from another log; yields each result.
-
-    Raises OSError, and ValueError where that log is damaged.
-    """
-    for line in lines_of_cases(earlier):
-        if (line.case, line.repeat) not in repeats:
-            continue
-        match line.kind:
-            case "case_started":
-                into.started(line.case, line.eval_set_id, line.repeat)
-            case "repeat_result":
-                into.repeat(line.case, line.eval_set_id, line.repeat, line.data["result"])
-                yield line
-            case _ if line.data.get("path") == line.case.path:
-                into.event_text(line.text.decode("ascii").rstrip("\n"))
-            case _:
-                into.event({**line.data, "path": line.case.path})
+    """Why runs cannot be merged: a sentence that names them."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +51,17 @@ class MergedRun:
     agent, the text of sets, recordings, versions."""
 
 
-def merge(logs: Sequence[Path], create: Callable[[Json], RunLog], baseline: str = "") -> MergedRun:
-    """Put logs together in one that `create` makes with the header it gets, and that is closed then.
+def merge(logs: Sequence[Path], create: Create, baseline: str = "") -> MergedRun:
+    """Put runs together in one that `create` makes with the header and sets it gets, and that is closed then.
 
     `baseline` is the id of the run that they are compared with; "" for that of the logs, if any has one.
 
-    Raises MergeError for logs that do not belong together, OSError, and ValueError for what is no run log or
-    is damaged; the log is gone then.
+    Raises MergeError for runs that do not belong together, OSError, and ValueError for what is no run or is
+    damaged; the new file is gone then.
     """
     merge = _Merge(_read(logs))
     merge.check()
-    into = create(merge.header(baseline))
+    into = create(merge.header(baseline), merge.sets)
     try:
         return merge.write(into)
     except BaseException:
@@ -99,17 +69,15 @@ def merge(logs: Sequence[Path], create: Callable[[Json], RunLog], baseline: str 
         raise
 
 
-def _read(logs: Sequence[Path]) -> list[StoredRun]:
+def _read(logs: Sequence[Path]) -> list[RunFile]:
     """The one that was started first comes first, in whatever order they are given."""
-    runs: list[StoredRun] = []
+    runs: list[RunFile] = []
     for path in dict.fromkeys(one.resolve() for one in logs):
         if path.name.endswith(ADK_SUFFIX):
             raise MergeError(f"{path.name} is an ADK result file; only run logs can be merged")
-        run = read_ends(path)
-        if run.footer is None and is_being_written(path):
+        run = RunFile(path)
+        if run.ending is None and is_being_written(path):
             raise MergeError(f"{path.name}: run in progress")
-        if run.header.twins:
-            raise MergeError(f"{path.name}: {twins_in_words(run.header)}")
         runs.append(run)
     return sorted(runs, key=lambda run: (run.header.started, run.id))
 
@@ -118,7 +86,7 @@ def _read(logs: Sequence[Path]) -> list[StoredRun]:
 class _Case:
     """A selected case while the logs are read."""
 
-    set: LoggedSet
+    set: SelectedSet
     rule: RepeatRule
     pass_if: PassIf
     expects: str = ""
@@ -126,9 +94,9 @@ class _Case:
 
 
 class _Merge:
-    def __init__(self, runs: Sequence[StoredRun]) -> None:
+    def __init__(self, runs: Sequence[RunFile]) -> None:
         self._runs = runs
-        self._sets = list(_merged_sets(runs))
+        self.sets = tuple(_merged_sets(runs))
         self._shards = _merged_shards(runs)
 
     # Checking
@@ -148,20 +116,15 @@ class _Merge:
                 raise MergeError(
                     f"{later.path.name} is not of the same plan as {earlier.path.name}: {some_of(changes)}"
                 )
-        expects: dict[CaseId, tuple[str, StoredRun]] = {}
+        expects: dict[CaseId, tuple[str, RunFile]] = {}
         for run in self._runs:
-            for line in results_of_repeats(run.path, run.header):
-                if line.case not in self._cases:
-                    raise MergeError(
-                        f"{run.path.name}: {line.case.eval_id} of {line.case.path} has a result and was not "
-                        "selected"
-                    )
-                mine = line.data["result"].get("expects", "")
-                known, where = expects.setdefault(line.case, (mine, run))
+            for stored in run.repeats:
+                mine = stored.data.get("expects", "")
+                known, where = expects.setdefault(stored.case, (mine, run))
                 if mine != known:
                     raise MergeError(
                         f"{run.path.name} is not of the same plan as {where.path.name}: "
-                        f"{line.case.eval_id} of {line.case.path} changed"
+                        f"{stored.case.eval_id} of {stored.case.path} changed"
                     )
 
     # Writing
@@ -171,7 +134,6 @@ class _Merge:
         first = self._runs[0].header.data
         data = {name: value for name, value in first.items() if name not in _OF_ONE_LOG}
         data["started"] = self._runs[0].header.started.isoformat()
-        data["sets"] = [one.to_json() for one in self._sets]
         data["merged"] = [run.id for run in self._runs]
         # A merged run that regressed must not be the next baseline.
         baselines = (baseline, *(run.header.data.get("baseline") for run in self._runs))
@@ -185,33 +147,34 @@ class _Merge:
             data.pop("matrix", None)
         return data | ({"shards": self._shards.to_json()} if self._shards else {})
 
-    def write(self, into: RunLog) -> MergedRun:
-        agent = next((said for run in self._runs if (said := read_agent(run.path))), None)
-        if agent is not None:
-            into.event({"kind": "agent", **agent})
+    def write(self, into: RunWriter) -> MergedRun:
+        if agent := next((run.agent for run in self._runs if run.agent), None):
+            into.set_agent(agent)
         winners, duplicates = self._winners()
         cases = self._cases
         finished: dict[CaseId, Status] = {}
         awaited = Counter(case for case, _ in winners)
         for number, run in enumerate(self._runs):
-            wanted = {repeat for repeat, winner in winners.items() if winner == number}
-            for line in copy_repeats(run.path, wanted, into):
-                case = cases[line.case]
-                case.repeats[line.repeat] = stored_repeat(run.path, line.data["result"])
-                awaited[line.case] -= 1
-                if not awaited[line.case] and case.rule.is_over(case.repeats):
-                    summary = _summary(line.case, case, self._confidence)
-                    finished[line.case] = summary.status
-                    into.result(summary)
+            for stored in run.repeats:
+                if winners.get((stored.case, stored.repeat)) != number:
+                    continue
+                into.copy_repeat(run, stored)
+                case = cases[stored.case]
+                case.repeats[stored.repeat] = run.result(stored.data)
+                awaited[stored.case] -= 1
+                if not awaited[stored.case] and case.rule.is_over(case.repeats):
+                    summary = _summary(stored.case, case, self._confidence)
+                    finished[stored.case] = summary.status
+                    into.add_case(summary)
                     case.repeats.clear()
         for run in self._runs:
-            if (spent := spent_without_result(run.path)) != Amount():
-                into.spent(spent)
-        footers = [run.footer.seconds if run.footer else None for run in self._runs]
-        known = [one for one in footers if one is not None]
-        seconds = max(known) if len(known) == len(footers) else None
+            if (spent := run.spent_without_result) != Amount():
+                into.add_spending(spent)
+        seconds_of_runs = [run.ending.seconds if run.ending else None for run in self._runs]
+        known = [one for one in seconds_of_runs if one is not None]
+        seconds = max(known) if len(known) == len(seconds_of_runs) else None
         is_complete = len(finished) == len(cases)
-        into.close({"status": worst_status(finished.values()), "seconds": seconds} if is_complete else None)
+        into.close(Ending(worst_status(finished.values()), seconds) if is_complete else None)
         return MergedRun(into.path, seconds, duplicates, self._changed_data())
 
     def _changed_data(self) -> tuple[str, ...]:
@@ -219,12 +182,12 @@ class _Merge:
         files = [header.files for header in headers]
         changed = {name for one in files for name in changed_files(files[0], one)}
         names = {name for name in changed if not is_source(name)}
-        for path in {one.path for one in self._sets}:
+        for path in {one.path for one in self.sets}:
             of_set = {one.fingerprint for header in headers for one in header.sets if one.path == path}
             recordings = {header.recordings.get(path) for header in headers if _has_set(header, path)}
             names |= {path} if len(of_set - {None}) > 1 else set()
             names |= {f"recordings of {path}"} if len(recordings) > 1 else set()
-        agents = [said for run in self._runs if (said := read_agent(run.path))]
+        agents = [run.agent for run in self._runs if run.agent]
         for word, versions in (
             ("evaltui", [header.data.get("evaltui") for header in headers]),
             ("Python", [said.get("python") for said in agents]),
@@ -239,7 +202,7 @@ class _Merge:
         header = self._runs[0].header
         given = header.data
         found: dict[CaseId, _Case] = {}
-        for one in self._sets:
+        for one in self.sets:
             repeats = EvalConfig.model_validate(one.config or {"criteria": {}}).evaltui.repeats
             pass_if = given.get("pass_if") or repeats.pass_if
             found |= {
@@ -254,11 +217,11 @@ class _Merge:
         winners: dict[Repeat, int] = {}
         of_logs: list[set[Repeat]] = []
         for number, run in enumerate(self._runs):
-            mine = {(line.case, line.repeat) for line in results_of_repeats(run.path, run.header)}
             mine = {
-                (case, repeat)
-                for case, repeat in mine
-                if repeat < cases[case].rule.most and _same_conversations(cases[case].set, run, case)
+                (one.case, one.repeat)
+                for one in run.repeats
+                if one.repeat < cases[one.case].rule.most
+                and _same_conversations(cases[one.case].set, run, one.case)
             }
             of_logs.append(mine)
             winners |= dict.fromkeys(mine, number)
@@ -271,7 +234,7 @@ class _Merge:
         sequences that are mixed would be wrong more often than it says."""
         ranks: dict[CaseId, tuple[bool, int, int]] = {}
         for number, (run, repeats) in enumerate(zip(self._runs, of_logs, strict=True)):
-            ended = {one.id for one in run.results}
+            ended = {one.id for one in run.cases}
             for case, count in Counter(case for case, _ in repeats).items():
                 rank = (True, 0, number) if case in ended else (False, count, number)
                 ranks[case] = max(ranks.get(case, rank), rank)
@@ -291,7 +254,7 @@ def _has_set(header: RunHeader, path: str) -> bool:
     return any(one.path == path for one in header.sets)
 
 
-def _same_conversations(merged: LoggedSet, run: StoredRun, case: CaseId) -> bool:
+def _same_conversations(merged: SelectedSet, run: RunFile, case: CaseId) -> bool:
     """Whether repeats of a case have the numbers in a log that they have in the merged one."""
     if merged.conversations is None:
         return True
@@ -310,19 +273,19 @@ def _summary(case: CaseId, known: _Case, confidence: Confidence | None) -> CaseS
     return summarize(result)
 
 
-def _merged_sets(runs: Sequence[StoredRun]) -> Iterator[LoggedSet]:
+def _merged_sets(runs: Sequence[RunFile]) -> Iterator[SelectedSet]:
     """Every set of the logs with all cases that any of them selected, in the order of the set if known."""
-    by_path: dict[str, list[LoggedSet]] = {}
+    by_path: dict[str, list[SelectedSet]] = {}
     shards = _merged_shards(runs)
     for path, one in shards.sets.items() if shards else ():
-        by_path[path] = [LoggedSet(path, one.eval_set_id, one.eval_ids, whole=one.whole)]
+        by_path[path] = [SelectedSet(path, one.eval_set_id, one.eval_ids, whole=one.whole)]
     for run in runs:
         for logged in run.header.sets:
             by_path.setdefault(logged.path, []).append(logged)
     return (_merged_set(parts) for parts in by_path.values())
 
 
-def _merged_set(parts: Sequence[LoggedSet]) -> LoggedSet:
+def _merged_set(parts: Sequence[SelectedSet]) -> SelectedSet:
     eval_ids = tuple(dict.fromkeys(eval_id for one in parts for eval_id in one.eval_ids))
     places = {
         eval_id: place
@@ -340,7 +303,7 @@ def _merged_set(parts: Sequence[LoggedSet]) -> LoggedSet:
     for one in parts:
         more |= {eval_id: max(runs, more.get(eval_id, runs)) for eval_id, runs in one.more.items()}
     fingerprints = {one.fingerprint for one in parts if one.eval_ids}
-    return LoggedSet(
+    return SelectedSet(
         parts[0].path,
         parts[0].eval_set_id,
         eval_ids,
@@ -354,14 +317,14 @@ def _merged_set(parts: Sequence[LoggedSet]) -> LoggedSet:
     )
 
 
-def _merged_conversations(parts: Sequence[LoggedSet]) -> Mapping[str, tuple[str, ...]] | None:
+def _merged_conversations(parts: Sequence[SelectedSet]) -> Mapping[str, tuple[str, ...]] | None:
     """Those of a case are as the run that was started last has them."""
     if all(one.conversations is None for one in parts):
         return None
     return {eval_id: ids for one in parts for eval_id, ids in (one.conversations or {}).items()}
 
 
-def _merged_shards(runs: Sequence[StoredRun]) -> ShardsOfRun | None:
+def _merged_shards(runs: Sequence[RunFile]) -> ShardsOfRun | None:
     found = [run.header.shards for run in runs if run.header.shards is not None]
     if not found:
         return None

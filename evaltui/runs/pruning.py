@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from evaltui.runs.history import run_id
-from evaltui.runs.log_header import RunHeader
-from evaltui.runs.log_reader import read_header
-from evaltui.runs.store import RunStore, is_in_use
+from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_header import RunHeader
+from evaltui.runs.store import RunStore
 
 # A run that cannot be read is none of any set.
 _Read = tuple[Path, RunHeader | None]
@@ -18,12 +18,12 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
     """Deletes the runs before the newest `keep`; returns their logs.
 
     Those stay that have a name, that are the last one of a set or of a set in a matrix, with which a run that
-    stays was compared, that still go on or are read, in any process, and those `in_use`. Raises OSError.
+    stays was compared, that still go on, in any process, and those `in_use`. Raises OSError.
     """
-    if len(store.logs()) <= keep:
+    if len(store.files()) <= keep:
         return []
     with store.naming() as named:
-        runs = [(log, _header(log)) for log in store.logs()]
+        runs = [(log, _header(log)) for log in store.files()]
         stay = {log for log, _ in runs[-keep:]} | _last_of_sets(runs)
         stay |= {log for log, _ in runs if run_id(log) in named or log in in_use}
         baselines = set(_baselines(runs, stay))
@@ -36,7 +36,7 @@ def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Pat
 
 def _header(log: Path) -> RunHeader | None:
     try:
-        return read_header(log)
+        return RunFile(log).header
     except (OSError, ValueError):
         return None
 
@@ -59,11 +59,13 @@ def _baselines(runs: list[_Read], stay: Collection[Path]) -> Iterator[str]:
 
 
 def _delete(log: Path) -> bool:
-    """Whether it was deleted: not where it is in use, or gone already."""
+    """Whether it was deleted: not where its run goes on, or it is gone already."""
     try:
-        if is_in_use(log):
+        if is_being_written(log):
             return False
         log.unlink()
     except FileNotFoundError:
         return False
+    # Left beside it by a run that was killed.
+    log.with_name(f"{log.name}-journal").unlink(missing_ok=True)
     return True

@@ -19,17 +19,11 @@ from evaltui.files.agent_files import changed_files
 from evaltui.files.folders import agent_folder, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
-from evaltui.runs.history import run_id, stored_repeat
+from evaltui.runs.history import run_id
 from evaltui.runs.known_repeats import finished_repeats
-from evaltui.runs.log_header import LoggedSet, RunHeader
-from evaltui.runs.log_reader import (
-    read_header,
-    read_run,
-    results_of_repeats,
-    spent_without_result,
-)
+from evaltui.runs.run_file import RunFile, is_being_written
+from evaltui.runs.run_header import RunHeader, SelectedSet
 from evaltui.runs.sets import SetSource, SetToRun
-from evaltui.runs.store import is_being_written
 from evaltui.text.figures import some_of
 
 Known = Mapping[CaseId, Mapping[int, RepeatResult]]
@@ -86,11 +80,11 @@ class Resumption:
 def begun_with(path: Path, *, of_traces: bool = False) -> RunHeader:
     """What a run that may go on was begun with: a run of the agent, or one that scored traces.
 
-    Raises ResumeError for a run that cannot, OSError, and ValueError for what is no run log.
+    Raises ResumeError for a run that cannot, OSError, and ValueError for what is no run.
     """
     if path.name.endswith(ADK_SUFFIX):
         raise ResumeError("ADK result files cannot be resumed")
-    header = read_header(path)
+    header = RunFile(path).header
     if header.of_traces is not of_traces:
         what, command = ("the agent was run", "run") if of_traces else ("traces were scored", "score")
         raise ResumeError(f"{what}: use `evaltui {command} --resume {run_id(path)}`")
@@ -121,8 +115,9 @@ def read_resumption(
     if not opened and header.shards is not None:
         raise CompleteError("Nothing to resume: the shard has no case")
     if not opened:
-        raise ResumeError("the run log does not name the selected cases", differs=True)
-    finished, spent = finished_repeats(path, kinds, of_traces=of_traces)
+        raise ResumeError("the run has no selected cases", differs=True)
+    file = RunFile(path)
+    finished, spent = finished_repeats(file, kinds, of_traces=of_traces)
     known: dict[CaseId, Mapping[int, RepeatResult]] = {}
     changed_cases: list[str] = []
     more_of: dict[CaseId, int] = {}
@@ -152,7 +147,7 @@ def read_resumption(
     if changed_cases:
         named = some_of(changed_cases, _MOST_NAMES)
         raise ResumeError(f"finished cases changed: {named}", differs=True)
-    if not missing and read_run(path).complete:
+    if not missing and file.ending is not None:
         of_kind = "" if kinds == set(ErrorKind) else f" of kind {', '.join(sorted(kinds or ()))}"
         what = f"run has no errors{of_kind}" if kinds else "run is complete"
         raise CompleteError(f"Nothing to resume: {what}")
@@ -170,8 +165,6 @@ def _refuse_another(
     if header.data.get("initial_session") and sets.initial_session is None:
         command = "score" if of_traces else "run"
         raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
-    if header.twins:
-        raise ResumeError(twins_in_words(header), differs=True)
     if not (url or of_traces) and (changed := files_changed_since(path, header.files, agent)):
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
 
@@ -192,7 +185,7 @@ def _selected(header: RunHeader, opened: Sequence[SetToRun]) -> dict[Path, tuple
     return {one.path: began.eval_ids for began, one in zip(header.sets, opened, strict=True)}
 
 
-def _opened(agent_dir: Path, began: LoggedSet, sets: SetSource) -> SetToRun:
+def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetToRun:
     name = began.eval_set_id
     path = sets.find(began.path, name)
     if path is None:
@@ -216,10 +209,8 @@ def spent_in(log: Path) -> Amount:
 
     Raises OSError, and ValueError for a log that is damaged.
     """
-    amount = spent_without_result(log)
-    for line in results_of_repeats(log, read_header(log)):
-        amount += Amount.of(stored_repeat(log, line.data["result"]).spent)
-    return amount
+    file = RunFile(log)
+    return sum((Amount.of(file.result(one.data).spent) for one in file.repeats), file.spent_without_result)
 
 
 def files_changed_since(log: Path, header_files: Mapping[str, str], agent: AgentAddress) -> tuple[str, ...]:
@@ -239,15 +230,6 @@ def files_changed_since(log: Path, header_files: Mapping[str, str], agent: Agent
 def is_source(name: str) -> bool:
     """Whether only the user writes a file of this name."""
     return Path(name).suffix in _CODE
-
-
-def twins_in_words(header: RunHeader) -> str:
-    """Why a run of an earlier version that ran twins cannot go on."""
-    eval_set_id, eval_id = min(header.twins)
-    return (
-        f"several files had the set id {eval_set_id} and a case {eval_id}, and its log, which an earlier "
-        "version wrote, does not say which of them a result is of"
-    )
 
 
 def _changed_before(path: Path, moment: float) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from evaltui.core.compare.run_comparison import config_changes
 from evaltui.files.agent_files import changed_files
-from evaltui.runs.log_header import RunHeader
 from evaltui.runs.resuming import is_source
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.values import show_value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,12 +24,11 @@ from evaltui.files.folders import case_path
 from evaltui.files.run_settings import RunSettings
 from evaltui.files.schedulers import OFF
 from evaltui.files.settings import secrets_of
-from evaltui.files.workspace import open_workspace
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.log_reader import StoredRun, read_run
 from evaltui.runs.resuming import Resumption
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.scoring import (
     PairedTraces,
     TracesToScore,
@@ -392,18 +390,8 @@ def _passed(store: RunStore, matrix: str) -> frozenset[CaseId]:
     if not last:
         raise SelectionError(f"--failed: no runs of {store.title} yet")
     try:
-        runs = [read_run(path) for path in last]
+        runs = [RunFile(path) for path in last]
+        passed = [{one.id for one in run.cases if one.summary.status is Status.PASSED} for run in runs]
     except (OSError, ValueError) as error:
         raise SelectionError(f"--failed: the last run cannot be read: {error}") from error
-    return frozenset.intersection(*(_passed_in(run, store) for run in runs))
-
-
-def _passed_in(run: StoredRun, store: RunStore) -> frozenset[CaseId]:
-    # Of a log that knows set ids only, sets that share one cannot be told apart.
-    sets = open_workspace(store.agent_dir).sets if run.header.by_label else ()
-    files = Counter(eval_set.eval_set_id for eval_set in sets)
-    return frozenset(
-        one.id
-        for one in run.results
-        if one.summary.status is Status.PASSED and files[one.summary.eval_set_id] < 2
-    )
+    return frozenset.intersection(*map(frozenset, passed))

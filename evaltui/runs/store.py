@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +19,7 @@ from evaltui.files.folders import (
 )
 from evaltui.files.run_settings import RunSettings
 
-SUFFIX = ".jsonl"
+SUFFIX = ".sqlite"
 RUNS = "runs"
 SESSIONS = "sessions"
 """Of a listener: each session is a run of its own, which would crowd out the others."""
@@ -74,29 +72,15 @@ class RunStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder
 
-    def logs(self) -> list[Path]:
-        """The log of every run, the oldest one first."""
+    def files(self) -> list[Path]:
+        """The file of every run, the oldest one first."""
         if self.results_dir is None and (own_folder(self.agent_dir).is_symlink() or self.folder.is_symlink()):
             return []
         # Ids begin with the time.
         return sorted(path for path in self.folder.glob(f"*{SUFFIX}") if path.is_file())
 
     def latest(self) -> Path | None:
-        return next(reversed(self.logs()), None)
-
-    def next_number(self) -> int:
-        """Number of the run that begins next, from 1: one more than that of the newest log.
-
-        Raises OSError.
-        """
-        logs = self.logs()
-        if not logs:
-            return 1
-        # Within a millisecond, ids do not tell which run came first.
-        moment = logs[-1].name.partition("-")[0]
-        numbers = [_number_of(log) for log in logs if log.name.startswith(moment)]
-        # Earlier versions did not number them.
-        return 1 + (max(numbers) or len(logs))
+        return next(reversed(self.files()), None)
 
     def names(self) -> dict[str, str]:
         """The names that were given to runs, with the ids of these; none where they cannot be read."""
@@ -133,42 +117,3 @@ class RunStore:
         """The ids of the runs that have a name; none is given meanwhile. Raises OSError."""
         with saving_in([self._names_file]):
             yield set(self._read_names().values())
-
-
-@contextmanager
-def in_use(log: Path) -> Iterator[None]:
-    """Keeps a log from being deleted as an old one by other processes, where the file system can."""
-    with log.open("rb") as file:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        yield
-
-
-def is_in_use(log: Path) -> bool:
-    """Whether a run is still going on or its log is being read. Raises OSError for what cannot be opened."""
-    with log.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            return isinstance(error, BlockingIOError)
-    return False
-
-
-def is_being_written(path: Path) -> bool:
-    """Whether the run of a log is still going on, in this process or in another one.
-
-    Not every file system can tell. Raises OSError for what cannot be opened.
-    """
-    with path.open("rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError as error:
-            return isinstance(error, BlockingIOError)
-    return False
-
-
-def _number_of(log: Path) -> int:
-    """Number in the header of a log; 0 for none."""
-    with log.open(encoding="utf-8", errors="replace") as file:
-        found = re.match(r'\{"kind":"header".*?"started":"[^"]*","number":(\d+)', file.readline())
-    return int(found[1]) if found else 0

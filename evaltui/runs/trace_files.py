@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evaltui.files.folders import agent_folder, case_path, file_of
-from evaltui.runs.log_header import RunHeader
 from evaltui.runs.resuming import ResumeError
+from evaltui.runs.run_header import RunHeader
 from evaltui.text.figures import some_of
 
 _MOST_NAMES = 3

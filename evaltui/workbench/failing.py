@@ -35,12 +35,12 @@ def _failed_in_variants(store: RunStore) -> tuple[int, list[tuple[CaseId, str]]]
     # The first frame does not wait for what reads logs.
     from evaltui.core.model.outcome import Status
     from evaltui.runs.history import open_run
-    from evaltui.runs.log_reader import read_header
     from evaltui.runs.matrices import newest_runs
+    from evaltui.runs.run_file import RunFile
 
     paths = newest_runs(store)
     # A run without variants may be long: its results are known already.
-    if not any(read_header(path).matrix for path in paths):
+    if not any(RunFile(path).header.matrix for path in paths):
         return 0, []
     runs = [open_run(path).summary for path in paths]
     cases = [one for run in runs for one in run.results.values() if one.status is not Status.PASSED]

@@ -105,15 +105,15 @@ class Following:
 
     def _look(self) -> tuple[Sequence[Path], dict[Path, int]]:
         """In a thread: the logs of runs, and when those of runs that are over were written."""
-        from evaltui.runs.store import is_in_use
+        from evaltui.runs.run_file import is_being_written
 
-        logs = self._agent.store.logs()
+        logs = self._agent.store.files()
         over = {}
         for log in logs:
             # One that is pruned meanwhile is gone the next time.
             with suppress(OSError):
                 written = log.stat().st_mtime_ns
-                if self._over.get(log) == written or not is_in_use(log):
+                if self._over.get(log) == written or not is_being_written(log):
                     over[log] = written
         return logs, over
 

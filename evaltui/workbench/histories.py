@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from evaltui.runs.history import CaseHistory, CasePoint, History
     from evaltui.runs.store import RunStore
 
-# A case, and the id of its set.
-Wanted = tuple["CaseId", str]
-
 # Who goes through a list looks at no case for longer than this: nothing is read meanwhile.
 _PAUSE = 0.3
 _MOST_KNOWN = 200
@@ -34,7 +31,7 @@ class CasePast:
 
 
 class Histories:
-    """Reading thousands of logs takes a moment: nothing waits for it, `changed` is called when it is done.
+    """Reading many runs takes a moment: nothing waits for it, `changed` is called when it is done.
 
     `store` says where the runs are now.
     """
@@ -42,18 +39,17 @@ class Histories:
     def __init__(self, store: Callable[[], RunStore], changed: Callable[[], None]) -> None:
         self._store = store
         self._changed = changed
-        self._known: dict[Wanted, tuple[int, CasePast]] = {}
+        self._known: dict[CaseId, tuple[int, CasePast]] = {}
         self._version = 0
-        self._wanted: Wanted | None = None
+        self._wanted: CaseId | None = None
         self._history: History | None = None
         self._reading: asyncio.Task[None] | None = None
 
-    def get(self, case: CaseId, eval_set_id: str) -> CasePast | None:
+    def get(self, case: CaseId) -> CasePast | None:
         """What is known of a case; where there may be more by now, it is read, and `changed` called then."""
-        key = case, eval_set_id
-        version, known = self._known.get(key, (-1, None))
+        version, known = self._known.get(case, (-1, None))
         if version != self._version:
-            self._wanted = key
+            self._wanted = case
             if self._reading is None or self._reading.done():
                 self._reading = asyncio.create_task(self._read())
         return known
@@ -77,17 +73,17 @@ class Histories:
                 del self._known[next(iter(self._known))]
             self._changed()
 
-    def _read_one(self, key: Wanted) -> CasePast:
-        """In a thread: the first frame does not wait for what reads logs."""
+    def _read_one(self, key: CaseId) -> CasePast:
+        """In a thread: the first frame does not wait for what reads runs."""
         from evaltui.runs.history import CaseHistory, History
 
         store = self._store()
         if self._history is None or self._history.store != store:
             self._history = History(store)
         try:
-            history = self._history.of(*key)
+            history = self._history.of(key)
         except OSError:
-            history = CaseHistory(key[0], ())
+            history = CaseHistory(key, ())
         return CasePast(history, {run: name for name, run in store.names().items()})
 
     async def close(self) -> None:

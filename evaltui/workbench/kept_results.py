@@ -17,13 +17,12 @@ if TYPE_CHECKING:
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import CaseResult, Status
     from evaltui.core.model.spending import Cost, Payer
-    from evaltui.runs.index_rows import LoggedCase, LoggedFigures
-    from evaltui.runs.log_header import RunHeader
+    from evaltui.runs.run_file import CaseInRun, RunFile
 
 Scores = Mapping[str, Sequence[float | None]]
 """What the runs of a case have scored, by metric; None where a run has no score."""
 
-# Bytes of a log that are read and parsed in a few milliseconds.
+# Characters of events that are read and parsed in a few milliseconds.
 _SHORT = 50_000
 # More results than are seen at once.
 _MOST_READ = 500
@@ -121,12 +120,6 @@ class ResultInFile:
         scores, costs = (_mapping(tuple(one.items())) for one in (summary.scores, summary.costs))
         return cls(file, place, verdict, scores, summary.seconds, summary.tokens, costs)
 
-    @classmethod
-    def of_row(cls, file: ResultFile, row: LoggedFigures) -> ResultInFile:
-        """One of a log; rows share their scores and costs already."""
-        verdict = _shared(row.eval_set_id, row.status, row.runs, row.passed, row.policy, row.policy_met)
-        return cls(file, row.place, verdict, row.scores, row.seconds, row.tokens, row.costs)
-
     def read(self) -> CaseResult | str:
         """The result, or a sentence on why it cannot be read."""
         return self.file.result(self.place)
@@ -157,19 +150,18 @@ def scores_of(result: CaseResult) -> Scores:
 class ResultsInLog:
     """The results of a run in its log; `run` is what it is called."""
 
-    def __init__(self, log: Path, run: str, header: RunHeader | None = None) -> None:
+    def __init__(self, log: Path, run: str) -> None:
         self.log: Path = log
         self._run = run
-        self._header = header and header.without_cases()
 
-    def logged(self, place: int) -> LoggedCase:
-        """Where in the log all of a case is. Raises OSError, and ValueError for a log that is damaged."""
-        from evaltui.runs.index_rows import logged_case_at
-        from evaltui.runs.log_reader import read_header
+    def logged(self, place: int) -> CaseInRun:
+        """The case with this number. Raises what `RunFile` raises."""
+        return self._open().case_at(place)
 
-        if self._header is None:
-            self._header = read_header(self.log).without_cases()
-        return logged_case_at(self.log, self._header, place)
+    def _open(self) -> RunFile:
+        from evaltui.runs.run_file import RunFile
+
+        return RunFile(self.log)
 
     def result(self, place: int) -> CaseResult | str:
         """See `ResultFile`."""
@@ -177,11 +169,9 @@ class ResultsInLog:
 
     def scores(self, places: Collection[int]) -> dict[int, Scores]:
         """See `ResultFile`."""
-        from evaltui.runs.log_reader import scores_at
-
         try:
-            return dict(scores_at(self.log, places))
-        except OSError:
+            return dict(self._open().scores(places))
+        except (OSError, ValueError):
             return {}
 
     def read(self, place: int) -> CaseResult | str:
@@ -189,29 +179,24 @@ class ResultsInLog:
         from evaltui.runs.history import result_of
 
         try:
-            return result_of(self.log, self.logged(place))
+            file = self._open()
+            return result_of(file, file.case_at(place), with_actual=False)
         except (OSError, ValueError) as error:
             return self._why_not(error)
 
     def events(self, place: int) -> dict[int, list[Event]] | str:
         """See `ResultFile`."""
-        from evaltui.runs.history import events_of
-
         try:
-            return events_of(self.log, self.logged(place))
+            return self._open().events(place)
         except (OSError, ValueError) as error:
             return self._why_not(error)
 
     def is_short(self, place: int) -> bool:
         """See `ResultFile`."""
-        if self._header is None:
-            # The whole header of the log is to be read first.
-            return False
         try:
-            events = self.logged(place).events
+            return self._open().size_of_events(place) <= _SHORT
         except (OSError, ValueError):
             return True
-        return events is None or events[1] - events[0] <= _SHORT
 
     def _why_not(self, error: OSError | ValueError) -> str:
         if isinstance(error, FileNotFoundError):

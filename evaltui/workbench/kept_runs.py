@@ -55,7 +55,6 @@ class KeptRuns:
         self._changed = changed
         self.paths: Sequence[Path] | None = None
         self._names: Mapping[str, tuple[str, ...]] = {}
-        self._places: Mapping[Path, int] = {}
         self._before: Mapping[Path, Path] = {}
         self._files: Mapping[str, str] = {}
         self._rows: dict[Path, RunRow] = {}
@@ -162,13 +161,11 @@ class KeptRuns:
 
     def _look(self) -> tuple[list[Path], dict[str, tuple[str, ...]], dict[str, str]]:
         store = self._store()
-        logs = store.logs()
-        self._places = {log: place for place, log in enumerate(logs, 1)}
-        return newest_first(logs), names_by_run(store), files_of(store.agent_dir)
+        return newest_first(store.files()), names_by_run(store), files_of(store.agent_dir)
 
     def _read_row(self, path: Path) -> RunRow:
         names = self._names.get(run_id(path), ())
-        return read_row(path, names, self._files, self._places.get(path))
+        return read_row(path, names, self._files)
 
 
 def _read_failed(path: Path) -> tuple[FailedCase, ...]:

@@ -137,9 +137,9 @@ def extent_of(store: RunStore, opened: OpenMatrix | None) -> object:
 
 
 def _extent(store: RunStore, stored: StoredMatrix | None) -> object:
-    logs = store.logs()
+    files = store.files()
     shown = set(stored.paths) if stored else set()
-    return [path.stat().st_size if path in shown else None for path in logs]
+    return [path.stat().st_mtime_ns if path in shown else None for path in files]
 
 
 def title_of(stored: StoredMatrix) -> str:

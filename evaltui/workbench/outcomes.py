@@ -229,7 +229,7 @@ class Outcomes:
     def history(self, case: CaseId) -> CasePast | None:
         """What previous runs say of a case; None while they are being read, and observers are called then."""
         eval_set = self._sets.by_case_path(case.path)
-        return self._histories.get(case, eval_set.eval_set_id) if eval_set else None
+        return self._histories.get(case) if eval_set else None
 
     def totals(self, eval_set: EvalSetFile) -> SetTotals:
         """How the cases of a set came out, added up."""

@@ -21,20 +21,19 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
-from evaltui.core.model.outcome import CaseResult, Status
+from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.workspace import Workspace
-from evaltui.runs import log_reader as logs
 from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
 from evaltui.runs.history import run_id
-from evaltui.runs.index_rows import LoggedFigures, logged_figures, stands_instead
 from evaltui.runs.listing import run_title
-from evaltui.runs.log_header import RunHeader
 from evaltui.runs.resuming import files_changed_since
+from evaltui.runs.run_file import CaseInRun, RunFile
+from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import RunStore
 from evaltui.workbench.agent_state import PYTHON
 from evaltui.workbench.background import Progress
@@ -80,9 +79,9 @@ def open_past_run(
     traces = Traces(results.get, changed)
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
     gone = unclear = 0
-    header = None if path.name.endswith(ADK_SUFFIX) else logs.read_header(path)
-    sets_of_run = SetsOfRun(sets, workspace, header.sets if header else ())
-    for found in _of_adk(read_adk_result(path)) if header is None else _of_log(path, run.name, header):
+    file = None if path.name.endswith(ADK_SUFFIX) else RunFile(path)
+    sets_of_run = SetsOfRun(sets, workspace, file.header.sets if file else ())
+    for found in _of_adk(read_adk_result(path)) if file is None else _of_file(file, run.name):
         progress.step()
         case = workspace.find(found.id, found.eval_set_id, by_label=found.by_label)
         if case is None:
@@ -121,15 +120,11 @@ class _Found(NamedTuple):
     events: Mapping[int, Sequence[Event]] = MappingProxyType({})
 
 
-def _of_log(path: Path, name: str, header: RunHeader) -> Iterator[_Found]:
-    file = ResultsInLog(path, name, header)
-    found: dict[CaseId, ResultInFile] = {}
-    for row in logged_figures(path, header):
-        known = found.get(row.id)
-        if known is None or stands_instead(header, row.id, row.eval_set_id, row.status, known.status):
-            found[row.id] = ResultInFile.of_row(file, row)
-    for case, kept in found.items():
-        yield _Found(case, kept.eval_set_id, kept, header.by_label)
+def _of_file(file: RunFile, name: str) -> Iterator[_Found]:
+    results = ResultsInLog(file.path, name)
+    for case in file.cases:
+        kept = ResultInFile.of(results, case.number, case.summary)
+        yield _Found(case.id, kept.eval_set_id, kept, by_label=False)
 
 
 def _of_adk(run: AdkRun) -> Iterator[_Found]:
@@ -175,18 +170,19 @@ def last_outcomes(
     count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
     done: set[CaseId] = set()
     names = {run: name for name, run in store.names().items()}
-    for place, log in list(enumerate(store.logs(), 1))[: -MOST_RUNS - 1 : -1]:
+    for log in store.files()[: -MOST_RUNS - 1 : -1]:
         if len(done) == count:
             return
-        found: dict[CaseId, Status] = {}
+        found: set[CaseId] = set()
         with suppress(OSError, ValueError):
-            header = logs.read_header(log)
+            file = RunFile(log)
+            header = file.header
             if header.variant is not None and header.variant.changes:
                 # Not what the agent does as it is.
                 continue
-            title = run_title(header.number or place, header.started, names.get(run_id(log), ""))
-            read = _Reading(store, sets, workspace, code, url, python, log, title, header)
-            if header.by_label or any(read.is_wanted(case, done) for case, _ in header.selected()):
+            title = run_title(header.number, header.started, names.get(run_id(log), ""))
+            read = _Reading(store, sets, workspace, code, url, python, file, title)
+            if any(read.is_wanted(case, done) for case, _ in header.selected()):
                 outcomes = read.outcomes(done, found)
                 while some := list(islice(outcomes, _AT_ONCE)):
                     yield some
@@ -203,38 +199,35 @@ class _Reading:
     code: int
     url: str
     python: str
-    log: Path
+    file: RunFile
     title: str
-    header: RunHeader
+
+    @property
+    def header(self) -> RunHeader:
+        return self.file.header
 
     def is_wanted(self, case: CaseId, done: Container[CaseId]) -> bool:
         """Whether there is such a case now, and it is not `done`."""
         return case not in done and self.workspace.find(case, "", by_label=False) is not None
 
-    def outcomes(
-        self, done: Container[CaseId], found: dict[CaseId, Status]
-    ) -> Iterator[tuple[CaseId, CaseOutcome]]:
-        """What came of the cases that can be shown and are not `done`, as it is read: a later one of a case
-        stands instead of an earlier one. `found` is told which there are.
+    def outcomes(self, done: Container[CaseId], found: set[CaseId]) -> Iterator[tuple[CaseId, CaseOutcome]]:
+        """The results of the cases that can be shown and are not `done`, which are added to `found`.
 
-        Raises OSError, and ValueError for a log that is damaged.
+        Raises what `RunFile` raises.
         """
-        header, find = self.header, self.workspace.find
-        file, by_label = ResultsInLog(self.log, self.title, header), header.by_label
-        for row in logged_figures(self.log, header):
-            case = find(row.id, row.eval_set_id, by_label=by_label)
+        results = ResultsInLog(self.file.path, self.title)
+        for row in self.file.cases:
+            case = self.workspace.find(row.id, row.summary.eval_set_id, by_label=False)
             if case is None or case in done:
                 continue
-            known = found.get(case)
-            if known is None or stands_instead(header, row.id, row.eval_set_id, row.status, known):
-                outcome = self._outcome(case, row, ResultInFile.of_row(file, row))
-                if outcome is not None:
-                    # The id as the set has it: ten thousand more take megabytes.
-                    case = CaseId(self.workspace.by_case_path[case.path].case_path, outcome.stored.eval_id)
-                    found[case] = outcome.status
-                    yield case, outcome
+            outcome = self._outcome(case, row, ResultInFile.of(results, row.number, row.summary))
+            if outcome is not None:
+                # The id as the set has it: ten thousand more take megabytes.
+                case = CaseId(self.workspace.by_case_path[case.path].case_path, outcome.stored.eval_id)
+                found.add(case)
+                yield case, outcome
 
-    def _outcome(self, case: CaseId, row: LoggedFigures, kept: ResultInFile) -> CaseOutcome | None:
+    def _outcome(self, case: CaseId, row: CaseInRun, kept: ResultInFile) -> CaseOutcome | None:
         """None for a case that cannot be shown."""
         eval_set = self._sets.get(case.path, row.id.path)
         # A config that cannot be read now does not take the result away.
@@ -259,7 +252,7 @@ class _Reading:
 
     @cached_property
     def _ref(self) -> RunRef:
-        return RunRef(log=self.log, title=self.title)
+        return RunRef(log=self.file.path, title=self.title)
 
     @cached_property
     def _sets(self) -> SetsOfRun:
@@ -270,7 +263,7 @@ class _Reading:
         """The files of the agent that were changed since the run."""
         before = self.header.files
         agent = AgentAddress(self.store.agent_dir)
-        files = files_changed_since(self.log, before, agent) if before else ()
+        files = files_changed_since(self.file.path, before, agent) if before else ()
         python = member(self.header.data, "settings", dict, {}).get("python")
         return (*files, PYTHON) if self.python and python and python != self.python else files
 
@@ -285,20 +278,21 @@ class _Reading:
 
 
 def _ran_as(
-    header: RunHeader, row: LoggedFigures, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
+    header: RunHeader, row: CaseInRun, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
 ) -> dict[str, Any]:
     """The fields of `CaseOutcome` that say what the run was of, and whether case and config of now are it."""
     then, now = eval_set.scored_then, eval_set.scored_now
-    ids = row.eval_set_id, row.id.eval_id
+    ids = row.summary.eval_set_id, row.id.eval_id
     config_then: EvalConfig | None = config
     if then is not None and now is not None and config_of(then, *ids) != config_of(now, *ids):
         config_then = eval_set.config_then
-    is_case = not row.expects or eval_set.is_same or row.expects == stored.fingerprint
+    expects = row.summary.expects
+    is_case = not expects or eval_set.is_same or expects == stored.fingerprint
     is_scoring_known = config_then is not None and not header.data.get("adk_verdicts")
     ran = (stored if is_case else None, config_then if is_scoring_known else None)
     return {
         "config": config_then or config,
         "ran": None if None not in ran else ran,
-        "given": row.given,
+        "given": row.summary.given,
         "unscored": None in ran or config_then is not config,
     }

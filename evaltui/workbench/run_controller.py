@@ -224,8 +224,11 @@ class RunController:
         return self.current
 
     def _next_number(self) -> int:
+        # The first frame does not wait for what reads runs.
+        from evaltui.runs.run_file import next_number
+
         try:
-            return self._agent.store.next_number()
+            return next_number(self._agent.store)
         except OSError:
             return 1
 

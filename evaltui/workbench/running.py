@@ -37,8 +37,7 @@ from evaltui.runner.plan import (
     Scaled,
 )
 from evaltui.runs.execution import LogGrew, RunUpdate, Selected
-from evaltui.runs.index_rows import logged_figures
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import SelectedRun
 from evaltui.runs.sets import SetToRun
 from evaltui.workbench.agent_state import AgentState, Console
@@ -223,11 +222,10 @@ class RunFollower:
     async def read_carried_over(self, log: Path) -> None:
         """Notes where the cases are that an earlier run had finished, and nobody heard of.
 
-        Raises OSError, and ValueError for a log that is damaged.
+        Raises what `RunFile` raises.
         """
-        header = await asyncio.to_thread(read_header, log)
-        in_log = self._in_log or ResultsInLog(log, self._run.ref.name, header)
-        rows = logged_figures(log, header)
-        while some := await asyncio.to_thread(list, islice(rows, _AT_ONCE)):
-            for row in some:
-                self._outcomes.moved_to(row.id, ResultInFile.of_row(in_log, row))
+        in_log = self._in_log or ResultsInLog(log, self._run.ref.name)
+        cases = (await asyncio.to_thread(RunFile, log)).cases
+        while some := await asyncio.to_thread(list, islice(cases, _AT_ONCE)):
+            for one in some:
+                self._outcomes.moved_to(one.id, ResultInFile.of(in_log, one.number, one.summary))

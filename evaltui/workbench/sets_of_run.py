@@ -12,7 +12,7 @@ from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.files.workspace import Workspace
-from evaltui.runs.log_header import LoggedSet
+from evaltui.runs.run_header import SelectedSet
 from evaltui.workbench.open_sets import OpenSets
 
 
@@ -55,7 +55,7 @@ class SetOfRun:
 class SetsOfRun:
     """Each is looked at once: that takes time. For a thread."""
 
-    def __init__(self, sets: OpenSets, workspace: Workspace, began_with: Iterable[LoggedSet] = ()) -> None:
+    def __init__(self, sets: OpenSets, workspace: Workspace, began_with: Iterable[SelectedSet] = ()) -> None:
         """`began_with` is what a log says of them; nothing where the run has none."""
         self._sets = sets
         self._workspace = workspace
@@ -69,7 +69,7 @@ class SetsOfRun:
             self._known[path] = self._look(self._workspace.by_case_path[path], then)
         return self._known[path]
 
-    def _look(self, listed: EvalSetFile, then: LoggedSet | None) -> SetOfRun:
+    def _look(self, listed: EvalSetFile, then: SelectedSet | None) -> SetOfRun:
         is_same = then is not None and then.fingerprint is not None and then.fingerprint == listed.fingerprint
         file = listed if is_same else self._sets.open(listed.path)
         found = self._sets.config_now(listed.path) if is_same else file.config
