@@ -80,7 +80,7 @@ _TABLES_OF_REPEATS = ("repeats", "scores", "events")
 _PAGE = 1000
 # Seconds that one who writes or reads waits for the other.
 _WAIT = 60.0
-# Events come by the thousand: they are written together, at most this many seconds late.
+# Events and repeats come by the thousand: they are written together, at most this many seconds late.
 _COMMIT_EVERY = 0.2
 
 _SUMMARY = TypeAdapter(CaseSummary)
@@ -490,7 +490,7 @@ def is_being_written(path: Path) -> bool:
 class RunWriter:
     """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
 
-    Results are in the file when a method returns, events a moment later. An OSError, as on a full disk, has
+    The result of a case is in the file when `add_case` returns, all else a moment later. An OSError, as on a full disk, has
     ended the file: it is that of a run that was interrupted. Secrets are masked, except in ids of sets and
     cases.
     """
@@ -589,14 +589,13 @@ class RunWriter:
                 "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
                 (number, event.repeat, event.kind, self._masked_text(text or _dumped(event.to_json()))),
             )
-        if time.monotonic() - self._committed > _COMMIT_EVERY:
-            self._commit()
+        self._commit_soon()
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
         """Add the result of a repeat of a case, without the turns as they ran: the events tell of them."""
         data = _REPEAT.dump_python(result, mode="json", exclude_defaults=True, exclude={"actual"})
         self._add_repeat(case, eval_set_id, repeat, data)
-        self._commit()
+        self._commit_soon()
 
     def _add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, data: Json) -> None:
         with self._writing():
@@ -668,6 +667,10 @@ class RunWriter:
             self._db.execute("UPDATE run SET status = ?, seconds = ?", (status, seconds))
             self._db.execute("PRAGMA journal_mode = DELETE")
             self._db.close()
+
+    def _commit_soon(self) -> None:
+        if time.monotonic() - self._committed > _COMMIT_EVERY:
+            self._commit()
 
     def _commit(self) -> None:
         with self._writing():
