@@ -98,7 +98,7 @@ def last_run(text: bytes) -> Callable[[Path], None]:
     def write(agent: Path) -> None:
         folder = agent / ".evaltui" / "runs"
         folder.mkdir(parents=True)
-        (folder / "20300101T000000.000Z-abcdef.jsonl").write_bytes(text)
+        (folder / "20300101T000000.000Z-abcdef.sqlite").write_bytes(text)
 
     return write
 

@@ -11,11 +11,12 @@ from example_runs import json_of
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.core.model.events import Event
 from evaltui.core.secrets import Secrets
 from evaltui.reports.json_report import case_result_json
 from evaltui.reports.stored import stored_report
 from evaltui.runs.history import KeptRun, open_run
-from evaltui.runs.log_reader import lines_of_cases
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call
 
@@ -55,14 +56,18 @@ def logs_of(agent: Path, *selections: Sequence[str]) -> list[Path]:
     """A log for each selection."""
     for words in selections:
         call("run", agent, *words, "--report", "json=/dev/null")
-    return RunStore(agent).logs()[-len(selections) :]
+    return RunStore(agent).files()[-len(selections) :]
 
 
 def events_of(log: Path) -> list[tuple[Any, ...]]:
     """What happened in each run of a case, in order, without times."""
     found: dict[Any, list[Any]] = {}
-    for line in lines_of_cases(log):
-        found.setdefault((line.case, line.repeat), []).append(without_times(line.data))
+    file = RunFile(log)
+    for one in file.repeats:
+        events = file.events_of(one.case)[one.repeat]
+        found[one.case, one.repeat] = [
+            without_times(data) for data in (*map(Event.to_json, events), one.data)
+        ]
     return sorted(found.items())
 
 

@@ -18,11 +18,10 @@ from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
-from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.core.model.variants import Change, Variant
 from evaltui.files.agent_files import files_of
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
+from evaltui.runs.run_file import Ending, RunWriter, begin_run
+from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
 
 CONFIG = EvalConfig.model_validate(DEFAULTS)
@@ -74,44 +73,41 @@ def write_variant(
         file = folder / f"{set_id}.evalset.json"
         file.write_text(json.dumps({"eval_set_id": set_id, "eval_cases": data}), encoding="utf-8")
     config = CONFIG.model_dump(mode="json", exclude_defaults=True)
-    logged = [
-        LoggedSet(f"{one}.evalset.json", one, tuple(cases), config, whole=True).to_json()
+    selected = [
+        SelectedSet(f"{one}.evalset.json", one, tuple(cases), config, whole=True)
         for one, cases in sets.items()
     ]
-    header = {"sets": logged, "matrix": "m1", "variant": Variant(name, changes).to_json()}
+    header = {"matrix": "m1", "variant": Variant(name, changes).to_json()}
     runs = max(len(letters) for cases in sets.values() for letters in cases.values())
     header |= {"files": files_of(folder), "runs": runs}
-    log = RunLog.create(RunStore(folder), header)
-    log.event(
-        {"kind": "agent", "name": "home", "model": next((c.value for c in changes), "gemini-2.5-flash")}
-    )
+    log = begin_run(RunStore(folder), header, selected)
+    log.set_agent({"name": "home", "model": next((c.value for c in changes), "gemini-2.5-flash")})
     statuses = []
     for set_id, cases in sets.items():
         for eval_id, letters in cases.items():
             if letters:
                 statuses.append(_write_case(log, set_id, eval_id, letters, seconds, spent))
     is_complete = all(letters for cases in sets.values() for letters in cases.values())
-    log.close({"status": worst_status(statuses), "seconds": 2.0} if is_complete else None)
+    log.close(Ending(worst_status(statuses), 2.0) if is_complete else None)
     return log.path
 
 
 def _write_case(
-    log: RunLog, set_id: str, eval_id: str, letters: str, seconds: float, spent: Spending | None
+    log: RunWriter, set_id: str, eval_id: str, letters: str, seconds: float, spent: Spending | None
 ) -> Status:
     case = _CASE.model_copy(update={"eval_id": eval_id})
     named = CaseId(f"{set_id}.evalset.json", eval_id)
     repeats = []
     for number, letter in enumerate(letters):
-        log.started(named, set_id, number)
+        log.start(named, set_id, number)
         result, actual = _REPEATS[letter]
-        place = {"path": named.path, "set": set_id, "case": eval_id, "repeat": number}
         for event in _events(actual):
-            log.event(event.to_json() | place)
+            log.add_event(replace(event, path=named.path, set=set_id, case=eval_id, repeat=number))
         took = seconds + number / 10
         repeats.append(replace(result, seconds=took, expects=case_fingerprint(case), spent=spent))
-        log.repeat(named, set_id, number, repeat_to_json(repeats[-1]))
+        log.add_repeat(named, set_id, number, repeats[-1])
     done = case_over_repeats(set_id, eval_id, repeats, "all", named.path)
-    log.result(summarize(done))
+    log.add_case(summarize(done))
     return done.status
 
 

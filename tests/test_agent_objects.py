@@ -207,7 +207,7 @@ async def test_a_cancelled_evaluation_leaves_nothing_but_its_log(tmp_path):
     with pytest.raises(asyncio.CancelledError):
         await evaluating
     assert asyncio.all_tasks() == tasks
-    [log] = (tmp_path / "out").rglob("*.jsonl")
+    [log] = (tmp_path / "out").rglob("*.sqlite")
     assert '"status"' not in log.read_text().splitlines()[-1]
 
 

@@ -169,11 +169,11 @@ def test_the_jobs_give_the_whole_run(service, text, cases, tmp_path):
     runner = Service(project, tmp_path / "service")
     folder = getattr(runner, service)(jobs_of(text))
     assert ("merge" in runner.failed) is (cases > 3)
-    merged = open_run(folder / "all.jsonl")
+    merged = open_run(folder / "all.sqlite")
     assert [case.eval_id for case in merged.summary.cases] == [f"case_{number}" for number in range(cases)]
     suite = ET.parse(folder / "junit.xml").getroot()
     assert (suite.get("tests"), suite.get("failures")) == (str(cases), str(int(cases > 3)))
     assert "<title>" in (folder / "report.html").read_text()
     if service == "github":
         assert (folder / "steps.md").read_text().startswith("<!-- evaltui-report -->")
-        assert (runner.place / "artifacts" / "evals" / "all.jsonl").is_file()
+        assert (runner.place / "artifacts" / "evals" / "all.sqlite").is_file()

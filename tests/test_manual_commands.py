@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from evaltui.runs.log_shape import log_schema
 
 from evaltui.cli import _COMMANDS
 from evaltui.commands.arguments import workbench_parser
 from evaltui.files import guide
 from evaltui.reports.report_shape import report_schema
-from evaltui.runs.log_shape import log_schema
 from tests.closed_schemas import closed
 from tests.commands.command_line import call
 from tests.manual import PAGES, ROOT

@@ -222,9 +222,9 @@ def hundred_thousand_cases(folder: Path) -> list[Row]:
     write_set(agent, cases=100_000, padding=250)
     store = agent / ".evaltui" / "runs"
     store.mkdir(parents=True)
-    run = str(write_run(store / "20260102T030405.000Z-abcdef.jsonl", 100_000))
+    run = str(write_run(store / "20260102T030405.000Z-abcdef.sqlite", 100_000))
     shards = [
-        str(write_run(folder / f"{number}.jsonl", 100_000, shard=(number, 8))) for number in range(1, 9)
+        str(write_run(folder / f"{number}.sqlite", 100_000, shard=(number, 8))) for number in range(1, 9)
     ]
     commands = {
         "listed (evaltui runs)": (["runs", str(agent)], 5.0),
@@ -234,7 +234,7 @@ def hundred_thousand_cases(folder: Path) -> list[Row]:
             for kind in ("json", "csv", "junit", "markdown", "html")
         },
         "compared with itself": (["compare", str(agent), run, run], 30.0),
-        "merged from 8 shards": (["merge", *shards, "-o", str(folder / "merged.jsonl")], 60.0),
+        "merged from 8 shards": (["merge", *shards, "-o", str(folder / "merged.sqlite")], 60.0),
         "run, a function agent": (["run", str(agent), "--record", "off"], None),
     }
     rows = []
@@ -251,7 +251,7 @@ def hundred_thousand_in_list(folder: Path) -> list[Row]:
     path = write_set(agent, cases=100_000, padding=250)
     store = agent / ".evaltui" / "runs"
     store.mkdir(parents=True)
-    log = store / "20260102T030405.000Z-abcdef.jsonl"
+    log = store / "20260102T030405.000Z-abcdef.sqlite"
     write_run(log, 100_000, failed=20, fingerprint=read_source(path).fingerprint)
     command = [*EVALTUI, str(agent)]
     first_paint(command, "case_00000")

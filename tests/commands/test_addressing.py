@@ -81,7 +81,7 @@ def test_a_run_by_a_dotted_name_is_resumed_by_it(project, capsys):
     (agents / "__init__.py").write_text("def clerk(message, session):\n    return 'from the clerk'\n")
     write(agents / "clerks.evalset.json", eval_set("clerks", "from the clerk"))
     assert call("run", "-m", name, "clerks") == 0
-    (log,) = (agents / ".evaltui" / "runs").glob("*.jsonl")
+    (log,) = (agents / ".evaltui" / "runs").glob("*.sqlite")
     lines = log.read_text().splitlines(keepends=True)
     assert json.loads(lines[0])["module"] == name
     (first,) = (number for number, line in enumerate(lines) if '"case_started"' in line)
@@ -93,7 +93,7 @@ def test_a_run_by_a_dotted_name_is_resumed_by_it(project, capsys):
 
 def test_a_run_is_not_resumed_once_what_the_agent_imports_has_changed(project, capsys):
     assert call("run", "src/my_app/agents/desk") == 0
-    (log,) = project.glob("src/my_app/agents/desk/.evaltui/runs/*.jsonl")
+    (log,) = project.glob("src/my_app/agents/desk/.evaltui/runs/*.sqlite")
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(line for line in lines if "case_started" not in line)[: -len(lines[-1])])
     write(project / "src" / "my_app" / "tools.py", "def shout(text):\n    return text\n")

@@ -16,7 +16,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.runner.parent.execution import follow_plan
 from evaltui.runner.plan import SpentWithoutResult, Update
 from evaltui.runs.evaluation import plan_for
-from evaltui.runs.log_reader import read_header, read_run, spent_without_result
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 AGENT = "from evaltui import Agent\nroot_agent = Agent('parrot', 'gemini-test')\n"
@@ -73,7 +73,7 @@ def test_a_run_ends_at_its_budget_and_goes_on_with_a_higher_one(agent, gemini, c
     printed = capsys.readouterr().out
     assert "2 cases not run: budget of 30 tokens reached, 39 tokens spent" in printed
     assert "3 passed" in printed
-    assert read_header(RunStore(agent).logs()[-1]).data["budget"] == "30 tokens"
+    assert RunFile(RunStore(agent).files()[-1]).header.data["budget"] == "30 tokens"
 
     # What is kept has spent it already.
     assert run(agent, "--resume", "last", "--budget", "45tok") == 3
@@ -133,7 +133,7 @@ def test_what_cases_without_a_result_have_spent_counts_when_a_run_goes_on(write_
     # The first case takes 26 tokens, and the second one is cut off behind its first call.
     assert run(agent, "--budget", "30tok") == 3
     assert len(gemini.requests) == 3
-    assert spent_without_result(RunStore(agent).logs()[-1]) == Amount(tokens=13)
+    assert RunFile(RunStore(agent).files()[-1]).spent_without_result == Amount(tokens=13)
     # Once more, and both are kept when it goes on without a budget.
     assert run(agent, "--resume", "last", "--budget", "40tok") == 3
     assert len(gemini.requests) == 4
@@ -143,11 +143,11 @@ def test_what_cases_without_a_result_have_spent_counts_when_a_run_goes_on(write_
     gemini.script(fails(400))
     assert run(agent, "--resume", "last") == 3
     # The second case had an error, the third one has a result.
-    log = RunStore(agent).logs()[-1]
-    assert spent_without_result(log) == Amount(tokens=26)
+    log = RunStore(agent).files()[-1]
+    assert RunFile(log).spent_without_result == Amount(tokens=26)
     assert run(agent, "--resume", "last", "--budget", "79tok") == 3
     assert len(gemini.requests) == 8
-    assert spent_without_result(RunStore(agent).logs()[-1]) == Amount(tokens=39)
+    assert RunFile(RunStore(agent).files()[-1]).spent_without_result == Amount(tokens=39)
 
 
 def test_what_a_result_with_an_error_has_spent_counts_when_the_case_is_run_again(write_agent, gemini, capsys):
@@ -199,7 +199,7 @@ def test_the_variants_of_a_matrix_share_a_budget(agent, gemini, capsys):
         "not run: two: budget of 30 tokens reached, 39 tokens spent",
         f"`--resume {document['matrix']}` with a higher --budget runs the rest",
     ]
-    assert len(RunStore(agent).logs()) == 2
+    assert len(RunStore(agent).files()) == 2
 
     # All of its runs have spent it already, the complete ones as well.
     assert call("run", agent, "--resume", "last", "--budget", "52tok", *asked) == 3
@@ -226,7 +226,7 @@ async def test_a_budget_in_python(agent, gemini, tmp_path):
     assert result.stopped in repr(result)
     with pytest.raises(CasesFailedError, match="2 cases not run"):
         result.raise_if_failed()
-    assert not read_run(result.log).complete
+    assert not RunFile(result.log).ending is not None
     with pytest.raises(RuntimeError, match="4 cases not run"):
         await generate_responses(agent, repeat_num=1, budget="1tok", parallel=1)
     with pytest.raises(

@@ -108,12 +108,12 @@ def test_a_missing_shard_is_in_every_report_of_the_merged_log(agent, tmp_path, c
     }
     missing = max(ids, key=lambda number: len(ids[number]))
     assert ids[missing]
-    merged = tmp_path / "merged.jsonl"
+    merged = tmp_path / "merged.sqlite"
     others = [log for number, log in shards.items() if number != missing]
     code, texts = reports(tmp_path, "merge", *others, "-o", merged)
     assert code == 3
     assert_none_is_green(texts, ids[missing], 6)
-    again = tmp_path / "again.jsonl"
+    again = tmp_path / "again.sqlite"
     assert call("merge", merged, "-o", again) == 3
     for log in (merged, again):
         _, texts = reports(tmp_path, "report", log)
@@ -133,7 +133,7 @@ def test_a_case_that_came_later_is_merged(agent, words, tmp_path, capsys):
     (before,) = logs_of(agent, [])
     write_set(agent, "first", [3, 0, 1, 2])
     (after,) = logs_of(agent, words)
-    merged = tmp_path / "merged.jsonl"
+    merged = tmp_path / "merged.sqlite"
     assert call("merge", before, after, "-o", merged) == 1
     (one,) = header(merged)["sets"]
     assert sorted(one["eval_ids"]) == [f"case_{number}" for number in range(4)]
@@ -145,7 +145,7 @@ def test_a_result_that_no_run_selected_is_refused(agent, tmp_path, capsys):
     lines = log.read_text().splitlines(keepends=True)
     lines[0] = lines[0].replace('["case_0","case_1","case_2"]', '["case_0","case_1"]')
     log.write_text("".join(lines))
-    assert call("merge", log, "-o", tmp_path / "merged.jsonl") == 2
+    assert call("merge", log, "-o", tmp_path / "merged.sqlite") == 2
     assert "case_2 of first.evalset.json has a result and was not selected" in capsys.readouterr().err
 
 
@@ -171,7 +171,7 @@ def test_a_set_that_changed_during_the_run_is_reported(agent, change, monkeypatc
     code, at_once = reports(tmp_path, "run", agent)
     assert code == 1
     assert 'tests="2" failures="1" errors="0"' in at_once["junit"]
-    (log,) = RunStore(agent).logs()
+    (log,) = RunStore(agent).files()
     code, later = reports(tmp_path, "report", agent, "last")
     assert code == 0
     assert json.loads(later["json"])["totals"] == json.loads(at_once["json"])["totals"]

@@ -7,16 +7,16 @@ from command_line import call
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
-from evaltui.runs.log import RunLog
+from evaltui.runs.run_file import Ending, begin_run
 from evaltui.runs.store import RunStore
 
 
 def keep(agent, **statuses):
     sets = {"lights": {"whole": True, "config": {}}}
-    log = RunLog.create(RunStore(agent), {"selected": {"lights": list(statuses)}, "sets": sets})
+    log = begin_run(RunStore(agent), {"selected": {"lights": list(statuses)}, "sets": sets})
     for case, status in statuses.items():
-        log.result(CaseSummary("lights", case, Status(status), expects="1"))
-    log.close({"status": "PASSED", "seconds": 1.5})
+        log.add_case(CaseSummary("lights", case, Status(status), expects="1"))
+    log.close(Ending("PASSED", 1.5))
     return log.path
 
 
@@ -97,7 +97,7 @@ def test_wrong_use(agent, capsys):
     base = keep(agent, a="PASSED")
     wrong = {
         ("nothing", "last"): "has no run 'nothing'",
-        ("last", str(agent / "none.jsonl")): "has no run",
+        ("last", str(agent / "none.sqlite")): "has no run",
         ("last", "last", "--report", "junit"): "'junit' is not one of console, json",
     }
     for words, says in wrong.items():

@@ -16,7 +16,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.core.model.outcome import Status
 from evaltui.reports.json_report import case_result_json
 from evaltui.runs.history import open_run
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 CONFIDENT = ("--confidence", "0.95", "--max-runs", "20")
@@ -132,7 +132,7 @@ def test_a_spreadsheet_has_the_decision(agent):
 def test_the_log_has_the_decision(agent):
     _, report = run(agent)
     log = RunStore(agent).latest()
-    assert read_header(log).confidence.max_runs == 20
+    assert RunFile(log).header.confidence.max_runs == 20
     kept = open_run(log)
     for told in report["cases"]:
         case = CaseId("lights.evalset.json", told["eval_id"])
@@ -157,7 +157,7 @@ def test_undecided_after_a_pass_is_a_regression(agent):
         .replace('"eval_id":"p"', f'"eval_id":"{OPEN}"')
         .replace('"case":"p"', f'"case":"{OPEN}"')
     )
-    other = agent / "other.jsonl"
+    other = agent / "other.sqlite"
     other.write_text(text.replace('"eval_ids":["p"]', f'"eval_ids":["{OPEN}"]'))
     assert run(agent, "--baseline", other, "--fail-on-regression", cases=[OPEN])[0] == 1
 
@@ -211,7 +211,7 @@ def test_an_interrupted_run_comes_to_the_same_decisions(agent, results):
     assert code == 1
     assert decisions(resumed) == decisions(whole)
     assert runs_of(resumed) == runs_of(whole)
-    assert read_header(RunStore(agent).latest()).confidence == read_header(log).confidence
+    assert RunFile(RunStore(agent).latest()).header.confidence == RunFile(log).header.confidence
 
 
 def test_an_undecided_case_is_nothing_to_resume(agent, capsys):
@@ -231,7 +231,7 @@ def test_shards_come_to_the_decisions_of_the_whole(agent, tmp_path):
     for number in (1, 2):
         run(agent, "--shard", f"{number}/2")
         logs.append(RunStore(agent).latest())
-    merged = tmp_path / "merged.jsonl"
+    merged = tmp_path / "merged.sqlite"
     assert call("merge", *logs, "-o", merged) == 1
     summaries = open_run(merged).summary.cases
     assert {
@@ -245,11 +245,11 @@ def test_sequences_of_two_runs_are_not_mixed(agent, tmp_path, capsys):
     first = RunStore(agent).latest()
     run(agent, cases=[ALWAYS, NEVER])
     second = cut(RunStore(agent).latest(), 4)
-    merged = tmp_path / "merged.jsonl"
+    merged = tmp_path / "merged.sqlite"
     assert call("merge", first, second, "-o", merged) == 1
     found = open_run(merged)
     case = found.case(CaseId("lights.evalset.json", ALWAYS))
     assert (case.status, len(case.repeats), case.decision.answer) == (Status.PASSED, 12, "passes")
     run(agent, "--max-runs", "30", cases=[ALWAYS, NEVER])
-    assert call("merge", first, RunStore(agent).latest(), "-o", tmp_path / "other.jsonl") == 2
+    assert call("merge", first, RunStore(agent).latest(), "-o", tmp_path / "other.sqlite") == 2
     assert "max-runs 20 → 30" in capsys.readouterr().err

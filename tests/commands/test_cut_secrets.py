@@ -35,7 +35,7 @@ def test_no_piece_of_a_secret_is_left(write_agent, tmp_path, capfd):
     call(
         "run", agent, "--workers", "1", f"--report=json={report}", f"--report=html={html}", "--report=console"
     )
-    (log,) = (agent / ".evaltui" / "runs").glob("*.jsonl")
+    (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
     printed = capfd.readouterr()
     for text in (printed.out, printed.err, log.read_text(), html.read_text(), report.read_text()):
         for piece in (KEY[:9], KEY[9:], "live-", first, second, "MIIEow", "IBAAKC"):

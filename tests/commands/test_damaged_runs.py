@@ -12,15 +12,14 @@ from command_line import call
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
-from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.runs.history import History, open_run
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
-from evaltui.runs.log_reader import read_run
+from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
+from evaltui.runs.run_file import Ending, begin_run
 
 CASE = CaseId("evals/lights.evalset.json", "night")
 WRONG: tuple[Any, ...] = (None, 7, -1, "x", [1], {"a": 1}, True, 1e300)
@@ -34,18 +33,18 @@ def log(tmp_path) -> Path:
 
 def keep(agent: Path) -> Path:
     (agent / "agent.py").touch()
-    sets = [LoggedSet(CASE.path, "lights", (CASE.eval_id,), {"criteria": {"m": 0.5}}, whole=True).to_json()]
-    log = RunLog.create(RunStore(agent), {"sets": sets, "files": {"agent.py": "1"}, "runs": 1})
-    log.event({"kind": "agent", "name": "home", "model": "gemini"})
-    log.started(CASE, "lights", 0)
+    sets = [SelectedSet(CASE.path, "lights", (CASE.eval_id,), {"criteria": {"m": 0.5}}, whole=True).to_json()]
+    log = begin_run(RunStore(agent), {"sets": sets, "files": {"agent.py": "1"}, "runs": 1})
+    log.set_agent({"name": "home", "model": "gemini"})
+    log.start(CASE, "lights", 0)
     named = {"path": CASE.path, "set": "lights", "case": CASE.eval_id, "repeat": 0, "turn": 0, "t": 0.5}
-    log.event({"kind": "user", "content": {"role": "user", "parts": [{"text": "dark"}]}, **named})
+    log.add_event(Event.from_json({"kind": "user", "content": {"role": "user", "parts": [{"text": "dark"}]}, **named}))
     call_part = {"function_call": {"name": "dim", "args": {"to": 5}}}
-    log.event({"kind": "tool_call", "content": {"role": "model", "parts": [call_part]}, **named})
+    log.add_event(Event.from_json({"kind": "tool_call", "content": {"role": "model", "parts": [call_part]}, **named}))
     result = RepeatResult(Status.FAILED, (MetricResult("m", 0.2, 0.5, Status.FAILED),), seconds=1.0)
-    log.repeat(CASE, "lights", 0, repeat_to_json(result))
-    log.result(CaseSummary("lights", CASE.eval_id, Status.FAILED, scores={"m": 0.2}, path=CASE.path))
-    log.close({"status": "FAILED", "seconds": 1.5})
+    log.add_repeat(CASE, "lights", 0, result)
+    log.add_case(CaseSummary("lights", CASE.eval_id, Status.FAILED, scores={"m": 0.2}, path=CASE.path))
+    log.close(Ending("FAILED", 1.5))
     return log.path
 
 

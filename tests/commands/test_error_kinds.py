@@ -21,10 +21,9 @@ from numbered_cases import act, assert_same_run, logs_of, write_set
 
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.outcome import RepeatResult, Status
-from evaltui.core.model.stored_results import repeat_from_json, repeat_to_json
 from evaltui.runner.call_recorder import NotRecordedError
 from evaltui.runner.exception_kinds import kind_of
-from evaltui.runs.log_reader import read_header, read_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 AGENT = """
@@ -140,7 +139,7 @@ def test_every_kind_is_told_and_run_again(agent, tmp_path, capsys):
     assert call("run", agent, "--retry-errors=all") == 2
     assert "run is complete" not in capsys.readouterr().err
     last = RunStore(agent).latest()
-    assert {one.id.eval_id for one in read_run(last).results} == set(KINDS)
+    assert {one.id.eval_id for one in RunFile(last).cases} == set(KINDS)
 
 
 def _raised(error: BaseException, cause: BaseException | None = None) -> BaseException:
@@ -215,10 +214,10 @@ def test_an_exception_that_is_its_own_cause_ends():
 @pytest.mark.parametrize("kind", [*ErrorKind, None])
 def test_kinds_are_stored_and_read(kind):
     result = RepeatResult(Status.ERROR, error=ErrorInfo("E", "m", kind=kind))
-    stored = json.loads(json.dumps(repeat_to_json(result)))
+    stored = json.loads(json.dumps(result))
     assert stored["error"].get("kind") == kind
     assert repeat_from_json(stored) == result
-    assert repeat_from_json(json.loads(json.dumps(repeat_to_json(result)))).error_kinds == (kind,)
+    assert repeat_from_json(json.loads(json.dumps(result))).error_kinds == (kind,)
 
 
 def test_errors_of_earlier_versions_are_run_again_by_all(write_agent, monkeypatch, capsys):
@@ -232,7 +231,7 @@ def test_errors_of_earlier_versions_are_run_again_by_all(write_agent, monkeypatc
     said = capsys.readouterr().err
     assert "no errors of kind host_lost, network, rate_limit" in said
     (again,) = logs_of(agent, ["--retry-errors=all"])
-    assert read_header(again).data["resumed"] == log.stem
+    assert RunFile(again).header.data["resumed"] == log.stem
     assert_same_run(again, RunStore(agent).latest())
     for words in (["--retry-errors=often"], ["--retry-errors", "--runs", "2"], ["--retry-errors", "--watch"]):
         assert call("run", agent, *words) == 2

@@ -13,9 +13,8 @@ from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
-from evaltui.core.model.stored_results import repeat_to_json
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
+from evaltui.runs.run_file import Ending, begin_run
+from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
 from tests.numbered_cases import write_set
 
@@ -35,22 +34,22 @@ def agent(write_agent) -> Path:
 def write_run(folder: Path, seconds: float, **spent: ModelSpending | None) -> None:
     """A run of these cases, each run twice."""
     ids = tuple(spent)
-    log = RunLog.create(
-        RunStore(folder), {"sets": [LoggedSet("numbers.evalset.json", "numbers", ids).to_json()]}
+    log = begin_run(
+        RunStore(folder), {"sets": [SelectedSet("numbers.evalset.json", "numbers", ids).to_json()]}
     )
     for eval_id, models in spent.items():
         case = CaseId("numbers.evalset.json", eval_id)
         repeat = RepeatResult(
             Status.PASSED, (), seconds=seconds, spent=Spending((models,)) if models else None
         )
-        log.started(case, "numbers", 0)
+        log.start(case, "numbers", 0)
         for number in (0, 1):
-            log.repeat(case, "numbers", number, repeat_to_json(repeat))
+            log.add_repeat(case, "numbers", number, repeat)
         done = CaseResult(
             eval_id, Status.PASSED, eval_set_id="numbers", repeats=(repeat, repeat), path=case.path
         )
-        log.result(summarize(done))
-    log.close({"status": "PASSED", "seconds": 1.0})
+        log.add_case(summarize(done))
+    log.close(Ending("PASSED", 1.0))
 
 
 def estimated(folder: Path, tmp_path: Path, *words: str) -> dict:
@@ -76,7 +75,7 @@ def test_the_last_run_of_each_case_counts_and_others_are_the_median(agent, tmp_p
     assert "cases   1, 1 run\n" in out
     assert "calls   2 model calls" in out
     assert "cost    $0.01" in out
-    assert len(RunStore(agent).logs()) == 2
+    assert len(RunStore(agent).files()) == 2
 
 
 def test_the_time_is_no_less_than_the_limits_allow(agent, tmp_path, capsys):

@@ -13,7 +13,7 @@ from numbered_cases import act, write_set
 
 from evaltui.core.model.limits import Limit
 from evaltui.files.run_settings import run_settings
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 
@@ -31,7 +31,7 @@ def table(agent: Path, text: str) -> None:
 
 
 def logged(agent: Path) -> dict[str, dict[str, float]]:
-    return read_header(RunStore(agent).logs()[-1]).data.get("limits", {})
+    return RunFile(RunStore(agent).files()[-1]).header.data.get("limits", {})
 
 
 def test_options_go_before_the_table_of_the_project(agent, capsys):

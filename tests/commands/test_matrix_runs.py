@@ -15,7 +15,7 @@ from variant_agents import write_cases
 from waiting import wait_until
 
 from evaltui.reports.matrix_shape import matrix_schema
-from evaltui.runs.log_reader import read_header, read_run
+from evaltui.runs.run_file import RunFile
 
 FUNCTION = """
     import asyncio
@@ -41,7 +41,7 @@ def agent(write_agent, tmp_path, monkeypatch):
 
 
 def logs_of(agent):
-    return sorted((agent / ".evaltui" / "runs").glob("*.jsonl"))
+    return sorted((agent / ".evaltui" / "runs").glob("*.sqlite"))
 
 
 def report_of(capsys):
@@ -57,7 +57,7 @@ def test_a_matrix_is_run_stored_reported_and_compared(agent, capsys):
     assert (base["totals"]["pass_rate"], warm["totals"]["pass_rate"]) == (1.0, 0.0)
     assert warm["applied"] == [{"what": "env.TONE", "old": "not set", "new": "warm warm warm"}]
     assert (warm["against_base"]["better"], warm["against_base"]["worse"]) == (0, 2)
-    headers = [read_header(path) for path in logs_of(agent)]
+    headers = [RunFile(path).header for path in logs_of(agent)]
     assert [header.variant.name for header in headers] == ["base", "warm"]
     assert {header.matrix for header in headers} == {document["matrix"]}
     assert all([one.name for one in header.variants] == ["base", "warm"] for header in headers)
@@ -100,9 +100,9 @@ def test_what_is_left_of_a_matrix_is_run(agent, capsys):
     assert statuses[0] == statuses[1] == [["PASSED", "FAILED"]] * 2
     assert after["matrix"] == before["matrix"]
     resumed, new = logs_of(agent)[1:]
-    assert (read_run(resumed).complete, read_run(new).complete) == (True, True)
-    assert "resumed" in read_header(resumed).data
-    assert "resumed" not in read_header(new).data
+    assert (RunFile(resumed).ending is not None, RunFile(new).ending is not None) == (True, True)
+    assert "resumed" in RunFile(resumed).header.data
+    assert "resumed" not in RunFile(new).header.data
 
 
 @pytest.mark.thorough
@@ -122,11 +122,11 @@ def test_shards_of_variants_are_merged_by_variant(agent, capsys, tmp_path):
     for number in (1, 2):
         assert call("run", agent, *VARIANTS, "--shard", f"{number}/2") in (0, 1)
     logs = logs_of(agent)
-    assert call("merge", *logs, "-o", tmp_path / "all.jsonl") == 2
+    assert call("merge", *logs, "-o", tmp_path / "all.sqlite") == 2
     assert "Merge those of each variant" in capsys.readouterr().err
     parts = []
     for place, name in enumerate(("base", "warm")):
-        parts.append(tmp_path / f"{name}.jsonl")
+        parts.append(tmp_path / f"{name}.sqlite")
         assert call("merge", *logs[place::2], "-o", parts[-1]) == place
     capsys.readouterr()
     assert call("report", *parts, "--report", "json") == 0
@@ -173,7 +173,7 @@ def test_an_interrupted_matrix_ends_with_130_and_goes_on(agent, number, tmp_path
     assert len(git("worktree", "list").splitlines()) == 1
     document = json.loads((tmp_path / "matrix.json").read_text())
     assert "interrupted: not run: new" in document["notes"]
-    assert [read_run(path).complete for path in logs_of(agent)] == [True, False]
+    assert [RunFile(path).ending is not None for path in logs_of(agent)] == [True, False]
     (tmp_path / "go").touch()
     assert call("run", agent, "--resume", "last", "--report", "json") in (0, 1)
     document = report_of(capsys)

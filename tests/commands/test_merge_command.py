@@ -18,8 +18,7 @@ from numbered_cases import act, assert_same_run, events_of, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.history import open_run
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.run_file import RunFile, begin_run
 from evaltui.runs.store import RunStore
 
 
@@ -49,13 +48,13 @@ def test_parts_in_any_order_are_the_whole_run(agent, tmp_path, capsys):
         selections = [words for words in selections if len(words) > 2]
         parts = logs_of(agent, *selections)
         chance.shuffle(parts)
-        merged = tmp_path / "merged.jsonl"
+        merged = tmp_path / "merged.sqlite"
         assert call("merge", *parts, "-o", merged) == 1
         # A selection by name is no whole set, though all of its cases are named.
         ours, theirs = open_run(merged), open_run(whole)
         assert set(ours.summary.cases) == set(theirs.summary.cases)
         assert events_of(merged) == events_of(whole)
-        again = tmp_path / "again.jsonl"
+        again = tmp_path / "again.sqlite"
         assert call("merge", merged, *parts, "-o", again) == 1
         assert events_of(again) == events_of(whole)
 
@@ -69,7 +68,7 @@ def test_a_stored_run_is_like_any_other(agent, capsys, monkeypatch):
     merged = RunStore(agent).latest()
     assert re.search(rf"^7 passed, 1 failed, 1 error in .* · 2 runs · log {merged}$", out, re.MULTILINE)
     assert_same_run(merged, whole)
-    assert read_header(merged).number == read_header(whole).number + 1
+    assert RunFile(merged).header.number == RunFile(whole).header.number + 1
     # In the folder of the agent it need not be named.
     monkeypatch.chdir(agent)
     assert call("merge", "last", *parts) == 1
@@ -84,13 +83,13 @@ def test_reports_are_those_of_the_merged_run(agent, tmp_path, capsys):
     parts = logs_of(agent, ["first"], ["second"], ["second:case_8"])
     capsys.readouterr()
     junit = f"junit={tmp_path / 'junit.xml'}"
-    assert call("merge", *parts, "-o", tmp_path / "all.jsonl", "--report", "json=-", "--report", junit) == 1
+    assert call("merge", *parts, "-o", tmp_path / "all.sqlite", "--report", "json=-", "--report", junit) == 1
     out, err = capsys.readouterr()
     assert json.loads(out)["totals"] | {"cases": 9, "passed": 7} == json.loads(out)["totals"]
-    assert json.loads(out)["log"] == str(tmp_path / "all.jsonl")
+    assert json.loads(out)["log"] == str(tmp_path / "all.sqlite")
     assert "1 result in several logs" in err
     assert 'tests="9"' in (tmp_path / "junit.xml").read_text()
-    assert call("merge", *parts, "-o", tmp_path / "all.jsonl", "--report", "json=/nowhere/x") == 2
+    assert call("merge", *parts, "-o", tmp_path / "all.sqlite", "--report", "json=/nowhere/x") == 2
 
 
 def test_the_exit_code_is_that_of_the_run(agent, tmp_path):
@@ -100,7 +99,7 @@ def test_the_exit_code_is_that_of_the_run(agent, tmp_path):
         ("first:case_3", "second:case_7"): 1,
     }.items():
         parts = logs_of(agent, *([one] for one in selectors))
-        assert call("merge", *parts, "-o", tmp_path / "merged.jsonl") == code
+        assert call("merge", *parts, "-o", tmp_path / "merged.sqlite") == code
         assert call("run", agent, *selectors, "--report", "json=/dev/null") == code
 
 
@@ -140,7 +139,7 @@ def test_another_plan_is_refused(agent, tmp_path, capsys, kind):
     change(agent)
     (after,) = logs_of(agent, ["first:case_0,case_1", *words])
     capsys.readouterr()
-    target = tmp_path / "merged.jsonl"
+    target = tmp_path / "merged.sqlite"
     target.write_text("mine")
     assert call("merge", after, before, "-o", target) == 2
     refusal = f"evaltui merge: {after.name} is not of the same plan as {before.name}: "
@@ -153,9 +152,9 @@ def test_sets_that_the_first_run_has_not_are_compared_too(agent, tmp_path, capsy
     logs_of(agent, ["first:case_0"], ["second:case_8"])
     _write_config(agent)
     logs_of(agent, ["second:case_8"])
-    logs = RunStore(agent).logs()
+    logs = RunStore(agent).files()
     capsys.readouterr()
-    assert call("merge", *logs, "-o", tmp_path / "merged.jsonl") == 2
+    assert call("merge", *logs, "-o", tmp_path / "merged.sqlite") == 2
     assert "second.evalset.json: config: criteria.response_match_score 1.0 → 0.5" in capsys.readouterr().err
 
 
@@ -167,11 +166,11 @@ def test_a_merged_run_that_regressed_is_no_baseline(agent, monkeypatch):
     run_without_processes(monkeypatch, answers("wrong"))
     for _ in range(2):
         assert call(*merging, *logs_of(agent, *parts)) == 1
-        assert read_header(RunStore(agent).latest()).data["baseline"] == first.stem
+        assert RunFile(RunStore(agent).latest()).header.data["baseline"] == first.stem
     # Its parts may have been compared before they were merged.
     compared = logs_of(agent, *([*words, "--baseline", first.stem] for words in parts))
     call("merge", agent, *compared)
-    assert read_header(RunStore(agent).latest()).data["baseline"] == first.stem
+    assert RunFile(RunStore(agent).latest()).header.data["baseline"] == first.stem
 
 
 def _record(agent: Path) -> None:
@@ -195,7 +194,7 @@ def test_shards_of_other_data_are_named(agent, tmp_path, capsys):
     (second,) = logs_of(agent, ["first", "--shard", "2/2", "--record", "auto"])
     capsys.readouterr()
     report = tmp_path / "report.json"
-    call("merge", first, second, "-o", tmp_path / "merged.jsonl", "--report", f"json={report}")
+    call("merge", first, second, "-o", tmp_path / "merged.sqlite", "--report", f"json={report}")
     names = "../.env, first.evalset.json, prompt.md, recordings of first.evalset.json"
     assert f"not the same in every run: {names}" in json.loads(report.read_text())["notes"]
     assert "1234" not in second.read_text()
@@ -209,7 +208,7 @@ def test_shards_that_replayed_other_recordings_are_refused(agent, tmp_path, caps
     _record(agent)
     (second,) = logs_of(agent, ["first", "--shard", "2/2", "--record", "replay"])
     capsys.readouterr()
-    assert call("merge", first, second, "-o", tmp_path / "merged.jsonl") == 2
+    assert call("merge", first, second, "-o", tmp_path / "merged.sqlite") == 2
     assert "recordings of first.evalset.json changed" in capsys.readouterr().err
 
 
@@ -221,19 +220,19 @@ def test_shards_of_another_python_are_named(agent, tmp_path, capsys):
         line = json.dumps(event | {"python": version}, separators=(",", ":"))
         log.write_text("\n".join([head, line, rest]))
     capsys.readouterr()
-    call("merge", first, second, "-o", tmp_path / "merged.jsonl")
+    call("merge", first, second, "-o", tmp_path / "merged.sqlite")
     assert "not the same in every run: Python 3.11.7 and 3.12.1" in capsys.readouterr().out
 
 
 def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):
     (log,) = logs_of(agent, ["first"])
-    other = tmp_path / "other.jsonl"
+    other = tmp_path / "other.sqlite"
     other.write_text('{"kind": "nothing"}\n')
-    going_on = RunLog.create(RunStore(agent), {})
-    damaged = tmp_path / "damaged.jsonl"
+    going_on = begin_run(RunStore(agent), {})
+    damaged = tmp_path / "damaged.sqlite"
     damaged.write_text(log.read_text().replace('"repeat_result"', '"repeat_result', 1))
     adk = next(agent.glob(".adk/eval_history/*"))
-    missing = tmp_path / "missing.jsonl"
+    missing = tmp_path / "missing.sqlite"
     for path, says in {
         other: "is not a run log",
         going_on.path: "run in progress",
@@ -241,12 +240,12 @@ def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):
         adk: "is an ADK result file",
         missing: "has no run",
     }.items():
-        assert call("merge", log, path, "-o", tmp_path / "merged.jsonl") == 2
+        assert call("merge", log, path, "-o", tmp_path / "merged.sqlite") == 2
         assert says in capsys.readouterr().err
     going_on.close()
-    before = RunStore(agent).logs()
+    before = RunStore(agent).files()
     assert call("merge", agent, log, damaged) == 2
-    assert RunStore(agent).logs() == before
+    assert RunStore(agent).files() == before
 
 
 def test_wrong_use(agent, tmp_path, capsys, monkeypatch):
@@ -256,7 +255,7 @@ def test_wrong_use(agent, tmp_path, capsys, monkeypatch):
         (log,): "the current folder has no agent to store the run with",
         (tmp_path, log): "has no agent to store the run with",
         (agent,): "is the agent; name the run logs after it",
-        (log, "-o", "nowhere/merged.jsonl"): "-o: the folder nowhere does not exist",
+        (log, "-o", "nowhere/merged.sqlite"): "-o: the folder nowhere does not exist",
         (log, "-o", agent): "my_agent is not a regular file",
         (log, "-o", "/dev/null"): "/dev/null is not a regular file",
     }.items():
@@ -275,7 +274,7 @@ def test_of_duplicates_the_run_started_last_counts(agent, tmp_path, capsys, monk
     (second,) = logs_of(agent, ["first:case_0,case_1"])
     for order in ((first, second), (second, first)):
         capsys.readouterr()
-        assert call("merge", *order, "-o", tmp_path / "merged.jsonl") == 3
+        assert call("merge", *order, "-o", tmp_path / "merged.sqlite") == 3
         out = capsys.readouterr().out
         assert "1 result in several logs: the run started last counts" in out
         assert "2 errors" in out
@@ -302,22 +301,22 @@ def test_an_interrupted_part_is_named_and_can_be_finished(agent, tmp_path, capsy
 
 def test_a_file_and_the_store_have_the_same_log(agent, tmp_path):
     parts = logs_of(agent, ["first"], ["second"])
-    assert call("merge", agent, *parts, "-o", tmp_path / "merged.jsonl") == 1
-    assert (tmp_path / "merged.jsonl").read_bytes() == RunStore(agent).latest().read_bytes()
+    assert call("merge", agent, *parts, "-o", tmp_path / "merged.sqlite") == 1
+    assert (tmp_path / "merged.sqlite").read_bytes() == RunStore(agent).latest().read_bytes()
 
 
 def test_a_link_stays_a_link_and_an_input_may_be_the_output(agent, tmp_path):
     parts = logs_of(agent, ["first"], ["second"])
-    link = tmp_path / "merged.jsonl"
+    link = tmp_path / "merged.sqlite"
     link.symlink_to(parts[0])
     assert call("merge", *parts, "-o", link) == 1
     assert link.is_symlink()
-    assert len(read_header(parts[0]).sets) == 2
+    assert len(RunFile(parts[0]).header.sets) == 2
 
 
 def test_older_runs_go_as_after_a_run(agent):
     parts = logs_of(agent, ["first"], ["second"], ["first"])
     assert call("merge", agent, *parts[1:], "--keep-runs", "2") == 1
-    kept = RunStore(agent).logs()
+    kept = RunStore(agent).files()
     assert parts[0] not in kept
     assert kept[:-1] == parts[1:]

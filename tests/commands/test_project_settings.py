@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import call
 
-from evaltui.runs.log_reader import read_header, read_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 AGENT = """
@@ -61,9 +61,9 @@ def test_runs_of_two_agents_in_one_folder(repository, capsys):
         assert call("run", agent) == 0
     assert "2 at once" in capsys.readouterr().out
     desk, shop = (RunStore(repository / "agents" / name, repository / "out") for name in ("desk", "shop"))
-    assert (len(desk.logs()), len(shop.logs())) == (2, 1)
-    first, second = desk.logs()
-    header = read_header(second)
+    assert (len(desk.files()), len(shop.files())) == (2, 1)
+    first, second = desk.files()
+    header = RunFile(second).header
     assert header.number == 2
     settings = header.data["settings"]
     assert settings["results-dir"] == str(repository / "out")
@@ -75,7 +75,7 @@ def test_runs_of_two_agents_in_one_folder(repository, capsys):
     capsys.readouterr()
     assert call("runs", "agents/desk") == 0
     listed = capsys.readouterr().out
-    assert [run.stem in listed for run in (first, second, *shop.logs())] == [True, True, False]
+    assert [run.stem in listed for run in (first, second, *shop.files())] == [True, True, False]
     assert call("compare", "agents/desk", "base", "last", "--report", "json") == 0
     assert json.loads(capsys.readouterr().out)["candidate"]["path"] == str(second)
     assert call("run", "agents/desk", "--failed") == 2
@@ -83,9 +83,9 @@ def test_runs_of_two_agents_in_one_folder(repository, capsys):
     assert call("run", "agents/desk", "basics:one", "--baseline", "base") == 0
     assert call("run", "agents/desk", "basics:two") == 0
     # The one with a name stays, of the others the newest two.
-    assert desk.logs()[0] == first
-    assert len(desk.logs()) == 3
-    assert second not in desk.logs()
+    assert desk.files()[0] == first
+    assert len(desk.files()) == 3
+    assert second not in desk.files()
     assert not list(repository.rglob(".evaltui"))
 
 
@@ -102,8 +102,8 @@ def test_a_run_is_resumed_where_it_is(repository, capsys):
     assert (
         call("run", "agents/desk", "--resume", "last", "--results-dir", "elsewhere", "--timeout", "50") == 0
     )
-    assert [read_run(one).complete for one in store.logs()] == [False, True]
-    resumed = read_header(store.latest()).data
+    assert [RunFile(one).ending is not None for one in store.files()] == [False, True]
+    resumed = RunFile(store.latest()).header.data
     assert (resumed["resumed"], resumed["settings"]["timeout"]) == (log.stem, 50.0)
 
 
@@ -115,7 +115,7 @@ def test_an_option_goes_before_the_table(repository, capsys):
     assert "no response within 0.2 s" in shown
     assert shown.splitlines()[0] == "settings  timeout 0.2, tools live"
     assert "3 at once" in shown
-    header = read_header(RunStore(repository / "agents/desk").latest())
+    header = RunFile(RunStore(repository / "agents/desk").latest()).header
     assert (header.data["settings"]["parallel"], header.data["tools"]) == (3, "live")
 
 

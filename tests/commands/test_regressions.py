@@ -11,7 +11,6 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.files.settings import secrets_of
 from evaltui.runs.baselines import last_baseline, stored_run
-from evaltui.runs.log import RunLog
 from evaltui.runs.matrices import newest_runs
 from evaltui.runs.store import RunStore
 
@@ -42,12 +41,12 @@ def store_run(agent, cases, eval_ids=None, pass_if="all", is_complete=True, **he
     sets = [logged | {"whole": eval_ids is None, "config": {}}]
     # Ids of runs that begin within a millisecond do not tell which of them is the last.
     store = RunStore(agent)
-    moment = datetime(2026, 11, 28, 12, len(store.logs()), tzinfo=UTC)
-    path = store.make() / f"{moment:%Y%m%dT%H%M%S}.000Z-3fb2c1.jsonl"
+    moment = datetime(2026, 11, 28, 12, len(store.files()), tzinfo=UTC)
+    path = store.make() / f"{moment:%Y%m%dT%H%M%S}.000Z-3fb2c1.sqlite"
     header = {"started": moment.isoformat(), "sets": sets, **header}
     log = RunLog.create_at(path, header, secrets_of(agent))
     for eval_id, repeats in cases.items():
-        log.result(summary(eval_id, repeats, pass_if))
+        log.add_case(summary(eval_id, repeats, pass_if))
     log.close({"status": "PASSED", "seconds": 1.0} if is_complete else None)
     return log.path.stem
 
@@ -194,14 +193,14 @@ def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refuse
     # Of a case that is flaky in the baseline, two repeats that fail prove nothing.
     fake.act = lambda case, repeat: says("right" if repeat else "wrong")(case, repeat)
     assert call("run", agent, "--runs", "2", "--pass-if", "0.5") == 0
-    runs = len(RunStore(agent).logs())
+    runs = len(RunStore(agent).files())
     capsys.readouterr()
     assert call(*gate, "--pass-if", "0.5") == 2
     assert (
         "--fail-on-regression has no effect: even if every repeat failed, p = 0.5, above --alpha 0.05. "
         in (capsys.readouterr().err)
     )
-    assert len(RunStore(agent).logs()) == runs
+    assert len(RunStore(agent).files()) == runs
     assert call(*gate, "--pass-if", "0.5", "--alpha", "0.5") == 0
 
 

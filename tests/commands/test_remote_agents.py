@@ -67,7 +67,7 @@ def test_each_case_has_its_own_error_and_nothing_holds_a_credential(server, home
     assert len(written) > 3
     out, err = capfd.readouterr()
     assert not any("zebra" in text for text in (*written, out, err))
-    (log,) = (home / ".evaltui" / "runs").glob("*.jsonl")
+    (log,) = (home / ".evaltui" / "runs").glob("*.sqlite")
     assert json.loads(log.read_text().partition("\n")[0])["url"] == server.url
     assert call("runs", server.url, "--home", home) == 0
     assert "2 passed, 2 errors" in capfd.readouterr().out

@@ -114,7 +114,7 @@ def test_several_runs_are_one_in_which_the_later_result_counts(agent, capsys, mo
     run_without_processes(monkeypatch)
     call("run", agent, "day:wrong")
     call("run", agent, "night")
-    logs = RunStore(agent).logs()
+    logs = RunStore(agent).files()
     report = written(agent, *logs)
     assert report["totals"]["passed"] == report["totals"]["cases"] == 4
     assert report["notes"] == [f"runs put together: {', '.join(log.stem for log in logs)}"]
@@ -125,7 +125,7 @@ def test_a_baseline_is_compared_with(agent, monkeypatch, capsys):
     call("run", agent, "day")
     run_without_processes(monkeypatch)
     call("run", agent, "day")
-    first, _ = RunStore(agent).logs()
+    first, _ = RunStore(agent).files()
     report = written(agent, "--baseline", first.stem)
     assert [(one["eval_id"], one["change"]) for one in report["comparison"]["cases"]] == [
         ("right", "unchanged"),
@@ -135,10 +135,10 @@ def test_a_baseline_is_compared_with(agent, monkeypatch, capsys):
 
 def test_an_interrupted_run_says_so_and_has_no_time(agent, capsys):
     call("run", agent, "day")
-    (log,) = RunStore(agent).logs()
+    (log,) = RunStore(agent).files()
     lines = log.read_text().splitlines(keepends=True)
     end = next(number for number, line in enumerate(lines) if '"kind":"case_result"' in line)
-    cut = agent / "cut.jsonl"
+    cut = agent / "cut.sqlite"
     cut.write_text("".join(lines[: end + 1]))
     report = written(agent, cut)
     assert report["notes"] == ["interrupted: 1 of 2 cases finished"]
@@ -175,7 +175,7 @@ def test_what_cannot_be_reported_is_refused(agent, capsys):
         assert call("report", *words) == 2
         assert problem in capsys.readouterr().err
     call("run", agent, "day")
-    (log,) = RunStore(agent).logs()
+    (log,) = RunStore(agent).files()
     text = log.read_text()
     log.write_text(re.sub(r'"repeat_result","path":"day', '"repeat_gone","path":"day', text))
     assert call("report", agent) == 2
@@ -190,7 +190,7 @@ def test_without_jinja_it_says_the_one_command_before_anything_runs(agent, capsy
         assert "--report html: Jinja2 is not installed. Run " in error
         assert "install" in error
         assert "'evaltui[report]'" in error
-    assert RunStore(agent).logs() == []
+    assert RunStore(agent).files() == []
 
 
 def test_a_report_that_cannot_be_written_is_no_success(agent, capsys):

@@ -16,8 +16,7 @@ from waiting import wait_until
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_reader import read_run
+from evaltui.runs.run_file import RunFile, begin_run
 from evaltui.runs.store import RunStore
 
 # Answers as prompt.txt says, notes every message beside its folder, and waits there for a file named "go".
@@ -327,10 +326,10 @@ def test_what_cannot_be_resumed(finished, capsys):
     assert "ADK result files cannot be resumed" in refused(result)
     log = RunStore(finished).latest()
     (finished / "prompt.txt").write_text("")
-    damaged = log.with_name("damaged.jsonl")
+    damaged = log.with_name("damaged.sqlite")
     damaged.write_text("not a log\n")
     assert "is not a run log" in refused("damaged")
-    open_log = RunLog.create(RunStore(finished), {})
+    open_log = begin_run(RunStore(finished), {})
     assert "Run in progress" in refused(open_log.path.stem)
     open_log.close()
 
@@ -340,7 +339,7 @@ def test_nothing_is_left_of_a_run_without_errors(finished, capsys):
     capsys.readouterr()
     assert call("run", finished, "--resume", "last") == 2
     assert "Nothing to resume: run is complete" in capsys.readouterr().err
-    assert read_run(RunStore(finished).latest()).complete
+    assert RunFile(RunStore(finished).latest()).ending is not None
 
 
 def test_without_a_baseline_there_is_no_regression(agent, capsys):

@@ -194,7 +194,7 @@ def test_a_misspelt_metric_is_refused(agent, capsys):
 
 
 def log_lines(agent: Path) -> list[dict[str, Any]]:
-    logs = sorted((agent / ".evaltui" / "runs").glob("*.jsonl"))
+    logs = sorted((agent / ".evaltui" / "runs").glob("*.sqlite"))
     lines = logs[-1].read_text().splitlines() if logs else []
     parsed = []
     for line in lines:

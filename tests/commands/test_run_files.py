@@ -6,7 +6,7 @@ import json
 import pytest
 from command_line import call
 
-from evaltui.runs.log_reader import read_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 AGENT = """
@@ -95,6 +95,6 @@ def test_where_no_result_file_can_be_written_the_report_says_so(agent, capsys):
 
 def test_the_log_says_how_long_it_took(agent):
     call("run", agent, "basics:fine")
-    footer = read_run(RunStore(agent).latest()).footer
+    footer = RunFile(RunStore(agent).latest()).ending
     assert footer.status == "PASSED"
     assert 0 < footer.seconds < 60

@@ -7,20 +7,20 @@ from fake_runs import run_without_processes
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
-from evaltui.runs.log import RunLog
+from evaltui.runs.run_file import begin_run
 from evaltui.runs.store import RunStore
 
 
 def keep(agent, statuses, footer, selected=None, started="2026-01-02T03:04:05+00:00"):
     """A log of a run with these outcomes."""
     cases = [f"case {number}" for number in range(len(statuses))]
-    log = RunLog.create(RunStore(agent), {"selected": selected or {"lights": cases}, "started": started})
+    log = begin_run(RunStore(agent), {"selected": selected or {"lights": cases}, "started": started})
     for case, status in zip(cases, statuses, strict=True):
-        log.result(CaseSummary("lights", case, Status(status)))
+        log.add_case(CaseSummary("lights", case, Status(status)))
     log.close(footer)
     # Within a millisecond, ids do not tell which run came first.
     number = len(list(log.path.parent.iterdir()))
-    return log.path.rename(log.path.with_name(f"20260102T{number:06}.000Z-abcdef.jsonl")).stem
+    return log.path.rename(log.path.with_name(f"20260102T{number:06}.000Z-abcdef.sqlite")).stem
 
 
 @pytest.fixture(autouse=True)
@@ -78,8 +78,8 @@ def test_a_damaged_log_does_not_hide_the_others(write_agent, capsys):
     agent = write_agent("")
     good = keep(agent, ["PASSED"], {"status": "PASSED"})
     folder = agent / ".evaltui" / "runs"
-    (folder / "99991231T000000.000Z-abcdef.jsonl").write_text("not a log\n")
-    (folder / "99991231T000001.000Z-abcdef.jsonl").write_text(json.dumps({"kind": "header", "version": 0}))
+    (folder / "99991231T000000.000Z-abcdef.sqlite").write_text("not a log\n")
+    (folder / "99991231T000001.000Z-abcdef.sqlite").write_text(json.dumps({"kind": "header", "version": 0}))
     text = "\n".join(listed(agent, capsys))
     assert text.count("cannot be read") == 2
     assert good in text
@@ -100,7 +100,7 @@ def test_a_run_that_goes_on_and_one_with_a_name(write_agent, capsys):
     run = keep(agent, ["PASSED"], {"status": "PASSED"})
     assert call("runs", agent, "--name", "last", "before the change") == 0
     assert capsys.readouterr().out == f"before the change: {run}\n"
-    log = RunLog.create(
+    log = begin_run(
         RunStore(agent), {"selected": {"lights": ["one"]}, "started": "2026-01-02T03:04:05+00:00"}
     )
     lines = listed(agent, capsys)
@@ -152,5 +152,5 @@ def test_the_list_says_how_many_runs_were_deleted(write_agent, monkeypatch, caps
     *_, said, which = capsys.readouterr().out.splitlines()
     assert said == "1 run deleted. keep-runs 200: the newest stay, and besides them"
     assert which == "named runs, baselines and the last run of each set"
-    call("run", agent, "--baseline", RunStore(agent).logs()[0].stem, "--keep-runs", "1")
-    assert len(RunStore(agent).logs()) == 2
+    call("run", agent, "--baseline", RunStore(agent).files()[0].stem, "--keep-runs", "1")
+    assert len(RunStore(agent).files()) == 2

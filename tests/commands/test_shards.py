@@ -14,7 +14,7 @@ from numbered_cases import act, assert_same_run, logs_of, write_set
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.durations import read_durations
 from evaltui.runs.history import open_run
-from evaltui.runs.log_reader import read_header, read_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 CONFIG = {"criteria": {"response_match_score": 1.0}}
@@ -29,7 +29,7 @@ def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def cases_of(log: Path) -> list[CaseId]:
-    return [case for case, _ in read_header(log).selected()]
+    return [case for case, _ in RunFile(log).header.selected()]
 
 
 def test_shards_merged_are_the_whole_run(agent, tmp_path, capsys, thorough):
@@ -58,7 +58,7 @@ def test_shards_merged_are_the_whole_run(agent, tmp_path, capsys, thorough):
         assert sorted(found) == sorted(cases_of(whole))
         chance.shuffle(shards)
         # The log of one that was done twice changes nothing.
-        merged = tmp_path / f"merged-{number}.jsonl"
+        merged = tmp_path / f"merged-{number}.sqlite"
         assert call("merge", *shards, shards[0], "-o", merged) in (0, 1, 3)
         assert_same_run(merged, whole)
 
@@ -73,15 +73,15 @@ def test_an_empty_shard_says_so_and_merges(agent, tmp_path, capsys):
             assert f"shard {number}/2 has none of the 1 case" in capsys.readouterr().out
             assert json.loads(report.read_text())["status"] == "NOT_EVALUATED"
     assert codes == {1: 0, 2: 0}
-    logs = RunStore(agent).logs()
+    logs = RunStore(agent).files()
     assert sorted(len(cases_of(log)) for log in logs) == [0, 1]
     empty = min(logs, key=lambda log: len(cases_of(log)))
     assert call("run", agent, "--resume", empty.stem) == 2
     assert "Nothing to resume: the shard has no case" in capsys.readouterr().err
-    assert call("merge", empty, "-o", tmp_path / "half.jsonl") == 3
+    assert call("merge", empty, "-o", tmp_path / "half.sqlite") == 3
     assert "1 missing: " not in capsys.readouterr().out
-    assert call("merge", *logs, "-o", tmp_path / "merged.jsonl") == 0
-    assert call("merge", tmp_path / "half.jsonl", *logs, "-o", tmp_path / "merged.jsonl") == 0
+    assert call("merge", *logs, "-o", tmp_path / "merged.sqlite") == 0
+    assert call("merge", tmp_path / "half.sqlite", *logs, "-o", tmp_path / "merged.sqlite") == 0
 
 
 def test_missing_shards_are_named(agent, tmp_path, capsys):
@@ -91,11 +91,11 @@ def test_missing_shards_are_named(agent, tmp_path, capsys):
     assert call("merge", agent, *shards) == 1
     assert "note  shards missing: 1/8, 4/8" in capsys.readouterr().out
     partly = RunStore(agent).latest()
-    assert read_run(partly).footer is None
+    assert RunFile(partly).ending is None
     late = logs_of(agent, ["--shard", "1/8"], ["--shard", "4/8"])
     (whole,) = logs_of(agent, [])
-    assert call("merge", partly, *late, "-o", tmp_path / "all.jsonl") == 1
-    assert_same_run(tmp_path / "all.jsonl", whole)
+    assert call("merge", partly, *late, "-o", tmp_path / "all.sqlite") == 1
+    assert_same_run(tmp_path / "all.sqlite", whole)
 
 
 def test_shards_of_other_plans_are_refused(agent, tmp_path, capsys):
@@ -113,11 +113,11 @@ def test_shards_of_other_plans_are_refused(agent, tmp_path, capsys):
     }.items():
         (other,) = logs_of(agent, words)
         capsys.readouterr()
-        assert call("merge", one, other, "-o", tmp_path / "merged.jsonl") == 2
+        assert call("merge", one, other, "-o", tmp_path / "merged.sqlite") == 2
         assert says in capsys.readouterr().err
     write_set(agent, "first", [*range(8), 9])
     (other,) = logs_of(agent, ["first", "--shard", "2/2"])
-    assert call("merge", one, other, "-o", tmp_path / "merged.jsonl") == 2
+    assert call("merge", one, other, "-o", tmp_path / "merged.sqlite") == 2
 
 
 def test_durations_make_shards_that_take_equally_long(agent, tmp_path):
@@ -156,7 +156,7 @@ def test_durations_are_stored_and_kept(agent, tmp_path, capsys):
     assert known() == [("other.evalset.json", "a")]
     log = RunStore(agent).latest()
     log.write_text(log.read_text().replace('"result":{', '"result":{"seconds":2.5,'))
-    assert call("merge", log, "-o", tmp_path / "all.jsonl", "--store-durations", file) in (0, 2)
+    assert call("merge", log, "-o", tmp_path / "all.sqlite", "--store-durations", file) in (0, 2)
     file.write_text("[1]")
     for words in (("--shard", "1/2", "--durations", file), ("--durations", file)):
         assert call("run", agent, *words) == 2
@@ -181,8 +181,8 @@ def test_a_shard_is_resumed_as_a_shard(agent, tmp_path, capsys):
     broken = next(log for log in shards if any(case.eval_id == "case_17" for case in cases_of(log)))
     resumed = logs_of(agent, ["--resume", broken.stem])
     other = next(log for log in shards if log != broken)
-    assert call("merge", *resumed, other, "-o", tmp_path / "all.jsonl") == 1
-    assert_same_run(tmp_path / "all.jsonl", whole)
+    assert call("merge", *resumed, other, "-o", tmp_path / "all.sqlite") == 1
+    assert_same_run(tmp_path / "all.sqlite", whole)
     assert call("run", agent, "--resume", "last", "--shard", "1/2") == 2
     assert "leave out --shard" in capsys.readouterr().err
 
@@ -206,7 +206,7 @@ def test_shards_of_a_real_agent_are_the_whole_run(write_agent, tmp_path):
 
     shards = logs_of(agent, ["--shard", "1/2"], ["--shard", "2/2"])
     (whole,) = logs_of(agent, ["--store-durations", tmp_path / "durations.json"])
-    assert call("merge", *shards, "-o", tmp_path / "merged.jsonl") == 1
-    assert_same_run(tmp_path / "merged.jsonl", whole)
+    assert call("merge", *shards, "-o", tmp_path / "merged.sqlite") == 1
+    assert_same_run(tmp_path / "merged.sqlite", whole)
     assert len(read_durations(tmp_path / "durations.json")) == 10
-    assert open_run(tmp_path / "merged.jsonl").seconds
+    assert open_run(tmp_path / "merged.sqlite").seconds

@@ -13,7 +13,7 @@ from fake_runs import run_without_processes
 from numbered_cases import act, logs_of, write_set
 
 from evaltui.reports.report_shape import report_schema
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from tests.closed_schemas import closed
 
@@ -40,7 +40,7 @@ def write_tags(folder, tags):
 
 def selected(agent, *words):
     (log,) = logs_of(agent, words)
-    return [int(case.eval_id.removeprefix("case_")) for case, _ in read_header(log).selected()]
+    return [int(case.eval_id.removeprefix("case_")) for case, _ in RunFile(log).header.selected()]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_tags_narrow_what_failed_and_what_a_shard_has(agent):
 def test_a_tag_that_selects_nothing_is_refused(agent, words, message, capsys):
     assert call("run", agent, *words) == 2
     assert message in capsys.readouterr().err
-    assert RunStore(agent).logs() == []
+    assert RunStore(agent).files() == []
 
 
 def test_a_config_with_errors_is_why_no_case_has_a_tag(agent, capsys):
@@ -161,7 +161,7 @@ def assert_reports(folder, console):
 def test_shards_merged_have_the_tags_of_all(agent, tmp_path):
     shards = logs_of(agent, ["--shard", "1/2"], ["--shard", "2/2"])
     report = tmp_path / "report.json"
-    call("merge", *shards, "-o", tmp_path / "merged.jsonl", f"--report=json={report}")
+    call("merge", *shards, "-o", tmp_path / "merged.sqlite", f"--report=json={report}")
     assert {tag: one["cases"] for tag, one in json.loads(report.read_text())["tags"].items()} == {
         "even": 3,
         "third": 2,

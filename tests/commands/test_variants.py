@@ -36,7 +36,7 @@ def test_secrets_of_a_variant_are_nowhere(agent, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert "<MY_API_KEY>" in out
     assert "<MY_API_KEY>" in err
-    logs = list((agent / ".evaltui" / "runs").glob("*.jsonl"))
+    logs = list((agent / ".evaltui" / "runs").glob("*.sqlite"))
     assert len(logs) == 2
     for text in (out, err, *(path.read_text() for path in (*reports, *logs))):
         assert SECRET not in text
@@ -53,7 +53,7 @@ def test_another_folder_is_named_as_the_user_does(agent, write_agent, capsys, mo
     monkeypatch.chdir(agent / "inner")
     assert call("run", agent, "--variant", "other:agent=../../other_agent") == 1
     assert "note  variant other: agent ../../other_agent" in capsys.readouterr().out
-    header = json.loads(next((agent / ".evaltui" / "runs").glob("*.jsonl")).read_text().splitlines()[0])
+    header = json.loads(next((agent / ".evaltui" / "runs").glob("*.sqlite")).read_text().splitlines()[0])
     assert header["variant"]["changes"] == {"agent": "../../other_agent"}
     assert header["variant"]["places"] == {"agent": f"../{other.name}"}
 

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 AGENT = "def root_agent(message, session):\n    return {!r}\n"
@@ -124,7 +124,7 @@ def test_it_runs_with_the_settings_of_the_moment(agent, start):
     options = ("--parallel", "3", "--workers", "1", "--timeout", "30", "--keep-runs", "1")
     watch = start("my_agent", *options, folder=agent.parent)
     watch.until("1 passed, 1 failed")
-    settings = read_header(RunStore(agent, agent.parent / "out").latest()).data["settings"]
+    settings = RunFile(RunStore(agent, agent.parent / "out").latest()).header.data["settings"]
     assert [settings[name] for name in ("parallel", "workers", "timeout", "keep-runs")] == [3, 1, 30.0, 1]
     project.write_text("[tool.evaltui]\ntimeout = 0\n")
     (agent / "agent.py").write_text(AGENT.format("yes"))
@@ -133,7 +133,7 @@ def test_it_runs_with_the_settings_of_the_moment(agent, start):
     project.write_text('[tool.evaltui]\nresults-dir = "other"\n')
     (agent / "agent.py").write_text(AGENT.format("yes") + "# again\n")
     watch.until("after the save")
-    assert read_header(RunStore(agent, agent.parent / "other").latest()).number
+    assert RunFile(RunStore(agent, agent.parent / "other").latest()).header.number
     assert watch.interrupt() == 130
 
 

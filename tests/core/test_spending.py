@@ -11,7 +11,6 @@ from evaltui.core.model.config import EvaltuiBlock
 from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import Cost, ModelSpending, Spending, Tokens, total
-from evaltui.core.model.stored_results import repeat_from_json, repeat_to_json
 from evaltui.text.figures import show_money
 
 THEN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -172,7 +171,7 @@ def test_repeats_and_cases_add_up_by_model():
     "found", [None, Spending(), spent(request(), response()), spent(request(), response(2))]
 )
 def test_run_logs_keep_it(found):
-    kept = repeat_to_json(RepeatResult(Status.PASSED, spent=found))
+    kept = RepeatResult(Status.PASSED, spent=found)
     assert ("spent" in kept) is (found is not None)
     assert repeat_from_json(kept).spent == found
 

@@ -26,7 +26,7 @@ import pytest
 from terminal import Screen
 from waiting import wait_until
 
-from evaltui.runs.log_reader import read_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 pytestmark = pytest.mark.e2e
@@ -207,17 +207,17 @@ class Bench:
         return (self.notes / "pids").exists()
 
     def first_is_kept(self) -> bool:
-        logs = RunStore(self.agent).logs()
+        logs = RunStore(self.agent).files()
         # There is a moment in which it has not got its header yet.
         with contextlib.suppress(ValueError):
-            return bool(logs) and any(one.id.eval_id == "first" for one in read_run(logs[-1]).results)
+            return bool(logs) and any(one.id.eval_id == "first" for one in RunFile(logs[-1]).cases)
         return False
 
     def left_behind(self) -> list[int]:
         return [pid for pid in map(int, (self.notes / "pids").read_text().split()) if is_running(pid)]
 
     def resume(self) -> subprocess.CompletedProcess[str]:
-        words = [*EVALTUI, "run", str(self.agent), "--resume", RunStore(self.agent).logs()[-1].stem]
+        words = [*EVALTUI, "run", str(self.agent), "--resume", RunStore(self.agent).files()[-1].stem]
         return subprocess.run(words, env=self._environ(), capture_output=True, text=True, check=False)
 
     def close(self) -> None:
@@ -295,7 +295,7 @@ def test_nothing_is_left_and_what_is_finished_is_kept(bench, front, how, thoroug
         assert "interrupted: 1 of 2" in json.dumps(report)
         assert "interrupted: 1 of 2" in program.shown or how == "terminal gone"
     if front in KEEPS_LOG:
-        kept = read_run(RunStore(bench.agent).logs()[-1])
+        kept = RunFile(RunStore(bench.agent).files()[-1])
         assert [one.id.eval_id for one in kept.results] == ["first"]
         assert not kept.complete
     if front == "run" or (front in KEEPS_LOG and thorough):
@@ -354,7 +354,7 @@ def test_a_disk_that_is_full_is_told_and_costs_no_result(bench, front):
     assert big.read_text() == before
     assert not (bench.notes / "pids").exists() or bench.left_behind() == []
     if front in KEEPS_LOG:
-        kept = read_run(RunStore(bench.agent).logs()[-1])
+        kept = RunFile(RunStore(bench.agent).files()[-1])
         assert [one.id.eval_id for one in kept.results] == ["first"]
         resumed = bench.resume()
         assert resumed.returncode == 0, resumed.stdout + resumed.stderr
@@ -381,7 +381,7 @@ def test_a_real_disk_that_is_full(tmp_path, write_agent):
         assert program.ended() == 0, program.shown
         assert "Run log incomplete" in program.shown
         assert "No space left on device" in program.shown
-        assert [one.id.eval_id for one in read_run(RunStore(agent).logs()[-1]).results] == ["first"]
+        assert [one.id.eval_id for one in RunFile(RunStore(agent).files()[-1]).cases] == ["first"]
         program.close()
     finally:
         subprocess.run(["umount", str(disk)], check=True)

@@ -35,7 +35,7 @@ def test_wrong_settings_are_mended_while_the_workbench_is_open(tmp_path):
         terminal.press("R")
         terminal.wait_for("Run 1 finished: 3 passed")
         assert "native agent" in terminal.text
-        (log,) = RunStore(agent, tmp_path / "out").logs()
+        (log,) = RunStore(agent, tmp_path / "out").files()
         assert log.parent == tmp_path / "out" / "agents" / "desk"
         terminal.press("q")
         assert terminal.exit_code() == 0

@@ -12,16 +12,16 @@ import pytest
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import Status
 from evaltui.files.journal import Journal, recoverable
 from evaltui.files.recordings import save_recordings
 from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import name_run
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
-from evaltui.runs.log_reader import read_run
+from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
+from evaltui.runs.run_file import Ending, RunFile, begin_run
 
 
 def mode(path):
@@ -29,8 +29,8 @@ def mode(path):
 
 
 def write_everything(agent):
-    log = RunLog.create(RunStore(agent), {"selected": {"s": ["c"]}})
-    log.close({"status": "PASSED"})
+    log = begin_run(RunStore(agent), {"selected": {"s": ["c"]}})
+    log.close(Ending(Status.PASSED))
     journal = Journal.open(agent, agent / "x.evalset.json", JsonDocument("{}"), None)
     remember_config(agent, agent / "x.json")
     name_run(RunStore(agent), "last", "before")
@@ -77,11 +77,11 @@ def test_a_link_is_not_followed(tmp_path, link):
     agent, elsewhere = tmp_path / "agent", tmp_path / "elsewhere"
     elsewhere.mkdir()
     (agent / ".evaltui").parent.mkdir()
-    (elsewhere / "20260101T000000.000Z-abcdef.jsonl").write_text("{}\n")
+    (elsewhere / "20260101T000000.000Z-abcdef.sqlite").write_text("{}\n")
     (agent / link).parent.mkdir(exist_ok=True)
     (agent / link).symlink_to(elsewhere, target_is_directory=True)
     writers = {
-        ".evaltui/runs": lambda: RunLog.create(RunStore(agent), {}),
+        ".evaltui/runs": lambda: begin_run(RunStore(agent), {}),
         ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}"), None),
         "recordings/score": lambda: save_recordings(agent / "recordings" / "score" / "a.jsonl", {}, {}),
         ".adk/eval_history": lambda: write_adk_result(agent, "r", "{}"),
@@ -90,9 +90,9 @@ def test_a_link_is_not_followed(tmp_path, link):
         if place.startswith(link):
             with pytest.raises(OSError, match="is a link, which is not followed"):
                 write()
-    assert [file.name for file in elsewhere.iterdir()] == ["20260101T000000.000Z-abcdef.jsonl"]
+    assert [file.name for file in elsewhere.iterdir()] == ["20260101T000000.000Z-abcdef.sqlite"]
     if link in (".evaltui", ".evaltui/runs"):
-        assert RunStore(agent).logs() == []
+        assert RunStore(agent).files() == []
     assert recoverable(agent) == []
 
 
@@ -100,20 +100,20 @@ def test_a_log_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
     monkeypatch.setenv("SHOP_API_KEY", "correct horse")
     (tmp_path / ".env").write_text("DB_PASSWORD='tr0ub4dor&3'\n")
     case, set_id = CaseId("correct horse.test.json", "AKIAIOSFODNN7EXAMPLE"), "correct horse"
-    selected = LoggedSet(case.path, set_id, (case.eval_id,), {"criteria": {"x": "correct horse"}})
-    log = RunLog.create(RunStore(tmp_path), {"sets": [selected.to_json()], "files": {}})
-    log.started(case, set_id, 0)
-    log.event({"kind": "text", "set": set_id, "case": case.eval_id, "text": "tr0ub4dor&3, correct horse"})
+    selected = SelectedSet(case.path, set_id, (case.eval_id,), {"criteria": {"x": "correct horse"}})
+    log = begin_run(RunStore(tmp_path), {"sets": [selected.to_json()], "files": {}})
+    log.start(case, set_id, 0)
+    log.add_event(Event.from_json({"kind": "text", "set": set_id, "case": case.eval_id, "text": "tr0ub4dor&3, correct horse"}))
     failed = {"error": {"message": "AKIAIOSFODNN7EXAMPLE"}, "args": {"path": "correct horse"}}
-    log.repeat(case, set_id, 0, failed)
+    log.add_repeat(case, set_id, 0, failed)
     judges = {"quality": "judge with correct horse"}
-    log.result(CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))
-    log.close({"status": "FAILED"})
+    log.add_case(CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))
+    log.close(Ending(Status.FAILED))
     assert log.has_masked
     lines = [json.loads(line) for line in log.path.read_text().splitlines()]
     assert lines[2]["text"] == "<DB_PASSWORD>, <SHOP_API_KEY>"
     assert lines[3]["result"] == {"error": {"message": "<key>"}, "args": {"path": "<SHOP_API_KEY>"}}
-    run = read_run(log.path)
+    run = RunFile(log.path)
     assert run.header.sets == (replace(selected, config={"criteria": {"x": "<SHOP_API_KEY>"}}),)
     (read,) = run.results
     assert (read.id, read.summary.eval_set_id) == (case, set_id)

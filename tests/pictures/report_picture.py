@@ -20,7 +20,7 @@ _SIZE = {"width": 1280, "height": 860}
 _KEY = b"Description\0\0\0\0\0"
 # What is different in every run.
 _TIMES = re.compile(
-    r"\d{4}-\d\d-\d\dT\S+|<?[\d.]+ m?s\b|invocation_duration_v1 [\d.]+|\S+\.jsonl| · waiting "
+    r"\d{4}-\d\d-\d\dT\S+|<?[\d.]+ m?s\b|invocation_duration_v1 [\d.]+|\S+\.sqlite| · waiting "
 )
 
 

@@ -56,9 +56,9 @@ def test_a_line_per_case():
 
 
 def test_the_sum_counts_every_outcome():
-    run = replace(mixed(), log=".evaltui/runs/x.jsonl")
+    run = replace(mixed(), log=".evaltui/runs/x.sqlite")
     assert lines(run)[-1] == (
-        "1 passed, 1 failed, 1 error, 1 not evaluated, 2 flaky in 6.2 s · log .evaltui/runs/x.jsonl"
+        "1 passed, 1 failed, 1 error, 1 not evaluated, 2 flaky in 6.2 s · log .evaltui/runs/x.sqlite"
     )
     assert lines(report(crashed("a"), crashed("b")))[-1] == "2 errors in 6.2 s"
     assert "passed" not in lines(report(failed()))[-1]
@@ -66,7 +66,7 @@ def test_the_sum_counts_every_outcome():
 
 
 def test_a_log_path_is_never_cut():
-    log = f"/{'folder/' * 20}x.jsonl"
+    log = f"/{'folder/' * 20}x.sqlite"
     assert lines(report(passed(), log=log), width=60)[-2:] == ["1 passed in 6.2 s", f"log {log}"]
 
 

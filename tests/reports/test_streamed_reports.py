@@ -34,7 +34,7 @@ def few(monkeypatch):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypatch, few, format):
-    log = write_run(tmp_path / "run.jsonl", CASES, failed=1)
+    log = write_run(tmp_path / "run.sqlite", CASES, failed=1)
     held = []
     read = logged_results.case_of
 
@@ -56,7 +56,7 @@ def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypa
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_report_that_cannot_be_made_leaves_the_file_as_it_was(tmp_path, few, format):
-    log = write_run(tmp_path / "run.jsonl", CASES, failed=1)
+    log = write_run(tmp_path / "run.sqlite", CASES, failed=1)
     out = tmp_path / "out"
     out.write_text("before")
     run = stored_report(log, Secrets())
@@ -66,11 +66,11 @@ def test_a_report_that_cannot_be_made_leaves_the_file_as_it_was(tmp_path, few, f
     with pytest.raises(ValueError, match="is damaged"):
         write_reports(run, [ReportTarget(format, out)])
     assert out.read_text() == "before"
-    assert {one.name for one in tmp_path.iterdir()} == {"run.jsonl", "out"}
+    assert {one.name for one in tmp_path.iterdir()} == {"run.sqlite", "out"}
 
 
 def test_a_large_run_has_the_same_report_as_a_small_one(tmp_path, monkeypatch):
-    log = write_run(tmp_path / "run.jsonl", CASES, failed=2)
+    log = write_run(tmp_path / "run.sqlite", CASES, failed=2)
     small = json_of(stored_report(log, Secrets()))
     monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
     assert json_of(stored_report(log, Secrets())) == small
@@ -78,7 +78,7 @@ def test_a_large_run_has_the_same_report_as_a_small_one(tmp_path, monkeypatch):
 
 
 def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_path, monkeypatch):
-    log = write_run(tmp_path / "run.jsonl", CASES, failed=4)
+    log = write_run(tmp_path / "run.sqlite", CASES, failed=4)
     whole = "".join(junit_report(stored_report(log, Secrets())))
     monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
     read = logged_results.case_of
@@ -92,12 +92,12 @@ def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_pa
 
 def test_the_page_of_a_large_run_lists_what_did_not_pass_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "MOST_ROWS", 3)
-    run = stored_report(write_run(tmp_path / "run.jsonl", 5, failed=2), Secrets())
+    run = stored_report(write_run(tmp_path / "run.sqlite", 5, failed=2), Secrets())
     page = "".join(html_report(run))
     assert page.count('<details class="case"') == 3
     assert "Not listed: 2 passed cases. The CSV and JSON reports have all cases." in page
     assert 'data-status="PASSED"' not in page
-    run = stored_report(write_run(tmp_path / "all.jsonl", 5, failed=1), Secrets())
+    run = stored_report(write_run(tmp_path / "all.sqlite", 5, failed=1), Secrets())
     page = "".join(html_report(run))
     assert page.count('<details class="case"') == 3
     assert "Not listed: 2 cases that did not pass. The CSV" in page
@@ -129,7 +129,7 @@ def test_the_memory_of_a_writer_does_not_grow_with_the_cases(tmp_path, monkeypat
     monkeypatch.setattr(bodies, "_IN_MEMORY", 1)
 
     def peak(cases: int) -> int:
-        run = stored_report(write_run(tmp_path / f"{cases}.jsonl", cases, failed=10), Secrets())
+        run = stored_report(write_run(tmp_path / f"{cases}.sqlite", cases, failed=10), Secrets())
         # What is held of each case is in the log's index.
         assert len(run.summaries) == cases
         tracemalloc.start()
@@ -147,7 +147,7 @@ def test_the_memory_of_a_writer_does_not_grow_with_the_cases(tmp_path, monkeypat
 
 def test_counts_of_a_page_have_their_commas(tmp_path):
     page = "".join(
-        html_report(stored_report(write_run(tmp_path / "run.jsonl", 1200, failed=1100), Secrets()))
+        html_report(stored_report(write_run(tmp_path / "run.sqlite", 1200, failed=1100), Secrets()))
     )
     assert "✓ 1,198 passed" in page
     assert "1,198/1,200 cases passed" in page

@@ -35,7 +35,7 @@ def test_what_exceeds_the_limit_of_a_case_is_left_out_and_counted(write_agent):
     ]
     (agent / "s.evalset.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": cases}))
     assert call("run", agent, "--workers", "1", "--parallel", "1") == 1
-    (log,) = (agent / ".evaltui" / "runs").glob("*.jsonl")
+    (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
     assert log.stat().st_size < 4 * MOST_PRINTED
     printed = {one["eval_id"]: [] for one in cases}
     for line in log.read_text().splitlines():

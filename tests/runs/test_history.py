@@ -7,16 +7,16 @@ import pytest
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import SelectionError
-from evaltui.core.model.stored_results import repeat_to_json
 from evaltui.files.agent_files import files_of
 from evaltui.runs import history, log_reader
 from evaltui.runs.history import History, find_run, name_run, open_run
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
+from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.log_index import index_parts
 from evaltui.runs.store import RunStore
+from evaltui.runs.run_file import Ending, begin_run
 
 P, F = Status.PASSED, Status.FAILED
 CONFIG = {"criteria": {"response_match_score": 0.8}}
@@ -33,27 +33,27 @@ def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
     """A log of a run in which these cases came out so."""
     known = {
         "started": f"2026-01-02T03:04:{number:02}+00:00",
-        "sets": [LoggedSet(PATH, "lights", tuple(statuses), CONFIG, whole=True).to_json()],
+        "sets": [SelectedSet(PATH, "lights", tuple(statuses), CONFIG, whole=True).to_json()],
         **(header or {}),
     }
-    log = RunLog.create(RunStore(agent), known)
-    log.event({"kind": "agent", "name": "home", "model": "gemini-1"})
+    log = begin_run(RunStore(agent), known)
+    log.set_agent({"name": "home", "model": "gemini-1"})
     for case, status in statuses.items():
         if status is None:
             continue
-        log.started(lights(case), "lights", 0)
+        log.start(lights(case), "lights", 0)
         named = {"path": PATH, "set": "lights", "case": case}
-        log.event({"kind": "text", **named, "repeat": 0, "turn": 0, "agent": "home"})
-        log.repeat(lights(case), "lights", 0, repeat_to_json(RepeatResult(status, seconds=1.5, expects="x")))
+        log.add_event(Event.from_json({"kind": "text", **named, "repeat": 0, "turn": 0, "agent": "home"}))
+        log.add_repeat(lights(case), "lights", 0, RepeatResult(status, seconds=1.5, expects="x"))
         passed = {"passed": int(status is P), "policy_met": status is P}
         summary = {"scores": {"response_match_score": number / 10}, "expects": "x", **fields}
-        log.result(CaseSummary("lights", case, status, **passed, **summary, path=PATH))
+        log.add_case(CaseSummary("lights", case, status, **passed, **summary, path=PATH))
     if closed:
-        log.close({"status": "PASSED", "seconds": 2.5})
+        log.close(Ending("PASSED", 2.5))
     else:
         log._file.close()
     # Within a millisecond, ids do not tell which run came first.
-    return log.path.rename(log.path.with_name(f"20260102T0000{number:02}.000Z-abcdef.jsonl"))
+    return log.path.rename(log.path.with_name(f"20260102T0000{number:02}.000Z-abcdef.sqlite"))
 
 
 def test_finding_runs(tmp_path):
@@ -76,7 +76,7 @@ def test_finding_runs(tmp_path):
         find_run(RunStore(tmp_path), "20260102")
     readme = tmp_path / "README.md"
     readme.touch()
-    with pytest.raises(SelectionError, match=r"README\.md is no run: a run log ends in \.jsonl"):
+    with pytest.raises(SelectionError, match=r"README\.md is no run: a run log ends in \.sqlite"):
         find_run(RunStore(tmp_path), str(readme))
     name_run(RunStore(tmp_path), "last", "before")
     with pytest.raises(SelectionError, match="Did you mean before"):
@@ -92,7 +92,7 @@ def test_names(tmp_path):
     assert find_run(RunStore(tmp_path), "before") == second
     name_run(RunStore(tmp_path), "old", "before")
     assert find_run(RunStore(tmp_path), "before") == first
-    for name in ("", "last", second.stem, "x.jsonl"):
+    for name in ("", "last", second.stem, "x.sqlite"):
         with pytest.raises(SelectionError, match="is not a valid run name"):
             name_run(RunStore(tmp_path), "last", name)
     (first.parent / "names.json").write_text("[1")
@@ -180,7 +180,7 @@ def test_a_case_over_time(tmp_path):
     keep(tmp_path, {"a": P}, number=2)
     keep(tmp_path, {"a": P}, number=3, header=header)
     keep(tmp_path, {"b": P}, number=4, header=header)
-    (tmp_path / ".evaltui" / "runs" / "20260102T000005.000Z-abcdef.jsonl").write_text("damaged\n")
+    (tmp_path / ".evaltui" / "runs" / "20260102T000005.000Z-abcdef.sqlite").write_text("damaged\n")
     keep(tmp_path, {"a": F}, number=6, header={"files": {"prompts.py": "2"}}, closed=False, expects="y")
     found = History(RunStore(tmp_path)).of(lights("a"), "lights")
     assert [point.summary.status for point in found.points] == [F, P, P, F]
@@ -238,7 +238,7 @@ def test_files_of_an_agent(tmp_path):
 
 
 def test_names_that_are_given_at_once_are_all_kept(tmp_path, monkeypatch):
-    log = tmp_path / "20260101T000000.000Z-abcdef.jsonl"
+    log = tmp_path / "20260101T000000.000Z-abcdef.sqlite"
     log.write_text("")
     monkeypatch.setattr(history, "find_run", lambda store, ref: log)
     names = {f"name {number}" for number in range(30)}

@@ -6,6 +6,9 @@ import json
 from contextlib import suppress
 
 import pytest
+from evaltui.runs.index_rows import logged_case_at, logged_cases, logged_figures
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_reader import read_header
 from hypothesis import given
 from hypothesis import strategies as st
 from large_runs import write_run
@@ -15,9 +18,6 @@ from evaltui.core.model.events import VERSION
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
 from evaltui.core.secrets import Secrets
-from evaltui.runs.index_rows import logged_case_at, logged_cases, logged_figures
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_reader import read_header
 
 SET = {"path": "s.evalset.json", "eval_set_id": "s", "eval_ids": []}
 HEADER = {"started": "2026-01-02T03:04:05+00:00", "event_version": VERSION, "sets": [SET]}
@@ -52,7 +52,7 @@ def summaries(draw):
 
 
 def log_of(folder, some):
-    path = folder / "run.jsonl"
+    path = folder / "run.sqlite"
     path.unlink(missing_ok=True)
     log = RunLog.create_at(path, HEADER, Secrets())
     for one in some:
@@ -90,7 +90,7 @@ def test_figures_are_those_of_the_whole_results(tmp_path_factory, some):
 
 
 def test_a_result_as_nearly_all_are_is_not_made_as_a_whole(tmp_path, monkeypatch):
-    path = write_run(tmp_path / "run.jsonl", 50, failed=7)
+    path = write_run(tmp_path / "run.sqlite", 50, failed=7)
     made = []
     known = CaseSummary.from_json
     monkeypatch.setattr(CaseSummary, "from_json", lambda data: made.append(1) or known(data))
@@ -118,7 +118,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("before", "after"), DAMAGES)
 def test_a_damaged_result_is_told_as_it_is_of_whole_results(tmp_path, before, after):
-    path = write_run(tmp_path / "run.jsonl", 10)
+    path = write_run(tmp_path / "run.sqlite", 10)
     # What stands behind it is wrong now, so that the results are found line by line.
     path.write_bytes(path.read_bytes().replace(before, after))
     direct, whole, problems = figures_in(path)
@@ -127,8 +127,8 @@ def test_a_damaged_result_is_told_as_it_is_of_whole_results(tmp_path, before, af
 
 
 def test_a_log_cut_anywhere_has_the_figures_up_to_the_cut(tmp_path):
-    text = write_run(tmp_path / "run.jsonl", 3).read_bytes()
-    path = tmp_path / "cut.jsonl"
+    text = write_run(tmp_path / "run.sqlite", 3).read_bytes()
+    path = tmp_path / "cut.sqlite"
     for end in range(text.index(b"\n") + 1, len(text), 7):
         path.write_bytes(text[:end])
         direct, whole, problems = figures_in(path)

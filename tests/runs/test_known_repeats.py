@@ -13,16 +13,15 @@ from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
 from evaltui.runs.history import case_of, open_run
 from evaltui.runs.known_repeats import finished_repeats
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_reader import read_header, read_run
 from evaltui.runs.merging import copy_repeats
+from evaltui.runs.run_file import Ending, RunFile
 
 CASES = 20
 
 
 @pytest.fixture
 def log(tmp_path):
-    return write_run(tmp_path / "run.jsonl", CASES, failed=2)
+    return write_run(tmp_path / "run.sqlite", CASES, failed=2)
 
 
 def test_the_results_of_an_interrupted_run_are_read_when_they_are_asked_for(log):
@@ -45,11 +44,11 @@ def test_a_run_of_a_case_that_was_made_again_counts(log):
     log.write_bytes(log.read_bytes()[: log.read_bytes().index(b'{"kind":"index"')])
     finished, _ = finished_repeats(log)
     earlier = open_run(log)
-    again = RunLog.create_at(log.with_name("again.jsonl"), read_header(log).data, Secrets())
+    again = RunLog.create_at(log.with_name("again.sqlite"), RunFile(log).header.data, Secrets())
     for _ in range(2):
         for _ in copy_repeats(log, {(case, 0)}, again):
             pass
-    again.result(summarize(earlier.case(case)))
+    again.add_case(summarize(earlier.case(case)))
     again.close()
     found, _ = finished_repeats(again.path)
     assert list(found) == [case]
@@ -59,14 +58,14 @@ def test_a_run_of_a_case_that_was_made_again_counts(log):
 def test_the_events_of_a_case_that_was_taken_over_are_a_short_stretch(log, tmp_path):
     earlier = open_run(log)
     taken = {(case, 0) for case in earlier.summary.cases}
-    later = RunLog.create_at(tmp_path / "later.jsonl", read_header(log).data, Secrets())
+    later = RunLog.create_at(tmp_path / "later.sqlite", RunFile(log).header.data, Secrets())
     for _ in copy_repeats(log, taken, later):
         pass
     # The results follow when all is copied.
     for summary in earlier.summary.cases.values():
-        later.result(summary)
-    later.close({"status": "FAILED", "seconds": 1.0})
-    cases = read_run(later.path).results
+        later.add_case(summary)
+    later.close(Ending("FAILED", 1.0))
+    cases = RunFile(later.path).cases
     assert len(cases) == CASES
     each = later.path.stat().st_size // CASES
     for one in cases:

@@ -28,7 +28,7 @@ def traced():
 
 
 def test_little_is_held_of_each_case_of_an_open_run(tmp_path, traced):
-    path = write_run(tmp_path / "run.jsonl", CASES)
+    path = write_run(tmp_path / "run.sqlite", CASES)
     open_run(path)
     tracemalloc.start()
     run = open_run(path)
@@ -42,13 +42,13 @@ def test_little_is_held_of_each_case_of_an_open_run(tmp_path, traced):
 @pytest.mark.thorough
 def test_a_hundred_thousand_cases_are_listed_reported_compared_and_merged_in_400_mb(write_agent, tmp_path):
     agent = write_agent("root_agent = lambda message: message")
-    run = write_run(RunStore(agent).make() / "20260102T030405.000Z-abcdef.jsonl", 100_000)
-    shards = [write_run(tmp_path / f"{number}.jsonl", 100_000, shard=(number, 8)) for number in range(1, 9)]
+    run = write_run(RunStore(agent).make() / "20260102T030405.000Z-abcdef.sqlite", 100_000)
+    shards = [write_run(tmp_path / f"{number}.sqlite", 100_000, shard=(number, 8)) for number in range(1, 9)]
     for words in (
         ["runs", agent],
         ["report", agent, "last"],
         ["compare", agent, "last", run],
-        ["merge", *shards, "-o", tmp_path / "merged.jsonl"],
+        ["merge", *shards, "-o", tmp_path / "merged.sqlite"],
     ):
         child = subprocess.Popen([sys.executable, "-m", "evaltui", *map(str, words)], stdout=subprocess.PIPE)
         said = child.stdout.read().decode()
@@ -58,7 +58,7 @@ def test_a_hundred_thousand_cases_are_listed_reported_compared_and_merged_in_400
         assert child.returncode in (0, 1)
         assert "99,000" in said or words[0] == "compare"
         assert used.ru_maxrss < 400_000
-    merged = open_run(tmp_path / "merged.jsonl").summary
+    merged = open_run(tmp_path / "merged.sqlite").summary
     assert {case: one.status for case, one in merged.cases.items()} == {
         case: one.status for case, one in open_run(run).summary.cases.items()
     }

@@ -11,10 +11,6 @@ from io import FileIO
 from pathlib import Path
 
 import pytest
-
-from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.outcome import Status
 from evaltui.runs.log import RunLog
 from evaltui.runs.log_index import index_parts
 from evaltui.runs.log_reader import (
@@ -26,6 +22,10 @@ from evaltui.runs.log_reader import (
     repeats_of,
     result_of,
 )
+
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import Status
 from evaltui.runs.store import RunStore, is_being_written
 
 
@@ -180,7 +180,7 @@ def test_a_full_disk_ends_a_log_behind_its_last_whole_line(tmp_path, monkeypatch
 
     with pytest.raises(OSError, match="No space left"):
         write_all()
-    kept = RunStore(tmp_path).logs()
+    kept = RunStore(tmp_path).files()
     if not kept:
         # Not even the header had room.
         assert finished == []
@@ -193,10 +193,10 @@ def test_a_full_disk_ends_a_log_behind_its_last_whole_line(tmp_path, monkeypatch
 
 
 def test_what_is_no_log_is_refused(tmp_path):
-    path = tmp_path / "x.jsonl"
+    path = tmp_path / "x.sqlite"
     for text in ("", "{}\n", '{"seq": 1}\n', "hello\n", '{"kind":"footer"}\n'):
         path.write_text(text)
-        with pytest.raises(ValueError, match=r"x\.jsonl is not a run log"):
+        with pytest.raises(ValueError, match=r"x\.sqlite is not a run log"):
             read_run(path)
     path.write_text('{"kind":"header","version":99,"evaltui":"9.9"}\n')
     with pytest.raises(ValueError, match="another version of evaltui"):
@@ -205,7 +205,7 @@ def test_what_is_no_log_is_refused(tmp_path):
     with pytest.raises(ValueError, match="is damaged"):
         read_run(path)
     with pytest.raises(OSError, match="none"):
-        read_run(tmp_path / "none.jsonl")
+        read_run(tmp_path / "none.sqlite")
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
@@ -338,5 +338,5 @@ def test_runs_that_begin_at_once_in_several_processes_have_numbers_of_their_own(
         writer.stdin.flush()
     for writer in writers:
         writer.communicate()
-    numbers = [read_header(log).number for log in RunStore(tmp_path).logs()]
+    numbers = [read_header(log).number for log in RunStore(tmp_path).files()]
     assert sorted(numbers) == list(range(1, 41))

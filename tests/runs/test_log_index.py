@@ -7,14 +7,14 @@ import random
 from contextlib import suppress
 
 import pytest
+from evaltui.runs.log import RunLog
+from evaltui.runs.log_index import index_parts
+from evaltui.runs.log_reader import read_header, read_run, result_of
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.runs import log_index, log_lines
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_index import index_parts
-from evaltui.runs.log_reader import read_header, read_run, result_of
 from evaltui.runs.store import RunStore
 
 PATH = "s.evalset.json"

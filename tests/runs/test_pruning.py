@@ -13,10 +13,10 @@ import pytest
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.secrets import Secrets
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import LoggedSet
 from evaltui.runs.logged_results import LoggedResults
 from evaltui.runs.pruning import prune
+from evaltui.runs.run_file import Ending, begin_run
+from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
 
 
@@ -28,12 +28,12 @@ def store(tmp_path) -> RunStore:
 
 def run_of(store: RunStore, second: int, *sets: str, **header: str) -> Path:
     """The log of a run of a case of each set."""
-    log = RunLog.create(store, {"sets": [LoggedSet(one, one, ("a",)).to_json() for one in sets], **header})
+    log = begin_run(store, {"sets": [SelectedSet(one, one, ("a",)).to_json() for one in sets], **header})
     for one in sets:
-        log.result(CaseSummary(one, "a", Status.PASSED, passed=1, policy_met=True, path=one))
-    log.close({"status": "PASSED"})
+        log.add_case(CaseSummary(one, "a", Status.PASSED, passed=1, policy_met=True, path=one))
+    log.close(Ending(Status.PASSED))
     # Within a millisecond, ids do not tell which run came first.
-    return log.path.rename(log.path.with_name(f"20260102T0000{second:02}.000Z-abcdef.jsonl"))
+    return log.path.rename(log.path.with_name(f"20260102T0000{second:02}.000Z-abcdef.sqlite"))
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -47,7 +47,7 @@ def test_the_last_run_of_each_set_stays(store, seed):
     newest = {path for path, _ in runs[-keep:]}
     last = {[path for path, sets in runs if one in sets][-1] for _, some in runs for one in some}
     deleted = prune(store, keep)
-    assert set(store.logs()) == newest | last
+    assert set(store.files()) == newest | last
     assert set(deleted) == {path for path, _ in runs} - newest - last
     assert prune(store, keep) == []
 
@@ -57,21 +57,21 @@ def test_all_runs_of_a_matrix_stay_with_the_last_one_of_a_set(store):
     run_of(store, 3, "b")
     newest = run_of(store, 4, "b")
     prune(store, 1)
-    assert store.logs() == [*matrix, newest]
+    assert store.files() == [*matrix, newest]
 
 
 def test_the_baseline_of_a_run_that_stays_does(store):
     first, _, third = (run_of(store, number, "a") for number in range(3))
     last = run_of(store, 3, "a", baseline=first.stem)
-    assert prune(store, 1) == [store.folder / "20260102T000001.000Z-abcdef.jsonl", third]
-    assert store.logs() == [first, last]
+    assert prune(store, 1) == [store.folder / "20260102T000001.000Z-abcdef.sqlite", third]
+    assert store.files() == [first, last]
 
 
 def test_a_run_of_another_process_is_not_touched(store):
     code = (
         "import sys; from pathlib import Path; from evaltui.runs.log import RunLog\n"
         "from evaltui.runs.store import RunStore\n"
-        "log = RunLog.create(RunStore(Path(sys.argv[1])), {})\n"
+        "log = begin_run(RunStore(Path(sys.argv[1])), {})\n"
         "print(log.path, flush=True); sys.stdin.read()\n"
     )
     child = subprocess.Popen(
@@ -82,10 +82,10 @@ def test_a_run_of_another_process_is_not_touched(store):
     )
     going_on = Path(child.stdout.readline().strip())
     # It began long ago.
-    going_on = going_on.rename(going_on.with_name("20250101T000000.000Z-abcdef.jsonl"))
+    going_on = going_on.rename(going_on.with_name("20250101T000000.000Z-abcdef.sqlite"))
     older, newest = (run_of(store, number, "a") for number in (1, 2))
     assert prune(store, 1) == [older]
-    assert store.logs() == [going_on, newest]
+    assert store.files() == [going_on, newest]
     child.communicate("")
     assert prune(store, 1) == [going_on]
 
@@ -96,7 +96,7 @@ def test_a_log_that_is_being_read_stays(store):
     assert prune(store, 1) == []
     del results
     assert prune(store, 1) == [first]
-    assert store.logs() == [last]
+    assert store.files() == [last]
 
 
 def test_two_that_delete_at_once_delete_each_run_once(store):
@@ -108,7 +108,7 @@ def test_two_that_delete_at_once_delete_each_run_once(store):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(store.logs()) == 3
+    assert len(store.files()) == 3
     deleted = [path for some in found for path in some]
     assert sorted(deleted) == sorted(set(deleted))
     assert len(deleted) == 27

@@ -13,8 +13,8 @@ from evaltui.files.agent_files import files_of
 from evaltui.files.run_settings import run_settings
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.history import find_run, name_run
-from evaltui.runs.log import RunLog
 from evaltui.runs.pruning import prune
+from evaltui.runs.run_file import begin_run
 from evaltui.runs.store import RunStore
 
 
@@ -33,7 +33,7 @@ def agent(folder: Path) -> Path:
 
 def log_in(store: RunStore, number: int) -> Path:
     """An empty log of a run at this second."""
-    path = store.make() / f"20260102T000{number:03}.000Z-abcdef.jsonl"
+    path = store.make() / f"20260102T000{number:03}.000Z-abcdef.sqlite"
     path.write_text("")
     return path
 
@@ -51,7 +51,7 @@ def test_each_agent_has_its_own_folder_in_one_that_they_share(repository, tmp_pa
     ]
     stores = [RunStore(one, folder) for one in folders for folder in (inside, outside, None)]
     logs = [log_in(store, number) for number, store in enumerate(stores)]
-    assert [store.logs() for store in stores] == [[log] for log in logs]
+    assert [store.files() for store in stores] == [[log] for log in logs]
 
 
 def test_without_a_repository_the_outermost_project_counts_or_the_name(tmp_path):
@@ -101,8 +101,8 @@ def test_it_is_found_by_the_settings(repository):
 
 def test_logs_names_and_numbers_in_a_folder_of_ones_own(repository):
     store = RunStore(agent(repository / "desk"), repository / "deep" / "out")
-    assert (store.logs(), store.latest(), store.names(), store.next_number()) == ([], None, {}, 1)
-    log = RunLog.create(store, {})
+    assert (store.files(), store.latest(), store.names(), store.next_number()) == ([], None, {}, 1)
+    log = begin_run(store, {})
     log.close()
     assert log.path.parent == repository / "deep" / "out" / "desk"
     assert log.path.stat().st_mode & 0o777 == 0o600
@@ -119,7 +119,7 @@ def test_runs_in_the_folder_of_an_agent_are_no_part_of_it(repository):
     before = files_of(desk)
     for results in (desk, desk / "out"):
         store = RunStore(desk, results)
-        log = RunLog.create(store, {})
+        log = begin_run(store, {})
         log.close()
         store.name(log.path.stem, "best")
     assert before == files_of(desk)
@@ -138,24 +138,24 @@ def test_the_newest_stay_and_those_with_a_name(seed, tmp_path):
         store.name(log.stem, f"name of {log.stem}")
     (tmp_path / "other").write_text("")
     prune(store, keep)
-    assert set(store.logs()) == named | set(logs[-keep:])
+    assert set(store.files()) == named | set(logs[-keep:])
     assert store.names().keys() == {f"name of {log.stem}" for log in named}
     prune(store, keep)
-    assert set(store.logs()) == named | set(logs[-keep:])
+    assert set(store.files()) == named | set(logs[-keep:])
 
 
 def test_a_run_that_goes_on_stays(tmp_path):
     store = RunStore(agent(tmp_path / "desk"))
-    first, second = RunLog.create(store, {}), RunLog.create(store, {})
+    first, second = begin_run(store, {}), begin_run(store, {})
     for number in (1, 2):
         log_in(store, number)
     first.close()
     # The ids begin with the time: those are newer than the ones of January.
-    before, *_ = store.logs()
+    before, *_ = store.files()
     assert before.name.startswith("20260102")
     prune(store, 1)
-    assert second.path in store.logs()
-    assert before not in store.logs()
+    assert second.path in store.files()
+    assert before not in store.files()
     second.close()
 
 
@@ -164,7 +164,7 @@ def test_a_name_that_is_given_meanwhile_saves_its_run(tmp_path):
     store = RunStore(agent(tmp_path / "desk"))
     for number in range(30):
         log_in(store, number)
-    runs = [log.stem for log in store.logs()]
+    runs = [log.stem for log in store.files()]
     threads = [threading.Thread(target=store.name, args=(run, f"n{run}")) for run in runs[:8]]
     threads.insert(4, threading.Thread(target=prune, args=(store, 2)))
     for thread in threads:
@@ -172,7 +172,7 @@ def test_a_name_that_is_given_meanwhile_saves_its_run(tmp_path):
     for thread in threads:
         thread.join()
     prune(store, 2)
-    left = {log.stem for log in store.logs()}
+    left = {log.stem for log in store.files()}
     assert set(runs[-2:]) <= left
     assert left - set(runs[-2:]) <= set(store.names().values())
 
@@ -188,6 +188,6 @@ def test_damaged_names_cost_no_run_and_stay(repository, text):
     for change in (lambda: prune(store, 1), lambda: name_run(store, logs[1].stem, "other")):
         with pytest.raises(OSError, match=r"names\.json: .* Restore the file, or delete it"):
             change()
-    assert store.logs() == logs
+    assert store.files() == logs
     assert names.read_bytes() == damaged
     assert store.names() == {}

@@ -181,7 +181,7 @@ def test_a_metric_that_cannot_run_is_an_error_or_skipped(pytester, project):
 def test_all_selected_cases_are_one_run_that_the_workbench_opens(pytester, project):
     write(project, case("other", "gloves"), name="more.test.json")
     pytester.runpytest_inprocess("--evaltui", "--deselect", "shop/basics.evalset.json::late")
-    (log,) = (project / ".evaltui" / "runs").glob("*.jsonl")
+    (log,) = (project / ".evaltui" / "runs").glob("*.sqlite")
     assert log == RunStore.of(project, RunSettings()).latest()
     header = json.loads(log.read_text().splitlines()[0])
     assert [(one["eval_set_id"], one["eval_ids"]) for one in header["sets"]] == [
@@ -389,7 +389,7 @@ def test_tests_in_python_ask_for_cases_and_runs(pytester, project):
             for sets in ("shop/basics.evalset.json", ["shop/basics.evalset.json"], "shop"):
                 result = evaltui.run_sync(agent, sets, config, results_dir=tmp_path)
                 assert result.in_process and result.case("good one").passed, result
-            assert len(list(tmp_path.rglob("*.jsonl"))) == 3
+            assert len(list(tmp_path.rglob("*.sqlite"))) == 3
         """
     )
     result = pytester.runpytest_inprocess("-rA")
@@ -439,7 +439,7 @@ def test_workers_of_xdist_share_one_run_that_is_stored(pytester, project, monkey
             "FAILED shop/basics.evalset.json::case 3 - find: page is 1, expected 2*",
         ]
     )
-    (log,) = (project / ".evaltui" / "runs").glob("*.jsonl")
+    (log,) = (project / ".evaltui" / "runs").glob("*.sqlite")
     assert len(open_run(log).summary.cases) == 6
     assert {*Path(tempfile.gettempdir()).glob("evaltui-*/socket")} <= before
 

@@ -12,7 +12,7 @@ import pytest
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
-from evaltui.runs.log_reader import read_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call
 from tests.waiting import wait_until
@@ -147,7 +147,7 @@ ALL = {"case_0": ["PASSED"], "case_1": ["PASSED"] * 2, "case_2": ["PASSED"], "ca
 def test_interrupted_scores_are_resumed_without_judging_anything_twice(desk, capsys):
     log = interrupted(desk)
     assert asked(desk) == [0, 1, 1, 2]
-    header = read_run(log).header
+    header = RunFile(log).header
     assert header.trace_files == {
         f"traces/{name}.json": hashlib.sha256((desk / f"traces/{name}.json").read_bytes()).hexdigest()
         for name in ("0", "1", "2", "3", "again")
@@ -267,14 +267,14 @@ def test_a_part_is_resumed_as_a_part_and_merged_with_its_repeats(desk, capsys):
     for number in (1, 2):
         assert call(*SCORE, "--shard", f"{number}/2") == 3
     (desk / "failing.txt").write_text("")
-    parts = [log.stem for log in RunStore(desk).logs()]
+    parts = [log.stem for log in RunStore(desk).files()]
     for part in parts:
         assert call("score", "--resume", part) == 0
-    *_, first, second = RunStore(desk).logs()
+    *_, first, second = RunStore(desk).files()
     capsys.readouterr()
     assert call("merge", ".", first, second, "--report", "json=report.json") == 0
     assert report(desk)[0] == ALL
-    merged = read_run(RunStore(desk).latest())
+    merged = RunFile(RunStore(desk).latest())
     assert merged.complete
     assert len(merged.header.trace_files) == 5
 

@@ -28,7 +28,7 @@ def point(number, status, files=None):
     )
     circumstances = Circumstances(files=files or {"agent.py": "1"})
     run = RunSummary(f"run-{number}", {KEY: summary}, circumstances=circumstances)
-    return CasePoint(at(number), summary, run, Path(f"run-{number}.jsonl"), number)
+    return CasePoint(at(number), summary, run, Path(f"run-{number}.sqlite"), number)
 
 
 def at(day):

@@ -21,7 +21,7 @@ def run(number, seconds, passed, failed, name="", changed=()):
     counts = {"PASSED": passed, "FAILED": failed}
     started = NOW - timedelta(seconds=seconds)
     names = (name,) if name else ()
-    row = RunRow(Path(f"{seconds}.jsonl"), started, number, names, counts=counts, selected=16)
+    row = RunRow(Path(f"{seconds}.sqlite"), started, number, names, counts=counts, selected=16)
     return RecentRun(row, changed)
 
 

@@ -11,7 +11,7 @@ import pytest
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
 from evaltui.runs.listing import RunRow, changed_between
-from evaltui.runs.log_header import LoggedSet
+from evaltui.runs.run_header import SelectedSet
 from evaltui.text.lines import cells, draw
 from evaltui.tui.pages.runs import (
     Columns,
@@ -27,8 +27,8 @@ from evaltui.tui.pages.writer import Page
 NOW = datetime(2026, 11, 22, 14, 5, tzinfo=UTC)
 CONFIG = {"criteria": {"tool_trajectory_avg_score": 1.0, "final_response_match_v2": {"threshold": 0.8}}}
 SETS = (
-    LoggedSet("a", "in", tuple("abcdefghi"), CONFIG, whole=True),
-    LoggedSet("b", "out", tuple("abcdefg"), CONFIG, whole=True),
+    SelectedSet("a", "in", tuple("abcdefghi"), CONFIG, whole=True),
+    SelectedSet("b", "out", tuple("abcdefg"), CONFIG, whole=True),
 )
 
 
@@ -44,7 +44,7 @@ def greenwich(monkeypatch):
 def run(number, ago, passed, failed=0, error=0, flaky=0, **fields):
     counts = Counter(PASSED=passed, FAILED=failed, ERROR=error, FLAKY=flaky)
     row = RunRow(
-        Path(f"{number}.jsonl"),
+        Path(f"{number}.sqlite"),
         NOW - ago,
         number,
         status=Status.FAILED if failed else Status.PASSED,
@@ -126,8 +126,8 @@ def test_columns_that_do_not_fit_are_left_out(width):
 
 
 def test_a_run_that_cannot_be_read_says_why():
-    broken = RunRow(Path("b.jsonl"), NOW, 3, problem="b.jsonl is damaged")
-    assert table(75, [broken])[1] == "! 3     0 s ago       unreadable: b.jsonl is damaged"
+    broken = RunRow(Path("b.sqlite"), NOW, 3, problem="b.sqlite is damaged")
+    assert table(75, [broken])[1] == "! 3     0 s ago       unreadable: b.sqlite is damaged"
 
 
 def test_a_plot_with_the_base_and_what_the_current_run_came_to():
@@ -205,8 +205,8 @@ def test_beside_the_table_is_what_failed_and_by_what_it_was_scored():
     assert "  tokens      12,431" in side(BASE, ())
     assert side(LAST, None)[0] == "Reading the run…"
     assert side(replace(GOING, counts={}), ())[0] == "No result yet"
-    broken = RunRow(Path("b.jsonl"), NOW, 3, problem="b.jsonl is damaged")
-    assert side(broken, None) == ["  log         b", "  problem     b.jsonl is damaged"]
+    broken = RunRow(Path("b.sqlite"), NOW, 3, problem="b.sqlite is damaged")
+    assert side(broken, None) == ["  log         b", "  problem     b.sqlite is damaged"]
 
 
 def test_failures_give_room_to_what_the_run_was():

@@ -12,6 +12,7 @@ from evaltui.tui.screens.prompt import PromptScreen, RepeatScreen
 from evaltui.tui.screens.runs import RunsScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
+from evaltui.runs.run_file import Ending, begin_run
 
 NARROW, WIDE = (80, 24), (160, 45)
 
@@ -238,20 +239,17 @@ async def test_thousands_of_cases_are_compared_and_scrolled(coin, thorough):
     from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.outcome import RepeatResult
-    from evaltui.core.model.stored_results import repeat_to_json
-    from evaltui.runs.log import RunLog
-    from evaltui.runs.log_header import LoggedSet
 
     path = "coins.evalset.json"
     cases = {f"case_{number}": [turn("hi", "hello")] for number in range(count)}
     write_cases(coin.parent, "coins", cases)
     for passed in (True, False):
         status = Status.PASSED if passed else Status.FAILED
-        sets = [LoggedSet(path, "coins", tuple(cases), {}, whole=True).to_json()]
-        log = RunLog.create(RunStore(coin.parent), {"sets": sets})
+        sets = [SelectedSet(path, "coins", tuple(cases), {}, whole=True).to_json()]
+        log = begin_run(RunStore(coin.parent), {"sets": sets})
         for case in cases:
             log._repeats.setdefault(CaseId(path, case), {})[0] = log.size
-            result = repeat_to_json(RepeatResult(status))
+            result = RepeatResult(status)
             log._write(
                 {
                     "kind": "repeat_result",
@@ -262,8 +260,8 @@ async def test_thousands_of_cases_are_compared_and_scrolled(coin, thorough):
                     "result": result,
                 }
             )
-            log.result(CaseSummary("coins", case, status, passed=int(passed), policy_met=passed, path=path))
-        log.close({"status": status.value, "seconds": 1.0})
+            log.add_case(CaseSummary("coins", case, status, passed=int(passed), policy_met=passed, path=path))
+        log.close(Ending(status.value, 1.0))
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.workbench.sets.listed)

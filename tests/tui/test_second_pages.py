@@ -78,7 +78,7 @@ async def test_a_run_is_previewed_with_what_failed_in_it(two_runs, size):
 
 
 async def test_a_run_that_cannot_be_read_is_previewed_with_why(two_runs):
-    log = max((two_runs / ".evaltui" / "runs").glob("*.jsonl"))
+    log = max((two_runs / ".evaltui" / "runs").glob("*.sqlite"))
     log.write_text("not a log\n")
     app = WorkbenchApp(Workbench(two_runs))
     async with app.run_test(size=(80, 24)) as pilot:

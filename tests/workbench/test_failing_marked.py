@@ -76,7 +76,7 @@ async def test_marked_cases_are_run(folder, until):
 
 
 async def test_without_a_matrix_it_is_what_fails_now(folder):
-    for log in RunStore(folder).logs():
+    for log in RunStore(folder).files():
         log.unlink()
     assert await marked(folder) == (set(), "No failing case")
 

@@ -132,7 +132,7 @@ def as_run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
         asyncio.run(run_all())
-    for log in folder.rglob("*.jsonl"):
+    for log in folder.rglob("*.sqlite"):
         # Data that changes within a second of its end counts as written by the run.
         os.utime(log, (0, log.stat().st_mtime - 60))
     return folder

@@ -114,7 +114,7 @@ async def test_of_several_runs_the_last_one_of_each_case_counts(echo, ran, open_
     workbench = await open_workbench()
     workbench.runs.run_cases("one", {CaseId(echo.name, "bad")})
     await workbench.runs.finished()
-    damaged = RunStore(echo.parent).latest().with_name("20990101T000000.000Z-abcdef.jsonl")
+    damaged = RunStore(echo.parent).latest().with_name("20990101T000000.000Z-abcdef.sqlite")
     damaged.write_bytes(bytes(range(256)))
     workbench = await open_workbench()
     assert outcomes(workbench) == {"good": ("PASSED", ()), "bad": ("PASSED", ())}

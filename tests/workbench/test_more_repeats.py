@@ -6,11 +6,10 @@ from stored_matrix import write_matrix
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import Repeats
-from evaltui.runs.log import RunLog
-from evaltui.runs.log_header import header_from_json
-from evaltui.runs.log_reader import read_header
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.resuming import read_resumption
+from evaltui.runs.run_file import RunFile, begin_run
+from evaltui.runs.run_header import header_from_json
 from evaltui.workbench.more_repeats import runs_problem
 from evaltui.workbench.running import EditedSets
 from evaltui.workbench.workbench import Workbench
@@ -70,8 +69,8 @@ async def test_one_that_was_cancelled_leaves_the_matrix_as_it_was(home, until):
     [request] = service.requests
     assert (request.matrix, request.agent.variant.variant.name) == ("m1", "base")
     assert request.resumes.more == {MOVIE: 7}
-    header = read_header(stored.logs[0].path).data
-    RunLog.create(workbench.agent.store, {**header, "started": "2026-11-23T15:00:00+00:00"}).close(None)
+    header = RunFile(stored.logs[0].path).header.data
+    begin_run(workbench.agent.store, {**header, "started": "2026-11-23T15:00:00+00:00"}).close(None)
     workbench.cancel_run()
     await until(lambda: not workbench.repeats_more)
     assert "cancelled" in workbench.notice.text

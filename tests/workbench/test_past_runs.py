@@ -212,7 +212,7 @@ async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):
 
 async def test_a_broken_log_is_said_and_nothing_changes(greeter, open_workbench, tmp_path):
     workbench = await open_workbench()
-    broken = tmp_path / "20260101T000000.000Z-abc.jsonl"
+    broken = tmp_path / "20260101T000000.000Z-abc.sqlite"
     broken.write_text("{}\n")
     assert not await workbench.outcomes.open_run(broken, "run of yesterday")
     assert workbench.notice.text == f"{broken} is not a run log"
@@ -284,7 +284,7 @@ async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, 
     name_run(RunStore(greeter.parent), first.stem, "baseline")
     rewrite_agent(greeter, "good day")
     second = await run_all(workbench)
-    (second.parent / "20200101T000000.000Z-abc.jsonl").write_text("nonsense\n")
+    (second.parent / "20200101T000000.000Z-abc.sqlite").write_text("nonsense\n")
     kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
     newest, named, broken = await rows(kept, until)
     assert [newest.path, named.path] == [second, first]
@@ -299,7 +299,7 @@ async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, 
 async def test_a_list_of_ten_thousand_runs_reads_what_is_looked_at(greeter, open_workbench, until):
     log = await run_all(await open_workbench())
     for number in range(10_000):
-        (log.parent / f"20250101T{number // 100:06}.{number % 100:03}Z-abc.jsonl").hardlink_to(log)
+        (log.parent / f"20250101T{number // 100:06}.{number % 100:03}Z-abc.sqlite").hardlink_to(log)
     kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
     await kept.load()
     assert len(kept.paths) == 10_001

@@ -11,7 +11,7 @@ from fake_runs import FakeRuns
 
 from evaltui.files.interpreters import look_for_interpreter
 from evaltui.files.run_settings import SETTINGS, RunSettings
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.workbench.kept_runs import KeptRuns
 from evaltui.workbench.state import Stage
@@ -125,18 +125,18 @@ async def test_runs_are_stored_and_found_in_the_folder_of_the_moment(agent, unti
         assert workbench.runs.current.remarks == []
         assert workbench.runs.current.number == number
     one, two = (RunStore(agent, agent.parent / name) for name in ("one", "two"))
-    assert [read_header(log).number for log in one.logs()] == [2, 3]
+    assert [RunFile(log).header.number for log in one.files()] == [2, 3]
     await kept.load()
-    assert kept.paths == one.logs()[::-1]
-    assert read_header(one.latest()).data["settings"]["keep-runs"] == 2
+    assert kept.paths == one.files()[::-1]
+    assert RunFile(one.latest()).header.data["settings"]["keep-runs"] == 2
 
     table(agent, 'results-dir = "two"', "timeout = 70")
     workbench.runs.run_all()
     await workbench.runs.finished()
-    assert read_header(two.latest()).data["settings"]["timeout"] == 70.0
-    assert len(one.logs()) == 2
+    assert RunFile(two.latest()).header.data["settings"]["timeout"] == 70.0
+    assert len(one.files()) == 2
     await kept.load()
-    assert kept.paths == two.logs()
+    assert kept.paths == two.files()
     assert not (agent / ".evaltui" / "runs").exists()
     await kept.close()
     await workbench.close()
@@ -153,12 +153,12 @@ async def test_the_runs_of_results_on_screen_stay(agent, write_set):
         workbench.runs.run_cases("some", cases)
         await workbench.runs.finished()
         assert all(map(workbench.outcomes.traces.events_of, (one, two)))
-        stay.append([read_header(log).number for log in store.logs()])
+        stay.append([RunFile(log).header.number for log in store.files()])
     assert stay == [[1], [1, 2], [1, 3], [3, 4]]
-    workbench.outcomes.mark_base(store.logs()[0])
+    workbench.outcomes.mark_base(store.files()[0])
     workbench.runs.run_all()
     await workbench.runs.finished()
-    assert [read_header(log).number for log in store.logs()] == [3, 5]
+    assert [RunFile(log).header.number for log in store.files()] == [3, 5]
     store.latest().unlink()
     workbench.outcomes.trace(one)
     await workbench.outcomes.traces._reading

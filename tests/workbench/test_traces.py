@@ -11,7 +11,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.execution import LoggedRun
-from evaltui.runs.log import RunLog
+from evaltui.runs.run_file import begin_run
 from evaltui.runs.store import RunStore
 from evaltui.workbench import traces as traces_module
 from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
@@ -163,16 +163,16 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     outcomes = {}
     traces = Traces(outcomes.get, lambda: told.append(1))
     key = CaseId("a.evalset.json", "case")
-    log = RunLog.create(RunStore(tmp_path), {})
+    log = begin_run(RunStore(tmp_path), {})
     for text in ("died", "lived"):
-        log.started(key, "set", 0)
+        log.start(key, "set", 0)
         traces.started(key, RunRef(1), 0)
         event = Event("text", {"parts": [{"text": text}]}, path=key.path, set="set", case="case")
         log.event(event.to_json())
         traces.happened(key, event)
     assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == ["lived"]
     summary = CaseSummary("set", "case", Status.PASSED, path=key.path)
-    logged = ResultInFile.of(ResultsInLog(log.path, "run 1"), log.result(summary), summary)
+    logged = ResultInFile.of(ResultsInLog(log.path, "run 1"), log.add_case(summary), summary)
     log.close()
     outcomes[key] = CaseOutcome(logged, RunRef(1), StoredCase("{}"), EvalConfig(), logged=logged)
     traces.done(key, is_logged=True)

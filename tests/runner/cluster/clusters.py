@@ -86,13 +86,13 @@ class Run:
 
     @property
     def log(self) -> Path:
-        return max((self.folder / ".evaltui" / "runs").glob("*.jsonl"), key=lambda path: path.name)
+        return max((self.folder / ".evaltui" / "runs").glob("*.sqlite"), key=lambda path: path.name)
 
     def wait_for_results(self, count: int) -> None:
         def has_results() -> bool:
             assert self.process.poll() is None, self.process.communicate()
             folder = self.folder / ".evaltui" / "runs"
-            return any(True for _ in folder.glob("*.jsonl")) and self.results().total() >= count
+            return any(True for _ in folder.glob("*.sqlite")) and self.results().total() >= count
 
         wait_until(has_results, seconds=100)
 

@@ -100,7 +100,7 @@ def test_verdicts_and_log_are_those_of_this_machine(shop, scheduler):
     assert there == here
     statuses = {name: case["status"] for name, case in there[1].items() if case["status"] != "PASSED"}
     assert statuses == {"other_answer": "FAILED", "other_call": "FAILED", "exits": "ERROR", "raises": "ERROR"}
-    log = max((shop / ".evaltui" / "runs").glob("*.jsonl"), key=lambda path: path.name)
+    log = max((shop / ".evaltui" / "runs").glob("*.sqlite"), key=lambda path: path.name)
     results = [row for line in log.read_text().splitlines() if "result" in (row := json.loads(line))]
     assert len(results) == len(cases())
 

@@ -23,7 +23,7 @@ from evaltui.runner.plan import CaseStarted
 from evaltui.runs import sessions
 from evaltui.runs.history import open_run
 from evaltui.runs.listening import Address, listening
-from evaltui.runs.log_reader import read_header
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call
@@ -81,12 +81,12 @@ async def test_sessions_of_google_adk_are_scored_and_stored(tmp_path):
     # No case can expect what a turn did that failed.
     assert found["failed"].new_patterns == (("refusing",),)
 
-    logs = RunStore.of_sessions(tmp_path).logs()
-    stored = {read_header(log).data["session"]: open_run(log) for log in logs}
+    logs = RunStore.of_sessions(tmp_path).files()
+    stored = {RunFile(log).header.data["session"]: open_run(log) for log in logs}
     assert stored.keys() == {"same", "clock", "logs"}
     assert {case.status for one in stored.values() for case in one.summary.cases.values()} == {Status.PASSED}
-    assert found["same"].log in RunStore.of_sessions(tmp_path).logs()
-    assert not RunStore(tmp_path).logs()
+    assert found["same"].log in RunStore.of_sessions(tmp_path).files()
+    assert not RunStore(tmp_path).files()
     assert not list(tmp_path.rglob("*evalset_result*"))
 
 
@@ -135,7 +135,7 @@ async def test_a_session_whose_scoring_is_cancelled_comes_again(tmp_path, monkey
         task = asyncio.create_task(follow(listener))
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not RunStore.of_sessions(tmp_path).logs()
+        assert not RunStore.of_sessions(tmp_path).files()
         monkeypatch.setattr(sessions, "run", real)
         assert await follow(listener) == ["talk"]
         assert await follow(listener) == []
