@@ -36,6 +36,7 @@ from evaltui.files.packages import own_version
 from evaltui.files.settings import secrets_of
 from evaltui.runs.run_header import RunHeader, SelectedSet, header_from_json
 from evaltui.runs.store import SUFFIX, RunStore
+from evaltui.text.values import in_words
 
 VERSION = 1
 """`user_version` of the file. A newer one is refused; there is no older one."""
@@ -135,6 +136,20 @@ class RunTotals:
     """Median of the seconds that a run of a case took; None where nobody knows."""
 
 
+def _stored(text: str) -> str | bytes:
+    """A text as a column has it: one that is not Unicode, as the name of a file may be, as bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def _text(value: Any) -> Any:
+    """The value of a column; what `_stored` made bytes is a text again."""
+    return value.decode("utf-8", "surrogatepass") if type(value) is bytes else value
+
+
 def _connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
     """Raises OSError for a file that is not there or cannot be opened."""
     path.stat()
@@ -151,9 +166,11 @@ def _reading(path: Path) -> Iterator[None]:
     """Raises OSError for a file that cannot be read, ValueError for a damaged one."""
     try:
         yield
-    except sqlite3.OperationalError as error:
-        raise OSError(f"{path} cannot be read: {error}") from error
-    except sqlite3.DatabaseError as error:
+    except sqlite3.Error as error:
+        # What is missing in the file, as a table, is an error of the SQL.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
+            raise OSError(f"{path} cannot be read: {error}") from error
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
@@ -191,7 +208,7 @@ class RunFile:
         columns = "started, number, evaltui, python, header"
         started, number, evaltui, python, text = self._row(f"SELECT {columns} FROM run")
         data = {
-            **json.loads(text),
+            **self._json(text),
             "started": started,
             "number": number,
             "evaltui": evaltui,
@@ -214,11 +231,11 @@ class RunFile:
                 path,
                 eval_set_id,
                 tuple(eval_id for eval_id, *_ in mine),
-                None if config is None else json.loads(config),
+                None if config is None else self._json(config),
                 bool(whole),
                 None if None in places else places,
-                {eval_id: tuple(json.loads(tags)) for eval_id, _, tags, *_ in mine if tags},
-                {eval_id: tuple(json.loads(ids)) for eval_id, _, _, ids, _ in mine if ids}
+                {eval_id: tuple(self._json(tags, list)) for eval_id, _, tags, *_ in mine if tags},
+                {eval_id: tuple(self._json(ids, list)) for eval_id, _, _, ids, _ in mine if ids}
                 if of_traces
                 else None,
                 {eval_id: runs for eval_id, *_, runs in mine if runs},
@@ -229,7 +246,7 @@ class RunFile:
     def agent(self) -> Json:
         """The agent as its host imported it; {} where the run did not get that far."""
         text = self._value("SELECT agent FROM run")
-        data: Json = json.loads(text) if text else {}
+        data: Json = self._json(text) if text else {}
         return data
 
     @property
@@ -278,7 +295,9 @@ class RunFile:
 
     def case(self, case: CaseId) -> CaseInRun | None:
         """A case with its result; None without one."""
-        return next(self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *case), None)
+        return next(
+            self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *map(_stored, case)), None
+        )
 
     def case_at(self, number: int) -> CaseInRun:
         """A case by its number. Raises ValueError for one without a result."""
@@ -297,7 +316,7 @@ class RunFile:
                 "eval_id": eval_id,
                 "eval_set_id": eval_set_id,
             }
-            summary = self._read(_SUMMARY, {**json.loads(text), **named})
+            summary = self._read(_SUMMARY, {**self._json(text), **named})
             yield CaseInRun(number, CaseId(path, eval_id), summary)
 
     def scores(self, numbers: Collection[int]) -> dict[int, dict[str, list[float | None]]]:
@@ -321,13 +340,13 @@ class RunFile:
             "SELECT repeats.rowid, path, eval_id, eval_set_id, repeat, result FROM repeats "
             "JOIN cases ON cases.id = case_id WHERE repeats.rowid > ? ORDER BY repeats.rowid"
         ):
-            yield RepeatInRun(CaseId(path, eval_id), eval_set_id, repeat, json.loads(text))
+            yield RepeatInRun(CaseId(path, eval_id), eval_set_id, repeat, self._json(text))
 
     def results(self, number: int, *, with_actual: bool = True) -> list[RepeatResult]:
         """The results of the repeats of a case, by its number; `with_actual` with the turns as they ran."""
         events = self.events(number) if with_actual else {}
         return [
-            self.result(json.loads(text), events.get(repeat, ()))
+            self.result(self._json(text), events.get(repeat, ()))
             for repeat, text in self._rows(
                 "SELECT repeat, result FROM repeats WHERE case_id = ? ORDER BY repeat", number
             )
@@ -337,11 +356,11 @@ class RunFile:
         """The result of a repeat of a case, with the turns as they ran. Raises KeyError without one."""
         key = "path = ? AND eval_id = ? AND repeat = ?"
         joined = "JOIN cases ON cases.id = case_id"
-        text = self._value(f"SELECT result FROM repeats {joined} WHERE {key}", *case, repeat)
+        text = self._value(f"SELECT result FROM repeats {joined} WHERE {key}", *map(_stored, case), repeat)
         if text is None:
             raise KeyError(repeat)
-        rows = self._rows(f"SELECT {_EVENT} WHERE {key} ORDER BY events.id", *case, repeat)
-        return self.result(json.loads(text), [self._event(*row) for row in rows])
+        rows = self._rows(f"SELECT {_EVENT} WHERE {key} ORDER BY events.id", *map(_stored, case), repeat)
+        return self.result(self._json(text), [self._event(*row) for row in rows])
 
     def result(self, data: Json, events: Sequence[Event] = ()) -> RepeatResult:
         """The result of a repeat, with the turns as they ran where its events are given."""
@@ -373,7 +392,7 @@ class RunFile:
 
     def events_of(self, case: CaseId) -> dict[int, list[Event]]:
         """The events of a case by repeat; {} for a case that is not in the run."""
-        number = self._value("SELECT id FROM cases WHERE path = ? AND eval_id = ?", *case)
+        number = self._value("SELECT id FROM cases WHERE path = ? AND eval_id = ?", *map(_stored, case))
         return {} if number is None else self.events(number)
 
     def events_of_kinds(self, *kinds: str) -> Iterator[Event]:
@@ -389,7 +408,7 @@ class RunFile:
         return self._rows(
             "SELECT kind, event FROM events JOIN cases ON cases.id = case_id "
             "WHERE path = ? AND eval_id = ? AND repeat = ? ORDER BY events.id",
-            *case,
+            *map(_stored, case),
             repeat,
         )
 
@@ -399,19 +418,28 @@ class RunFile:
 
     def _event(self, path: str, eval_id: str, eval_set_id: str, repeat: int, text: str) -> Event:
         # Ids are as the columns have them, without masks.
-        data = {**json.loads(text), "path": path, "case": eval_id, "set": eval_set_id, "repeat": repeat}
+        data = {**self._json(text), "path": path, "case": eval_id, "set": eval_set_id, "repeat": repeat}
         try:
             return Event.from_json(data)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{self.path} is damaged: {error}") from error
 
     # Asking
+
+    def _json(self, text: Any, kind: type = dict) -> Any:
+        try:
+            value = json.loads(text)
+        except (RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"{self.path} is damaged: {error}") from error
+        if not isinstance(value, kind):
+            raise ValueError(f"{self.path} is damaged: {in_words(value)} stands in it for a {kind.__name__}")
+        return value
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with _reading(self.path), closing(self._db.execute(query, values)) as cursor:
             # All at once: while rows are fetched, the run cannot commit.
             rows = cursor.fetchall()
-        return iter(rows)
+        return (tuple(map(_text, row)) for row in rows)
 
     def _paged(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """The rows of a query without their first column, which orders them and is asked to be above a value.
@@ -490,9 +518,9 @@ def is_being_written(path: Path) -> bool:
 class RunWriter:
     """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
 
-    The result of a case is in the file when `add_case` returns, all else a moment later. An OSError, as on a full disk, has
-    ended the file: it is that of a run that was interrupted. Secrets are masked, except in ids of sets and
-    cases.
+    The result of a case is in the file when `add_case` returns, all else a moment later. An OSError, as on a
+    full disk, has ended the file: it is that of a run that was interrupted. Secrets are masked, except in ids
+    of sets and cases.
     """
 
     def __init__(self, path: Path, header: Json, sets: Sequence[SelectedSet], secrets: Secrets) -> None:
@@ -539,7 +567,14 @@ class RunWriter:
         config = None if one.config is None else _dumped(self._masked(one.config))
         self._db.execute(
             "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?)",
-            (one.path, one.eval_set_id, one.whole, one.fingerprint, one.conversations is not None, config),
+            (
+                _stored(one.path),
+                _stored(one.eval_set_id),
+                one.whole,
+                one.fingerprint,
+                one.conversations is not None,
+                config,
+            ),
         )
         places = one.places or (None,) * len(one.eval_ids)
         for eval_id, place in zip(one.eval_ids, places, strict=True):
@@ -558,7 +593,7 @@ class RunWriter:
         cursor = self._db.execute(
             "INSERT INTO cases (path, eval_id, eval_set_id, place, tags, conversations, runs_asked) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*case, eval_set_id, *rest),
+            (*map(_stored, case), _stored(eval_set_id), *rest),
         )
         number = cursor.lastrowid
         assert number is not None
@@ -582,7 +617,7 @@ class RunWriter:
 
     def add_event(self, event: Event, text: str = "") -> None:
         """Add an event; `text` is the same as JSON, if it is known. It is committed soon."""
-        case = CaseId(event.path, event.case) if event.case else None
+        case = CaseId(event.path, event.case) if event.path else None
         with self._writing():
             number = self._number(case, event.set) if case else None
             self._db.execute(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from evaltui.cli import main
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.modes import DEFAULT_MODE, RecordMode
 from evaltui.runs.listing import names_by_run, stored_runs
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
@@ -101,6 +103,7 @@ _TIMES = {
     "creation_timestamp",
 }
 _TIMES |= {
+    "number",
     "session_id",
     "invocation_id",
     "eval_set_result_id",
@@ -123,20 +126,19 @@ def without_times(data: Any) -> Any:
     }
 
 
-def in_log(log: Path, kind: str) -> list[Any]:
-    lines = map(json.loads, log.read_text().splitlines())
-    found = [without_times(line) for line in lines if line["kind"] == kind]
-    return sorted(found, key=json.dumps)
-
-
 def kept(agent: Path) -> dict[str, Any]:
     """What the newest run has left, without what differs between two runs of the same; then it is no more."""
     log = RunStore(agent).latest()
     assert log is not None
-    results = sorted((agent / ".adk" / "eval_history").iterdir())
+    results, file = sorted((agent / ".adk" / "eval_history").iterdir()), RunFile(log)
+    header, ending = file.header, file.ending
     left = {
-        **{kind: in_log(log, kind) for kind in ("header", "agent", "repeat_result", "case_result")},
-        "footer": [line["status"] for line in in_log(log, "footer")],
+        "header": without_times(header.data),
+        "sets": header.sets,
+        "agent": file.agent,
+        "repeats": sorted((one.case, one.repeat, str(without_times(one.data))) for one in file.repeats),
+        "cases": sorted((one.id, str(without_times(asdict(one.summary)))) for one in file.cases),
+        "ending": ending and ending.status,
         "adk": sorted((without_times(json.loads(path.read_text())) for path in results), key=json.dumps),
         "adk names": sorted(path.name.rsplit("_", 2)[0] for path in results),
         "listed": len(stored_runs(RunStore(agent))),
@@ -211,15 +213,17 @@ def test_the_same_is_kept(agent, tmp_path, name, capsys):
 
 
 def interrupted(agent: Path) -> Path:
-    """The log of a run that ended before its end, and in which the first try of a case was an error."""
+    """A run that ended before its end, and in which the first try of a case was an error."""
     (agent / "errors.txt").write_text("two")
     on_command_line(agent, "other", "--runs", "2")
     log = RunStore(agent).latest()
     assert log is not None
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    over = [line for line in lines if line["kind"] not in ("index", "footer", "case_result")]
-    one = [line for line in over if (line.get("case"), line.get("repeat")) != ("one", 0)]
-    log.write_text("".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in one))
+    with sqlite3.connect(log) as db:
+        db.execute("UPDATE run SET status = NULL")
+        db.execute("UPDATE cases SET status = NULL")
+        db.execute(
+            "DELETE FROM repeats WHERE repeat = 0 AND case_id = (SELECT id FROM cases WHERE eval_id = 'one')"
+        )
     for path in (agent / ".adk" / "eval_history").iterdir():
         path.unlink()
     return log
@@ -229,8 +233,8 @@ def test_the_rest_of_a_run_is_the_same(agent, capsys):
     log = interrupted(agent)
     on_command_line(agent, "--resume", log.stem)
     first = kept(agent)
-    assert first["header"][0]["resumed"] == log.stem
-    assert len(first["repeat_result"]) == 4
+    assert first["header"]["resumed"] == log.stem
+    assert len(first["repeats"]) == 4
     assert in_workbench(agent, lambda workbench: workbench.runs.resume(log)) == ""
     assert kept(agent) == first
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -10,6 +9,7 @@ from variant_agents import write_cases
 
 from evaltui import Status, evaluate
 from evaltui.files import guide
+from evaltui.runs.run_file import RunFile
 
 FUNCTION = """
     import os
@@ -31,8 +31,10 @@ async def test_a_variant_is_run_and_its_log_says_so(agent, tmp_path):
     assert (await evaluate(agent, variant="base")).status is Status.PASSED
     result = await evaluate(agent, variant="warm:env.TONE=warm warm", results_dir=tmp_path / "runs")
     assert result.status is Status.FAILED
-    header = json.loads(result.log.read_text().splitlines()[0])
-    assert header["variant"] == {"name": "warm", "changes": {"env.TONE": "warm warm"}}
+    assert RunFile(result.log).header.data["variant"] == {
+        "name": "warm",
+        "changes": {"env.TONE": "warm warm"},
+    }
 
 
 @pytest.mark.parametrize(

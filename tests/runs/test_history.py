@@ -10,13 +10,13 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.problems import SelectionError
+from evaltui.core.secrets import Secrets
 from evaltui.files.agent_files import files_of
-from evaltui.runs import history, log_reader
+from evaltui.runs import history
 from evaltui.runs.history import History, find_run, name_run, open_run
+from evaltui.runs.run_file import Ending, RunWriter
 from evaltui.runs.run_header import SelectedSet
-from evaltui.runs.log_index import index_parts
 from evaltui.runs.store import RunStore
-from evaltui.runs.run_file import Ending, begin_run
 
 P, F = Status.PASSED, Status.FAILED
 CONFIG = {"criteria": {"response_match_score": 0.8}}
@@ -30,13 +30,12 @@ def lights(case):
 
 
 def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
-    """A log of a run in which these cases came out so."""
-    known = {
-        "started": f"2026-01-02T03:04:{number:02}+00:00",
-        "sets": [SelectedSet(PATH, "lights", tuple(statuses), CONFIG, whole=True).to_json()],
-        **(header or {}),
-    }
-    log = begin_run(RunStore(agent), known)
+    """A run in which these cases came out so."""
+    known = {"started": f"2026-01-02T03:04:{number:02}+00:00", **(header or {})}
+    # Within a millisecond, ids do not tell which run came first.
+    path = RunStore(agent).make() / f"20260102T0000{number:02}.000Z-abcdef.sqlite"
+    selected = SelectedSet(PATH, "lights", tuple(statuses), CONFIG, whole=True)
+    log = RunWriter(path, known, [selected], Secrets())
     log.set_agent({"name": "home", "model": "gemini-1"})
     for case, status in statuses.items():
         if status is None:
@@ -48,12 +47,8 @@ def keep(agent, statuses, *, number=0, closed=True, header=None, **fields):
         passed = {"passed": int(status is P), "policy_met": status is P}
         summary = {"scores": {"response_match_score": number / 10}, "expects": "x", **fields}
         log.add_case(CaseSummary("lights", case, status, **passed, **summary, path=PATH))
-    if closed:
-        log.close(Ending("PASSED", 2.5))
-    else:
-        log._file.close()
-    # Within a millisecond, ids do not tell which run came first.
-    return log.path.rename(log.path.with_name(f"20260102T0000{number:02}.000Z-abcdef.sqlite"))
+    log.close(Ending(P, 2.5) if closed else None)
+    return path
 
 
 def test_finding_runs(tmp_path):
@@ -76,7 +71,7 @@ def test_finding_runs(tmp_path):
         find_run(RunStore(tmp_path), "20260102")
     readme = tmp_path / "README.md"
     readme.touch()
-    with pytest.raises(SelectionError, match=r"README\.md is no run: a run log ends in \.sqlite"):
+    with pytest.raises(SelectionError, match=r"README\.md is no run: the file of a run ends in \.sqlite"):
         find_run(RunStore(tmp_path), str(readme))
     name_run(RunStore(tmp_path), "last", "before")
     with pytest.raises(SelectionError, match="Did you mean before"):
@@ -131,12 +126,9 @@ def test_a_run_is_opened_with_its_summaries(tmp_path):
 
 def test_an_interrupted_run_is_opened_as_far_as_it_came(tmp_path):
     path = keep(tmp_path, {"a": P, "b": F, "c": None}, closed=False)
-    text = path.read_bytes()
-    for whole, cases in ((text, 2), (text[:-10], 1)):
-        path.write_bytes(whole)
-        run = open_run(path)
-        assert (run.status, len(run.summary.results), len(run.summary.unfinished)) == (None, cases, 3 - cases)
-        assert run.case(lights("a")).status is P
+    run = open_run(path)
+    assert (run.status, len(run.summary.results), len(run.summary.unfinished)) == (None, 2, 1)
+    assert run.case(lights("a")).status is P
 
 
 RESULT = {
@@ -182,7 +174,7 @@ def test_a_case_over_time(tmp_path):
     keep(tmp_path, {"b": P}, number=4, header=header)
     (tmp_path / ".evaltui" / "runs" / "20260102T000005.000Z-abcdef.sqlite").write_text("damaged\n")
     keep(tmp_path, {"a": F}, number=6, header={"files": {"prompts.py": "2"}}, closed=False, expects="y")
-    found = History(RunStore(tmp_path)).of(lights("a"), "lights")
+    found = History(RunStore(tmp_path)).of(lights("a"))
     assert [point.summary.status for point in found.points] == [F, P, P, F]
     assert [point.started.second for point in found.points] == [1, 2, 3, 6]
     assert found.last_passed is found.points[2]
@@ -191,41 +183,20 @@ def test_a_case_over_time(tmp_path):
     assert found.values("response_match_score") == [0.1, 0.2, 0.3, 0.6]
     assert found.values("safety_v1") == [None] * 4
     assert open_run(found.points[0].path).case(lights("a")).status is F
-    last_two = History(RunStore(tmp_path)).of(lights("a"), "lights", last=2)
+    last_two = History(RunStore(tmp_path)).of(lights("a"), last=2)
     assert [point.started.second for point in last_two.points] == [3, 6]
-    never = History(RunStore(tmp_path)).of(lights("nothing"), "lights")
+    never = History(RunStore(tmp_path)).of(lights("nothing"))
     assert (never.points, never.last_passed, never.changed_since, never.values()) == ((), None, (), [])
 
 
 def test_the_history_sees_new_runs_and_forgets_removed_ones(tmp_path):
     past = History(RunStore(tmp_path))
     first = keep(tmp_path, {"a": P}, number=1)
-    assert len(past.of(lights("a"), "lights").points) == 1
+    assert len(past.of(lights("a")).points) == 1
     keep(tmp_path, {"a": F}, number=2)
-    assert len(past.of(lights("a"), "lights").points) == 2
+    assert len(past.of(lights("a")).points) == 2
     first.unlink()
-    assert [point.summary.status for point in past.of(lights("a"), "lights").points] == [F]
-
-
-def test_of_a_large_log_little_is_read(tmp_path, monkeypatch):
-    path = keep(tmp_path, {f"case {number}": P for number in range(300)})
-    header_and_index = sum(len(part) for _, part in index_parts(path)) + len(
-        path.read_bytes().split(b"\n")[0]
-    )
-    read = 0
-    original = log_reader.json.loads
-
-    def counting(text, *args, **options):
-        nonlocal read
-        read += len(text)
-        return original(text, *args, **options)
-
-    monkeypatch.setattr(log_reader.json, "loads", counting)
-    assert len(History(RunStore(tmp_path)).of(lights("case 7"), "lights").points) == 1
-    assert read < header_and_index / 2
-    read = 0
-    open_run(path).case(lights("case 7"))
-    assert read < header_and_index + 2000
+    assert [point.summary.status for point in past.of(lights("a")).points] == [F]
 
 
 def test_files_of_an_agent(tmp_path):

@@ -4,6 +4,7 @@ from stored_matrix import BASE, PRO, write_matrix, write_variant
 
 from evaltui.core.compare.matrix import Paired
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.run_file import Ending, begin_run
@@ -13,8 +14,8 @@ from evaltui.runs.store import RunStore
 def test_the_runs_of_a_matrix_are_found_and_read(tmp_path):
     logs = write_matrix(tmp_path)
     store = RunStore(tmp_path)
-    begin_run(store, {"sets": []}).close(Ending(Status.PASSED))
-    (store.folder / "20990101T000000.000Z-broken.sqlite").write_text('{"kind":"header","matrix":"m1"\n')
+    begin_run(store, {}, []).close(Ending(Status.PASSED))
+    (store.folder / "20990101T000000.000Z-broken.sqlite").write_text("no run\n")
     [stored] = stored_matrices(store)
     assert stored.paths == tuple(logs)
     assert not stored.goes_on

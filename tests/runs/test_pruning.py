@@ -13,9 +13,8 @@ import pytest
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.secrets import Secrets
-from evaltui.runs.logged_results import LoggedResults
 from evaltui.runs.pruning import prune
-from evaltui.runs.run_file import Ending, begin_run
+from evaltui.runs.run_file import Ending, RunFile, RunWriter
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
 
@@ -27,13 +26,15 @@ def store(tmp_path) -> RunStore:
 
 
 def run_of(store: RunStore, second: int, *sets: str, **header: str) -> Path:
-    """The log of a run of a case of each set."""
-    log = begin_run(store, {"sets": [SelectedSet(one, one, ("a",)).to_json() for one in sets], **header})
+    """The file of a run of a case of each set."""
+    # Within a millisecond, ids do not tell which run came first.
+    path = store.make() / f"20260102T0000{second:02}.000Z-abcdef.sqlite"
+    selected = [SelectedSet(one, one, ("a",)) for one in sets]
+    log = RunWriter(path, {"started": "2026-01-02T03:04:05+00:00", **header}, selected, Secrets())
     for one in sets:
         log.add_case(CaseSummary(one, "a", Status.PASSED, passed=1, policy_met=True, path=one))
     log.close(Ending(Status.PASSED))
-    # Within a millisecond, ids do not tell which run came first.
-    return log.path.rename(log.path.with_name(f"20260102T0000{second:02}.000Z-abcdef.sqlite"))
+    return path
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -69,20 +70,20 @@ def test_the_baseline_of_a_run_that_stays_does(store):
 
 def test_a_run_of_another_process_is_not_touched(store):
     code = (
-        "import sys; from pathlib import Path; from evaltui.runs.log import RunLog\n"
-        "from evaltui.runs.store import RunStore\n"
-        "log = begin_run(RunStore(Path(sys.argv[1])), {})\n"
-        "print(log.path, flush=True); sys.stdin.read()\n"
+        "import sys; from pathlib import Path; from evaltui.core.secrets import Secrets\n"
+        "from evaltui.runs.run_file import RunWriter\n"
+        "RunWriter(Path(sys.argv[1]), {'started': '2025-01-01T00:00:00+00:00'}, [], Secrets())\n"
+        "print('ready', flush=True); sys.stdin.read()\n"
     )
+    # It began long ago.
+    going_on = store.make() / "20250101T000000.000Z-abcdef.sqlite"
     child = subprocess.Popen(
-        [sys.executable, "-c", code, str(store.agent_dir)],
+        [sys.executable, "-c", code, str(going_on)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    going_on = Path(child.stdout.readline().strip())
-    # It began long ago.
-    going_on = going_on.rename(going_on.with_name("20250101T000000.000Z-abcdef.sqlite"))
+    assert child.stdout.readline() == "ready\n"
     older, newest = (run_of(store, number, "a") for number in (1, 2))
     assert prune(store, 1) == [older]
     assert store.files() == [going_on, newest]
@@ -90,13 +91,11 @@ def test_a_run_of_another_process_is_not_touched(store):
     assert prune(store, 1) == [going_on]
 
 
-def test_a_log_that_is_being_read_stays(store):
-    first, last = (run_of(store, number, "a") for number in (1, 2))
-    results = LoggedResults(first, [], Secrets())
-    assert prune(store, 1) == []
-    del results
+def test_a_run_that_is_being_read_can_still_be_read_when_it_is_deleted(store):
+    first, _ = (run_of(store, number, "a") for number in (1, 2))
+    file = RunFile(first)
     assert prune(store, 1) == [first]
-    assert store.files() == [last]
+    assert [case.id.eval_id for case in file.cases] == ["a"]
 
 
 def test_two_that_delete_at_once_delete_each_run_once(store):
