@@ -57,17 +57,20 @@ def runs(options: argparse.Namespace) -> int:
             return 0
     except (UsageError, SelectionError, OSError) as error:
         return complain("runs", error)
-    write_lines([*_list(store, width()), *_deleted(store, settings.keep_runs)])
+    write_lines([*_list(store, width()), *_not_listed(store, settings.keep_runs)])
     return 0
 
 
-def _deleted(store: RunStore, keep: int) -> Iterator[Line]:
-    """How many runs are gone, going by their numbers, and which ones stay."""
+def _not_listed(store: RunStore, keep: int) -> Iterator[Line]:
+    """The runs that are gone, going by their numbers, and the logs that are too old to be read."""
     deleted = next_number(store) - 1 - len(store.files())
     if deleted > 0:
         gone = counted(deleted, "run")
         yield [(f"{gone} deleted. keep-runs {keep}: the newest stay, and besides them", "muted")]
         yield [("named runs, baselines and the last run of each set", "muted")]
+    if old := len(list(store.folder.glob("*.jsonl"))):
+        of_before = "of a version before the first release, not read. Delete them"
+        yield [(f"{counted(old, 'log')} (*.jsonl) {of_before}", "muted")]
 
 
 def _list(store: RunStore, cells: int) -> Iterator[Line]:
