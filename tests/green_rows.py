@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.stored_runs import FOREIGN
+
 # Answers "right", or as the message says.
 AGENT = """
     import asyncio, os
@@ -93,7 +95,7 @@ def twin(agent: Path) -> None:
 
 
 def last_run(text: bytes) -> Callable[[Path], None]:
-    """A log of this text as the last run."""
+    """A file of this text as the last run."""
 
     def write(agent: Path) -> None:
         folder = agent / ".evaltui" / "runs"
@@ -133,15 +135,6 @@ def two_configs(agent: Path) -> None:
     (agent / "b_config.json").write_text((agent / "a_config.json").read_text())
 
 
-HEADER = b'{"kind":"header","version":3,"started":"2026-01-01T00:00:00+00:00"}\n'
-DAMAGED = {
-    "binary": bytes(range(256)),
-    "empty": b"",
-    "foreign": b'{"kind":"header","version":99}\n',
-    "half": HEADER[:-9],
-    "row": HEADER + b'{"kind":"case_result","status":"PASSED"}\n',
-    "line": HEADER + b'{"kind":"text","case":5}\n{"kind":"case_result","path":1}\n',
-}
 RUNS = {"--resume": ("--resume", "last"), "--failed": ("--failed",)}
 RUNS["--baseline"] = ("--baseline", "last", "--fail-on-regression")
 
@@ -220,8 +213,7 @@ ROWS: dict[str, Row] = {
     **{
         f"{name} of a run that is {kind}": Row(words=words, before=last_run(text), code=2)
         for name, words in RUNS.items()
-        for kind, text in DAMAGED.items()
-        if (name, kind) != ("--resume", "line")
+        for kind, text in FOREIGN.items()
     },
 }  # fmt: skip
 

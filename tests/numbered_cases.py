@@ -64,7 +64,7 @@ def events_of(log: Path) -> list[tuple[Any, ...]]:
     found: dict[Any, list[Any]] = {}
     file = RunFile(log)
     for one in file.repeats:
-        events = file.events_of(one.case)[one.repeat]
+        events = file.events_of(one.case).get(one.repeat, ())
         found[one.case, one.repeat] = [
             without_times(data) for data in (*map(Event.to_json, events), one.data)
         ]

@@ -7,8 +7,10 @@ import json
 
 import pytest
 
+from evaltui.runs.run_file import RunFile
 from tests.commands.command_line import call
 from tests.files.layouts import AGENT, eval_set, nested_agents, uv_package, write
+from tests.stored_runs import interrupt
 
 
 @pytest.fixture
@@ -82,10 +84,8 @@ def test_a_run_by_a_dotted_name_is_resumed_by_it(project, capsys):
     write(agents / "clerks.evalset.json", eval_set("clerks", "from the clerk"))
     assert call("run", "-m", name, "clerks") == 0
     (log,) = (agents / ".evaltui" / "runs").glob("*.sqlite")
-    lines = log.read_text().splitlines(keepends=True)
-    assert json.loads(lines[0])["module"] == name
-    (first,) = (number for number, line in enumerate(lines) if '"case_started"' in line)
-    log.write_text("".join(lines[:first]))
+    assert RunFile(log).header.data["module"] == name
+    interrupt(log, 0)
     capsys.readouterr()
     assert call("run", "-m", name, "--resume", "last") == 0
     assert "1 passed" in capsys.readouterr().out
@@ -94,8 +94,7 @@ def test_a_run_by_a_dotted_name_is_resumed_by_it(project, capsys):
 def test_a_run_is_not_resumed_once_what_the_agent_imports_has_changed(project, capsys):
     assert call("run", "src/my_app/agents/desk") == 0
     (log,) = project.glob("src/my_app/agents/desk/.evaltui/runs/*.sqlite")
-    lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(line for line in lines if "case_started" not in line)[: -len(lines[-1])])
+    interrupt(log, 1)
     write(project / "src" / "my_app" / "tools.py", "def shout(text):\n    return text\n")
     assert call("run", "src/my_app/agents/desk", "--resume", "last") == 2
     assert "cannot be resumed: ../../tools.py changed" in capsys.readouterr().err

@@ -226,7 +226,7 @@ async def test_a_budget_in_python(agent, gemini, tmp_path):
     assert result.stopped in repr(result)
     with pytest.raises(CasesFailedError, match="2 cases not run"):
         result.raise_if_failed()
-    assert not RunFile(result.log).ending is not None
+    assert RunFile(result.log).ending is None
     with pytest.raises(RuntimeError, match="4 cases not run"):
         await generate_responses(agent, repeat_num=1, budget="1tok", parallel=1)
     with pytest.raises(

@@ -14,6 +14,7 @@ from fake_runs import run_without_processes
 from numbered_cases import act, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 FORMATS = {"json": "json", "junit": "xml", "csv": "csv", "markdown": "md", "html": "html", "console": "txt"}
@@ -103,8 +104,7 @@ def test_a_missing_shard_is_in_every_report_of_the_merged_log(agent, tmp_path, c
     write_set(agent, "first", [*range(3), 4, 6, 8])
     shards = {number: log for number in (1, 2, 3) for log in logs_of(agent, ["--shard", f"{number}/3"])}
     ids = {
-        number: [case for one in header(log)["sets"] for case in one["eval_ids"]]
-        for number, log in shards.items()
+        number: [case.eval_id for case, _ in RunFile(log).header.selected()] for number, log in shards.items()
     }
     missing = max(ids, key=lambda number: len(ids[number]))
     assert ids[missing]
@@ -124,10 +124,6 @@ def test_a_missing_shard_is_in_every_report_of_the_merged_log(agent, tmp_path, c
     assert call("merge", again, shards[missing], "-o", merged) == 0
 
 
-def header(log: Path) -> dict:
-    return json.loads(log.read_text().splitlines()[0])
-
-
 @pytest.mark.parametrize("words", [["first:case_3"], []], ids=["the new case", "the whole set"])
 def test_a_case_that_came_later_is_merged(agent, words, tmp_path, capsys):
     (before,) = logs_of(agent, [])
@@ -135,18 +131,9 @@ def test_a_case_that_came_later_is_merged(agent, words, tmp_path, capsys):
     (after,) = logs_of(agent, words)
     merged = tmp_path / "merged.sqlite"
     assert call("merge", before, after, "-o", merged) == 1
-    (one,) = header(merged)["sets"]
-    assert sorted(one["eval_ids"]) == [f"case_{number}" for number in range(4)]
-    assert one.get("whole", False) is (words == [])
-
-
-def test_a_result_that_no_run_selected_is_refused(agent, tmp_path, capsys):
-    (log,) = logs_of(agent, [])
-    lines = log.read_text().splitlines(keepends=True)
-    lines[0] = lines[0].replace('["case_0","case_1","case_2"]', '["case_0","case_1"]')
-    log.write_text("".join(lines))
-    assert call("merge", log, "-o", tmp_path / "merged.sqlite") == 2
-    assert "case_2 of first.evalset.json has a result and was not selected" in capsys.readouterr().err
+    (one,) = RunFile(merged).header.sets
+    assert sorted(one.eval_ids) == [f"case_{number}" for number in range(4)]
+    assert one.whole is (words == [])
 
 
 CHANGES = {

@@ -5,19 +5,12 @@ import json
 import pytest
 from command_line import call
 
-from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.outcome import Status
-from evaltui.runs.run_file import Ending, begin_run
-from evaltui.runs.store import RunStore
+from tests.stored_runs import change, selected, store_run, summary
 
 
 def keep(agent, **statuses):
-    sets = {"lights": {"whole": True, "config": {}}}
-    log = begin_run(RunStore(agent), {"selected": {"lights": list(statuses)}, "sets": sets})
-    for case, status in statuses.items():
-        log.add_case(CaseSummary("lights", case, Status(status), expects="1"))
-    log.close(Ending("PASSED", 1.5))
-    return log.path
+    cases = [summary("lights", case, status, expects="1") for case, status in statuses.items()]
+    return store_run(agent, [selected("lights", statuses, whole=True)], cases)
 
 
 @pytest.fixture
@@ -105,6 +98,6 @@ def test_wrong_use(agent, capsys):
         assert says in capsys.readouterr().err
     assert call("compare", "last") == 2
     assert "CANDIDATE" in capsys.readouterr().err
-    base.write_text('{"kind":"header","version":1,"evaltui":"0.0.1"}\n')
+    change(base, "PRAGMA user_version = 99")
     assert call("compare", agent, "last", "last") == 2
-    assert "was written by another version of evaltui (0.0.1)" in capsys.readouterr().err
+    assert "was written by a newer version of evaltui (format 99)" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from evaltui.reports.json_report import case_result_json
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
+from tests.stored_runs import change, interrupt
 
 CONFIDENT = ("--confidence", "0.95", "--max-runs", "20")
 
@@ -152,14 +153,8 @@ def test_undecided_after_a_pass_is_a_regression(agent):
     run(agent, cases=[ALWAYS])
     log = RunStore(agent).latest()
     assert run(agent, "--baseline", log, "--fail-on-regression", cases=[ALWAYS])[0] == 0
-    text = (
-        log.read_text()
-        .replace('"eval_id":"p"', f'"eval_id":"{OPEN}"')
-        .replace('"case":"p"', f'"case":"{OPEN}"')
-    )
-    other = agent / "other.sqlite"
-    other.write_text(text.replace('"eval_ids":["p"]', f'"eval_ids":["{OPEN}"]'))
-    assert run(agent, "--baseline", other, "--fail-on-regression", cases=[OPEN])[0] == 1
+    change(log, f"UPDATE cases SET eval_id = '{OPEN}'")
+    assert run(agent, "--baseline", log, "--fail-on-regression", cases=[OPEN])[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -190,23 +185,10 @@ def test_an_estimate_is_the_most_that_it_can_take(agent, capsys):
 # Runs that were interrupted
 
 
-def cut(log: Path, results: int) -> Path:
-    """The log as a run leaves it that is killed after so many results of runs."""
-    lines = log.read_text().splitlines(keepends=True)
-    kept, seen = [], 0
-    for line in lines:
-        if line.startswith('{"kind":"footer"') or seen == results:
-            break
-        kept.append(line)
-        seen += line.startswith('{"kind":"repeat_result"')
-    log.write_text("".join(kept))
-    return log
-
-
 @pytest.mark.parametrize("results", [1, 16])
 def test_an_interrupted_run_comes_to_the_same_decisions(agent, results):
     _, whole = run(agent)
-    log = cut(RunStore(agent).latest(), results)
+    log = interrupt(RunStore(agent).latest(), results)
     code, resumed = run(agent, "--resume", log, resumed=True)
     assert code == 1
     assert decisions(resumed) == decisions(whole)
@@ -244,7 +226,7 @@ def test_sequences_of_two_runs_are_not_mixed(agent, tmp_path, capsys):
     run(agent, cases=[ALWAYS, NEVER])
     first = RunStore(agent).latest()
     run(agent, cases=[ALWAYS, NEVER])
-    second = cut(RunStore(agent).latest(), 4)
+    second = interrupt(RunStore(agent).latest(), 4)
     merged = tmp_path / "merged.sqlite"
     assert call("merge", first, second, "-o", merged) == 1
     found = open_run(merged)

@@ -1,9 +1,10 @@
-"""A secret that an agent streams or prints in pieces is in no line of a run log, nor in a report."""
+"""A secret that an agent streams or prints in pieces is not in a run's file, nor in a report."""
 
 from __future__ import annotations
 
 import json
 
+from evaltui.runs.run_file import RunFile
 from tests.commands.command_line import call
 
 KEY = "sk_live-quoted/Z9Z9Z9Z9"
@@ -37,11 +38,11 @@ def test_no_piece_of_a_secret_is_left(write_agent, tmp_path, capfd):
     )
     (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
     printed = capfd.readouterr()
-    for text in (printed.out, printed.err, log.read_text(), html.read_text(), report.read_text()):
+    stored = log.read_text(errors="replace")
+    for text in (printed.out, printed.err, stored, html.read_text(), report.read_text()):
         for piece in (KEY[:9], KEY[9:], "live-", first, second, "MIIEow", "IBAAKC"):
             assert piece not in text
-    events = [json.loads(line) for line in log.read_text().splitlines()]
-    lines = [one["data"]["text"] for one in events if one["kind"] == "console"]
+    lines = [event.data["text"] for event in RunFile(log).events_of_kinds("console")]
     assert [line for line in lines if line] == [
         "prints <SHOP_KEY> in two pieces",
         "two lines: <LONG_TOKEN>",
@@ -49,12 +50,12 @@ def test_no_piece_of_a_secret_is_left(write_agent, tmp_path, capfd):
         "<private key>",
         "printed all",
     ]
-    streamed = [one for one in events if one["kind"] == "text" and one["data"].get("partial")]
-    assert [one["content"]["parts"][0]["text"] for one in streamed] == [
+    texts = list(RunFile(log).events_of_kinds("text"))
+    assert [event.content["parts"][0]["text"] for event in texts if event.data.get("partial")] == [
         "the key is <SHOP_KEY>",
         "",
         ", not sk_l",
         "ove or s",
     ]
-    numbers = [one["seq"] for one in events if one["kind"] == "text"]
+    numbers = [event.seq for event in texts]
     assert numbers == sorted(numbers)

@@ -1,8 +1,9 @@
-"""Logs and result files of others, damaged ones and binary ones are named wherever a run is read."""
+"""Files of runs and result files of others, damaged ones and binary ones are named wherever a run is read."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.runs.history import History, open_run
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
+from evaltui.runs.run_file import Ending, RunFile, begin_run
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
-from evaltui.runs.run_file import Ending, begin_run
+from tests.stored_runs import FOREIGN
 
 CASE = CaseId("evals/lights.evalset.json", "night")
 WRONG: tuple[Any, ...] = (None, 7, -1, "x", [1], {"a": 1}, True, 1e300)
@@ -27,32 +29,36 @@ WRONG: tuple[Any, ...] = (None, 7, -1, "x", [1], {"a": 1}, True, 1e300)
 
 @pytest.fixture
 def log(tmp_path) -> Path:
-    """A whole log of one case, beside a good one."""
+    """The file of a run of one case, beside a good one."""
     return [keep(tmp_path) for _ in range(2)][1]
 
 
 def keep(agent: Path) -> Path:
     (agent / "agent.py").touch()
-    sets = [SelectedSet(CASE.path, "lights", (CASE.eval_id,), {"criteria": {"m": 0.5}}, whole=True).to_json()]
-    log = begin_run(RunStore(agent), {"sets": sets, "files": {"agent.py": "1"}, "runs": 1})
+    lights = SelectedSet(CASE.path, "lights", (CASE.eval_id,), {"criteria": {"m": 0.5}}, whole=True)
+    log = begin_run(RunStore(agent), {"files": {"agent.py": "1"}, "runs": 1}, [lights])
     log.set_agent({"name": "home", "model": "gemini"})
     log.start(CASE, "lights", 0)
     named = {"path": CASE.path, "set": "lights", "case": CASE.eval_id, "repeat": 0, "turn": 0, "t": 0.5}
-    log.add_event(Event.from_json({"kind": "user", "content": {"role": "user", "parts": [{"text": "dark"}]}, **named}))
+    log.add_event(
+        Event.from_json({"kind": "user", "content": {"role": "user", "parts": [{"text": "dark"}]}, **named})
+    )
     call_part = {"function_call": {"name": "dim", "args": {"to": 5}}}
-    log.add_event(Event.from_json({"kind": "tool_call", "content": {"role": "model", "parts": [call_part]}, **named}))
+    log.add_event(
+        Event.from_json({"kind": "tool_call", "content": {"role": "model", "parts": [call_part]}, **named})
+    )
     result = RepeatResult(Status.FAILED, (MetricResult("m", 0.2, 0.5, Status.FAILED),), seconds=1.0)
     log.add_repeat(CASE, "lights", 0, result)
     log.add_case(CaseSummary("lights", CASE.eval_id, Status.FAILED, scores={"m": 0.2}, path=CASE.path))
-    log.close(Ending("FAILED", 1.5))
+    log.close(Ending(Status.FAILED, 1.5))
     return log.path
 
 
 def read_everywhere(log: Path) -> None:
     """Whatever reads runs; what is no run is an OSError or a ValueError with a sentence."""
     agent = log.parent.parent.parent
-    History(RunStore(agent)).of(CASE, "lights")
-    for read in (read_run, finished_repeats, lambda path: read_row(path, files={})):
+    History(RunStore(agent)).of(CASE)
+    for read in (lambda path: finished_repeats(RunFile(path)), lambda path: read_row(path, files={})):
         with suppress(OSError, ValueError):
             read(log)
     with suppress(OSError, ValueError):
@@ -76,41 +82,46 @@ def damaged(data: Any) -> Iterator[Any]:
         yield from ([other, *data[1:]] for other in damaged(data[0]))
 
 
-def test_every_member_of_every_line_may_be_missing_or_of_another_kind(log, thorough):
-    lines = log.read_text().splitlines()
+def damages(file: Path) -> Iterator[tuple[str, Any]]:
+    """Changes of everything that the file says: each a statement and its value."""
+    with closing(sqlite3.connect(file)) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        for table in tables:
+            yield f"DELETE FROM {table} WHERE ? IS NULL", None
+            rows = db.execute(f"SELECT * FROM {table}")
+            columns = [name for name, *_ in rows.description]
+            for column, value in zip(columns, rows.fetchone() or (), strict=False):
+                statement = f"UPDATE OR IGNORE {table} SET {column} = ?"
+                yield from ((statement, wrong) for wrong in (None, 7, -1, "x", b"\xff", 1e300, "[1]", "{"))
+                if isinstance(value, str) and value.startswith("{"):
+                    yield from ((statement, json.dumps(other)) for other in damaged(json.loads(value)))
+
+
+def test_everything_in_a_run_may_be_missing_or_of_another_kind(log, thorough):
+    whole = log.read_bytes()
     number = 0
-    for at, line in enumerate(lines):
-        for other in damaged(json.loads(line)):
-            number += 1
-            # The whole table takes a while.
-            if not thorough and number % 7:
-                continue
-            # Without an index, every line is read where it stands.
-            for kept in (lines, [one for one in lines if '"kind":"index"' not in one[:20]][:-1]):
-                if at < len(kept):
-                    text = [*kept[:at], json.dumps(other, separators=(",", ":")), *kept[at + 1 :]]
-                    log.write_text("\n".join(text) + "\n")
-                    read_everywhere(log)
-    assert number > 800
+    for statement, value in list(damages(log)):
+        number += 1
+        # All of them take a while.
+        if thorough or not number % 7:
+            log.write_bytes(whole)
+            with suppress(sqlite3.IntegrityError), closing(sqlite3.connect(log)) as db, db:
+                db.execute(statement, (value,))
+            read_everywhere(log)
+    assert number > 500
 
 
-FOREIGN = {
-    "empty": b"",
-    "binary": bytes(range(256)) * 20,
-    "text": b"hello\n",
-    "list": b"[1]\n",
-    "another header": b'{"kind":"header","version":3}\n',
-    "deep": b'{"kind":"header","version":3,"sets":' + b"[" * 20_000 + b"]" * 20_000 + b"}\n",
-    "a number": b'{"kind":"header","version":3,"started":5}\n',
-    "a row": b'{"kind":"header","version":2,"started":"2026-01-01T00:00:00+00:00"}\n{"kind":"case_result"}\n',
-    "a footer": b'{"kind":"header","version":2,"started":"2026-01-01T00:00:00+00:00"}\n{"kind":"footer",'
-    b'"status":"GREEN","index":[0,-5]}\n',
-    "old": b'{"kind":"header","version":2,"started":"2026-01-01T00:00:00+00:00","selected":[],"sets":7}\n',
-}
+def test_every_part_of_the_file_may_be_overwritten(log):
+    whole = log.read_bytes()
+    for place in range(0, len(whole), 1024):
+        log.write_bytes(whole[:place] + bytes(range(256)) + whole[place + 256 :])
+        read_everywhere(log)
+        log.write_bytes(whole[:place])
+        read_everywhere(log)
 
 
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN)
-def test_what_is_no_log_is_named_and_hides_no_other(log, text, capsys):
+def test_what_is_no_run_is_named_and_hides_no_other(log, text, capsys):
     agent = log.parent.parent.parent
     log.write_bytes(text)
     read_everywhere(log)

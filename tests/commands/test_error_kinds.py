@@ -19,12 +19,12 @@ from gemini_server import GeminiServer, fails
 from google.genai.errors import APIError
 from numbered_cases import act, assert_same_run, logs_of, write_set
 
-from evaltui.core.model.errors import ErrorInfo, ErrorKind
-from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.model.errors import ErrorKind
 from evaltui.runner.call_recorder import NotRecordedError
 from evaltui.runner.exception_kinds import kind_of
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
+from tests.stored_runs import change
 
 AGENT = """
     import asyncio
@@ -211,22 +211,13 @@ def test_an_exception_that_is_its_own_cause_ends():
     assert kind_of(error) is ErrorKind.AGENT
 
 
-@pytest.mark.parametrize("kind", [*ErrorKind, None])
-def test_kinds_are_stored_and_read(kind):
-    result = RepeatResult(Status.ERROR, error=ErrorInfo("E", "m", kind=kind))
-    stored = json.loads(json.dumps(result))
-    assert stored["error"].get("kind") == kind
-    assert repeat_from_json(stored) == result
-    assert repeat_from_json(json.loads(json.dumps(result))).error_kinds == (kind,)
-
-
-def test_errors_of_earlier_versions_are_run_again_by_all(write_agent, monkeypatch, capsys):
+def test_errors_without_a_kind_are_run_again_by_all(write_agent, monkeypatch, capsys):
     run_without_processes(monkeypatch, act)
     agent = write_agent("root_agent = lambda message: message")
     (agent / "test_config.json").write_text('{"criteria": {"response_match_score": 1.0}}')
     write_set(agent, "first", [0, 1, 7])
     (log,) = logs_of(agent, [])
-    log.write_text(log.read_text().replace(',"kind":"agent"}', "}"))
+    change(log, "UPDATE repeats SET result = json_set(result, '$.error.kind', NULL) WHERE status = 'ERROR'")
     assert call("run", agent, "--retry-errors") == 2
     said = capsys.readouterr().err
     assert "no errors of kind host_lost, network, rate_limit" in said

@@ -34,9 +34,7 @@ def agent(write_agent) -> Path:
 def write_run(folder: Path, seconds: float, **spent: ModelSpending | None) -> None:
     """A run of these cases, each run twice."""
     ids = tuple(spent)
-    log = begin_run(
-        RunStore(folder), {"sets": [SelectedSet("numbers.evalset.json", "numbers", ids).to_json()]}
-    )
+    log = begin_run(RunStore(folder), {}, [SelectedSet("numbers.evalset.json", "numbers", ids)])
     for eval_id, models in spent.items():
         case = CaseId("numbers.evalset.json", eval_id)
         repeat = RepeatResult(
@@ -49,7 +47,7 @@ def write_run(folder: Path, seconds: float, **spent: ModelSpending | None) -> No
             eval_id, Status.PASSED, eval_set_id="numbers", repeats=(repeat, repeat), path=case.path
         )
         log.add_case(summarize(done))
-    log.close(Ending("PASSED", 1.0))
+    log.close(Ending(Status.PASSED, 1.0))
 
 
 def estimated(folder: Path, tmp_path: Path, *words: str) -> dict:

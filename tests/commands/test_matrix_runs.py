@@ -16,6 +16,7 @@ from waiting import wait_until
 
 from evaltui.reports.matrix_shape import matrix_schema
 from evaltui.runs.run_file import RunFile
+from tests.stored_runs import interrupt
 
 FUNCTION = """
     import asyncio
@@ -89,9 +90,7 @@ def test_what_is_left_of_a_matrix_is_run(agent, capsys):
     base, warm = logs_of(agent)
     # As a run that was interrupted in its first variant leaves it.
     warm.unlink()
-    lines = base.read_text().splitlines(keepends=True)
-    done = next(number for number, line in enumerate(lines) if '"kind":"repeat_result"' in line)
-    base.write_text("".join(lines[: done + 1]))
+    interrupt(base, 1)
     assert call("run", agent, "--resume", before["matrix"], "--report", "json") == 1
     after = report_of(capsys)
     statuses = [
@@ -113,8 +112,8 @@ def test_the_failing_cases_of_a_matrix_are_run_as_a_matrix(agent, capsys):
     assert call("run", agent, "greetings:c1", *VARIANTS) == 1
     assert call("run", agent, "--failed", *VARIANTS, "--report", "json") == 1
     capsys.readouterr()
-    for header in map(read_header, logs_of(agent)[2:]):
-        assert [case for one in header.sets for case in one.eval_ids] == ["c0", "c1"]
+    for file in map(RunFile, logs_of(agent)[2:]):
+        assert [case.eval_id for case, _ in file.header.selected()] == ["c0", "c1"]
 
 
 @pytest.mark.thorough

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import re
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile, begin_run
 from evaltui.runs.store import RunStore
+from tests.stored_runs import change, interrupt
 
 
 @pytest.fixture
@@ -197,10 +197,11 @@ def test_shards_of_other_data_are_named(agent, tmp_path, capsys):
     call("merge", first, second, "-o", tmp_path / "merged.sqlite", "--report", f"json={report}")
     names = "../.env, first.evalset.json, prompt.md, recordings of first.evalset.json"
     assert f"not the same in every run: {names}" in json.loads(report.read_text())["notes"]
-    assert "1234" not in second.read_text()
+    text = second.read_text(errors="replace")
+    assert "1234" not in text
     # A plain hash of a short text is guessed in no time.
     plain = hashlib.sha256(hashlib.sha256(b"PIN=1234").hexdigest().encode()).hexdigest()
-    assert plain[:12] not in second.read_text()
+    assert plain[:12] not in text
 
 
 def test_shards_that_replayed_other_recordings_are_refused(agent, tmp_path, capsys):
@@ -214,11 +215,9 @@ def test_shards_that_replayed_other_recordings_are_refused(agent, tmp_path, caps
 
 def test_shards_of_another_python_are_named(agent, tmp_path, capsys):
     first, second = logs_of(agent, ["first", "--shard", "1/2"], ["first", "--shard", "2/2"])
-    event = {"kind": "agent", "name": "a", "framework": "adk", "version": "2.1", "python": "3.11.7"}
     for log, version in ((first, "3.11.7"), (second, "3.12.1")):
-        head, _, rest = log.read_text().partition("\n")
-        line = json.dumps(event | {"python": version}, separators=(",", ":"))
-        log.write_text("\n".join([head, line, rest]))
+        agent_data = {"name": "a", "framework": "adk", "version": "2.1", "python": version}
+        change(log, f"UPDATE run SET agent = '{json.dumps(agent_data)}'")
     capsys.readouterr()
     call("merge", first, second, "-o", tmp_path / "merged.sqlite")
     assert "not the same in every run: Python 3.11.7 and 3.12.1" in capsys.readouterr().out
@@ -228,13 +227,14 @@ def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):
     (log,) = logs_of(agent, ["first"])
     other = tmp_path / "other.sqlite"
     other.write_text('{"kind": "nothing"}\n')
-    going_on = begin_run(RunStore(agent), {})
+    going_on = begin_run(RunStore(agent), {}, [])
     damaged = tmp_path / "damaged.sqlite"
-    damaged.write_text(log.read_text().replace('"repeat_result"', '"repeat_result', 1))
+    damaged.write_bytes(log.read_bytes())
+    change(damaged, "UPDATE repeats SET result = '{' WHERE rowid = 1")
     adk = next(agent.glob(".adk/eval_history/*"))
     missing = tmp_path / "missing.sqlite"
     for path, says in {
-        other: "is not a run log",
+        other: "is damaged: file is not a database",
         going_on.path: "run in progress",
         damaged: "is damaged",
         adk: "is an ADK result file",
@@ -283,11 +283,8 @@ def test_of_duplicates_the_run_started_last_counts(agent, tmp_path, capsys, monk
 def test_an_interrupted_part_is_named_and_can_be_finished(agent, tmp_path, capsys):
     (whole,) = logs_of(agent, ["--runs", "2"])
     first, second = logs_of(agent, ["first", "--runs", "2"], ["second", "--runs", "2"])
-    lines = second.read_text().splitlines(keepends=True)
-    ends = [number for number, line in enumerate(lines) if line.startswith('{"kind":"repeat_result"')]
     # Killed in the second run of the first case.
-    second.write_text("".join(lines[: ends[0] + 2])[:-9])
-    os.utime(second, (time.time(), time.time()))
+    interrupt(second, 1)
     capsys.readouterr()
     assert call("merge", agent, first, second) == 1
     out = capsys.readouterr().out

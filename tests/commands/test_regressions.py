@@ -9,10 +9,12 @@ from fake_runs import run_without_processes, says
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
-from evaltui.files.settings import secrets_of
+from evaltui.core.secrets import Secrets
 from evaltui.runs.baselines import last_baseline, stored_run
 from evaltui.runs.matrices import newest_runs
+from evaltui.runs.run_file import Ending, RunWriter
 from evaltui.runs.store import RunStore
+from tests.stored_runs import selected
 
 STATUSES = {"p": Status.PASSED, "f": Status.FAILED, "e": Status.ERROR, "n": Status.NOT_EVALUATED}
 WORST_FIRST = "fen"
@@ -37,17 +39,15 @@ def summary(eval_id, repeats, pass_if="all"):
 
 def store_run(agent, cases, eval_ids=None, pass_if="all", is_complete=True, **header):
     """A run of cases by their repeats; without `eval_ids` it is of all cases of its set."""
-    logged = {"path": "lights.evalset.json", "eval_set_id": "lights", "eval_ids": [*(eval_ids or cases)]}
-    sets = [logged | {"whole": eval_ids is None, "config": {}}]
     # Ids of runs that begin within a millisecond do not tell which of them is the last.
     store = RunStore(agent)
     moment = datetime(2026, 11, 28, 12, len(store.files()), tzinfo=UTC)
     path = store.make() / f"{moment:%Y%m%dT%H%M%S}.000Z-3fb2c1.sqlite"
-    header = {"started": moment.isoformat(), "sets": sets, **header}
-    log = RunLog.create_at(path, header, secrets_of(agent))
+    lights = selected("lights", eval_ids or cases, whole=eval_ids is None)
+    log = RunWriter(path, {"started": moment.isoformat(), **header}, [lights], Secrets())
     for eval_id, repeats in cases.items():
         log.add_case(summary(eval_id, repeats, pass_if))
-    log.close({"status": "PASSED", "seconds": 1.0} if is_complete else None)
+    log.close(Ending(Status.PASSED, 1.0) if is_complete else None)
     return log.path.stem
 
 

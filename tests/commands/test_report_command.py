@@ -15,6 +15,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.reports import console
 from evaltui.runs import logged_results
 from evaltui.runs.store import RunStore
+from tests.stored_runs import change, interrupt
 
 # What a log does not hold, or has in another form.
 NOT_LOGGED = {"preflight", "log", "notes", "sets"}
@@ -136,17 +137,14 @@ def test_a_baseline_is_compared_with(agent, monkeypatch, capsys):
 def test_an_interrupted_run_says_so_and_has_no_time(agent, capsys):
     call("run", agent, "day")
     (log,) = RunStore(agent).files()
-    lines = log.read_text().splitlines(keepends=True)
-    end = next(number for number, line in enumerate(lines) if '"kind":"case_result"' in line)
-    cut = agent / "cut.sqlite"
-    cut.write_text("".join(lines[: end + 1]))
-    report = written(agent, cut)
+    interrupt(log, 1)
+    report = written(agent, log)
     assert report["notes"] == ["interrupted: 1 of 2 cases finished"]
     assert (report["status"], report["totals"]["passed"]) == ("NOT_EVALUATED", 1)
     assert report["seconds"] is None
     page = agent / "out.html"
     assert (
-        call("report", agent, cut, "--report", f"html={page}", "--report", f"junit={agent / 'out.xml'}") == 0
+        call("report", agent, log, "--report", f"html={page}", "--report", f"junit={agent / 'out.xml'}") == 0
     )
     assert "interrupted: 1 of 2 cases finished" in page.read_text()
     assert "<testsuites name=" in (agent / "out.xml").read_text()
@@ -176,8 +174,7 @@ def test_what_cannot_be_reported_is_refused(agent, capsys):
         assert problem in capsys.readouterr().err
     call("run", agent, "day")
     (log,) = RunStore(agent).files()
-    text = log.read_text()
-    log.write_text(re.sub(r'"repeat_result","path":"day', '"repeat_gone","path":"day', text))
+    change(log, "UPDATE repeats SET result = '{' WHERE rowid = 1")
     assert call("report", agent) == 2
     assert "is damaged" in capsys.readouterr().err
 

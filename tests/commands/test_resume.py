@@ -18,6 +18,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile, begin_run
 from evaltui.runs.store import RunStore
+from tests.stored_runs import count
 
 # Answers as prompt.txt says, notes every message beside its folder, and waits there for a file named "go".
 AGENT = """
@@ -77,16 +78,16 @@ def go(agent: Path) -> None:
     (agent.parent / "go").touch()
 
 
-def killed(agent: Path, *words: str, until: tuple[str, int] = ("case_result", 8)) -> str:
-    """A run that is killed when so many lines of this kind are in its log; returns its id."""
+def killed(agent: Path, *words: str, until: tuple[str, int] = ("cases", 8)) -> str:
+    """A run that is killed when its file has so many results of cases or repeats; returns its id."""
     command = [sys.executable, "-m", "evaltui", "run", str(agent), "--parallel", "1", *words]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    kind, count = until
 
     def has_come() -> bool:
         assert process.poll() is None, process.communicate()
         log = RunStore(agent).latest()
-        return log is not None and log.read_text().count(f'{{"kind":"{kind}"') >= count
+        table, number = until
+        return log is not None and count(log, table) >= number
 
     wait_until(has_come)
     process.kill()
@@ -184,7 +185,7 @@ def test_single_runs_of_a_case_are_kept(agent, capsys):
         file.write(
             "\n_seen = []\n\ndef _waits(number):\n    _seen.append(number)\n    return _seen.count(1) > 2\n"
         )
-    killed(agent, "--runs", "4", "--pass-if", "0.5", until=("repeat_result", 6))
+    killed(agent, "--runs", "4", "--pass-if", "0.5", until=("repeats", 6))
     assert calls(agent)[:6] == [3, 3, 3, 3, 1, 1]
     go(agent)
     assert call("run", agent, "--resume", "last", "--report", "json") == 3
@@ -328,8 +329,8 @@ def test_what_cannot_be_resumed(finished, capsys):
     (finished / "prompt.txt").write_text("")
     damaged = log.with_name("damaged.sqlite")
     damaged.write_text("not a log\n")
-    assert "is not a run log" in refused("damaged")
-    open_log = begin_run(RunStore(finished), {})
+    assert "is damaged: file is not a database" in refused("damaged")
+    open_log = begin_run(RunStore(finished), {}, [])
     assert "Run in progress" in refused(open_log.path.stem)
     open_log.close()
 

@@ -10,6 +10,7 @@ from command_line import call
 from waiting import wait_until
 
 from evaltui.runs.store import RunStore
+from tests.stored_runs import count
 
 pytest.importorskip("google.adk")
 pytestmark = pytest.mark.adk
@@ -72,7 +73,7 @@ def test_only_what_is_missing_is_run(write_agent, capsys):
     def has_come() -> bool:
         assert process.poll() is None, process.communicate()
         log = RunStore(agent).latest()
-        return log is not None and log.read_text().count('{"kind":"case_result"') >= 8
+        return log is not None and count(log, "cases") >= 8
 
     wait_until(has_come)
     process.send_signal(signal.SIGKILL)

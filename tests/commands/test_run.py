@@ -15,6 +15,9 @@ import pytest
 from waiting import wait_until
 
 from evaltui.cli import main
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.store import RunStore
+from tests.stored_runs import count
 
 AGENT = """
     import asyncio, itertools, os
@@ -193,18 +196,6 @@ def test_a_misspelt_metric_is_refused(agent, capsys):
         assert "test_config.json:1: criteria.response_match_scor: unknown" in capsys.readouterr().err
 
 
-def log_lines(agent: Path) -> list[dict[str, Any]]:
-    logs = sorted((agent / ".evaltui" / "runs").glob("*.sqlite"))
-    lines = logs[-1].read_text().splitlines() if logs else []
-    parsed = []
-    for line in lines:
-        try:
-            parsed.append(json.loads(line))
-        except ValueError:
-            break
-    return parsed
-
-
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "SIGKILL"])
 @pytest.mark.parametrize("says", ["wait", "hang"])
 def test_an_interrupted_run_leaves_what_was_finished(agent, how, says):
@@ -213,13 +204,14 @@ def test_an_interrupted_run_leaves_what_was_finished(agent, how, says):
 
     def both_are_finished() -> bool:
         assert process.poll() is None, process.communicate()
-        return sum(line["kind"] == "case_result" for line in log_lines(agent)) >= 2
+        log = RunStore(agent).latest()
+        return log is not None and count(log, "cases") == 2
 
     wait_until(both_are_finished)
     os.kill(process.pid, how)
     out, err = process.communicate(timeout=30)
-    results = [line for line in log_lines(agent) if line["kind"] == "case_result"]
-    assert [(line["eval_id"], line["status"]) for line in results] == [
+    cases = RunFile(RunStore(agent).latest()).cases
+    assert [(case.id.eval_id, case.summary.status) for case in cases] == [
         ("turn_off_bedroom", "PASSED"),
         ("set_thermostat", "FAILED"),
     ]

@@ -9,6 +9,9 @@ import pytest
 from command_line import call
 from gemini_server import GeminiServer, says
 
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.store import RunStore
+
 AGENT = """
     from evaltui import Agent
     root_agent = Agent(name="greeter", model="gemini-test", instruction="Greet.")
@@ -138,8 +141,6 @@ def test_an_unknown_mode_in_the_config_is_named(agent, capsys):
 
 def test_a_resumed_run_goes_on_as_it_was_begun(agent, gemini, capsys):
     call("run", agent, "--record", "auto")
-    (log,) = (agent / ".evaltui" / "runs").glob("*.jsonl")
-    header = json.loads(log.read_text().split("\n")[0])
-    assert header["record"] == "auto"
+    assert RunFile(RunStore(agent).latest()).header.data["record"] == "auto"
     assert call("run", agent, "--resume", "last", "--record", "off") == 2
     assert "leave out --record" in capsys.readouterr().err

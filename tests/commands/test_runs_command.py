@@ -5,22 +5,24 @@ import pytest
 from command_line import call
 from fake_runs import run_without_processes
 
-from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
-from evaltui.runs.run_file import begin_run
+from evaltui.runs.run_file import Ending, begin_run
 from evaltui.runs.store import RunStore
+from tests.stored_runs import change, selected, store_run, summary
+
+STARTED = "2026-01-02T03:04:05+00:00"
 
 
-def keep(agent, statuses, footer, selected=None, started="2026-01-02T03:04:05+00:00"):
-    """A log of a run with these outcomes."""
-    cases = [f"case {number}" for number in range(len(statuses))]
-    log = begin_run(RunStore(agent), {"selected": selected or {"lights": cases}, "started": started})
-    for case, status in zip(cases, statuses, strict=True):
-        log.add_case(CaseSummary("lights", case, Status(status)))
-    log.close(footer)
+def keep(agent, statuses, ending=Ending(Status.PASSED), sets=None):  # noqa: B008
+    """A run whose first cases came out so; returns its id."""
+    sets = sets or {"lights": [f"case {number}" for number in range(len(statuses))]}
+    cases = [(name, eval_id) for name, eval_ids in sets.items() for eval_id in eval_ids]
+    summaries = [summary(*case, status) for case, status in zip(cases, statuses, strict=False)]
+    chosen = [selected(name, eval_ids) for name, eval_ids in sets.items()]
+    path = store_run(agent, chosen, summaries, ending, started=STARTED)
     # Within a millisecond, ids do not tell which run came first.
-    number = len(list(log.path.parent.iterdir()))
-    return log.path.rename(log.path.with_name(f"20260102T{number:06}.000Z-abcdef.sqlite")).stem
+    number = len(list(path.parent.iterdir()))
+    return path.rename(path.with_name(f"20260102T{number:06}.000Z-abcdef.sqlite")).stem
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +41,8 @@ def listed(agent, capsys):
 
 def test_the_newest_run_comes_first_with_what_came_out(write_agent, capsys):
     agent = write_agent("")
-    first = keep(agent, ["PASSED", "FAILED", "ERROR"], {"status": "FAILED", "seconds": 6.24})
-    second = keep(agent, ["PASSED"], {"status": "PASSED", "seconds": 0.1}, {"a": ["one"]})
+    first = keep(agent, ["PASSED", "FAILED", "ERROR"], Ending(Status.FAILED, 6.24))
+    second = keep(agent, ["PASSED"], Ending(Status.PASSED, 0.1), {"a": ["one"]})
     assert listed(agent, capsys) == [
         f"✓ {second}  2026-01-02 12:04  passed         0.10 s",
         "    1 passed · a:one",
@@ -68,7 +70,7 @@ def test_long_lines_are_cut(write_agent, capsys):
 
 def test_older_ones_are_counted(write_agent, capsys):
     agent = write_agent("")
-    ids = [keep(agent, ["PASSED"], {"status": "PASSED"}) for _ in range(22)]
+    ids = [keep(agent, ["PASSED"]) for _ in range(22)]
     lines = listed(agent, capsys)
     assert [line.split()[1] for line in lines if line.startswith("✓")] == ids[:1:-1]
     assert lines[-1].startswith("and 2 older ones in ")
@@ -76,12 +78,14 @@ def test_older_ones_are_counted(write_agent, capsys):
 
 def test_a_damaged_log_does_not_hide_the_others(write_agent, capsys):
     agent = write_agent("")
-    good = keep(agent, ["PASSED"], {"status": "PASSED"})
+    good = keep(agent, ["PASSED"])
     folder = agent / ".evaltui" / "runs"
     (folder / "99991231T000000.000Z-abcdef.sqlite").write_text("not a log\n")
-    (folder / "99991231T000001.000Z-abcdef.sqlite").write_text(json.dumps({"kind": "header", "version": 0}))
+    (folder / "99991231T000001.000Z-abcdef.sqlite").write_text("")
+    newer = keep(agent, ["PASSED"])
+    change(folder / f"{newer}.sqlite", "PRAGMA user_version = 99")
     text = "\n".join(listed(agent, capsys))
-    assert text.count("cannot be read") == 2
+    assert text.count("cannot be read") == 3
     assert good in text
 
 
@@ -97,12 +101,10 @@ def test_no_run_yet_and_no_agent(write_agent, tmp_path, capsys):
 
 def test_a_run_that_goes_on_and_one_with_a_name(write_agent, capsys):
     agent = write_agent("")
-    run = keep(agent, ["PASSED"], {"status": "PASSED"})
+    run = keep(agent, ["PASSED"])
     assert call("runs", agent, "--name", "last", "before the change") == 0
     assert capsys.readouterr().out == f"before the change: {run}\n"
-    log = begin_run(
-        RunStore(agent), {"selected": {"lights": ["one"]}, "started": "2026-01-02T03:04:05+00:00"}
-    )
+    log = begin_run(RunStore(agent), {"started": STARTED}, [selected("lights", ["one"])])
     lines = listed(agent, capsys)
     assert "still running" in lines[0]
     assert lines[2].endswith("before the change")

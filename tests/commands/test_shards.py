@@ -16,6 +16,7 @@ from evaltui.files.durations import read_durations
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
+from tests.stored_runs import change
 
 CONFIG = {"criteria": {"response_match_score": 1.0}}
 
@@ -155,8 +156,13 @@ def test_durations_are_stored_and_kept(agent, tmp_path, capsys):
     assert call("run", agent, "--store-durations", file) == 0
     assert known() == [("other.evalset.json", "a")]
     log = RunStore(agent).latest()
-    log.write_text(log.read_text().replace('"result":{', '"result":{"seconds":2.5,'))
-    assert call("merge", log, "-o", tmp_path / "all.sqlite", "--store-durations", file) in (0, 2)
+    change(log, "UPDATE repeats SET result = json_set(result, '$.seconds', 2.5)")
+    assert call("merge", log, "-o", tmp_path / "all.sqlite", "--store-durations", file) == 0
+    assert known() == [
+        ("first.evalset.json", "case_0"),
+        ("first.evalset.json", "case_1"),
+        ("other.evalset.json", "a"),
+    ]
     file.write_text("[1]")
     for words in (("--shard", "1/2", "--durations", file), ("--durations", file)):
         assert call("run", agent, *words) == 2

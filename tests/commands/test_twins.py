@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from command_line import call
 
 from evaltui.runs.store import RunStore
+from tests.stored_runs import change, interrupt
 
 AGENT = """
     from pathlib import Path
@@ -39,45 +39,6 @@ def agent(write_agent) -> Path:
 
 def answer(agent: Path, *answers: str) -> None:
     (agent / "answers.txt").write_text(" ".join(answers))
-
-
-def lines_of(log: Path) -> list[dict]:
-    return [json.loads(line) for line in log.read_text().splitlines()]
-
-
-def interrupted(log: Path, eval_path: str) -> None:
-    """As if the run had been killed when only this file's case had been finished."""
-    kept = [
-        line
-        for line in lines_of(log)
-        if line["kind"] not in ("index", "footer") and line.get("path", eval_path) == eval_path
-    ]
-    rewritten(log, kept)
-
-
-def rewritten(log: Path, lines: list[dict]) -> None:
-    for line in lines:
-        # The places are others now.
-        line.pop("repeats_at", None)
-        line.pop("events", None)
-    # The agent's files must not seem to be younger than the run.
-    log.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
-
-
-def as_by_an_earlier_version(log: Path) -> None:
-    """It kept neither files nor an order in which sets could be told apart."""
-    lines = [line for line in lines_of(log) if line["kind"] not in ("index", "footer")]
-    header = lines[0]
-    sets = header.pop("sets")
-    header["version"] = 2
-    header["sets"] = {one["eval_set_id"]: {"config": one["config"], "path": one["path"]} for one in sets}
-    header["selected"] = {"orders": [eval_id for one in sets for eval_id in one["eval_ids"]]}
-    for line in lines[1:]:
-        line.pop("path", None)
-        if line["kind"] == "case_result":
-            line["eval_set_id"] = line.pop("eval_set_id")
-            line["eval_id"] = line.pop("eval_id")
-    rewritten(log, lines)
 
 
 def statuses(report: dict) -> dict[str, str]:
@@ -113,7 +74,8 @@ def test_an_interrupted_run_goes_on_with_both(agent, capsys, finished):
     answer(agent, "right", "wrong")
     call("run", agent)
     log = RunStore(agent).latest()
-    interrupted(log, finished)
+    change(log, f"DELETE FROM repeats WHERE case_id != (SELECT id FROM cases WHERE path = '{finished}')")
+    interrupt(log, 1)
     capsys.readouterr()
     assert call("run", agent, "--resume", "last", "--report", "json") == 1
     report = json.loads(capsys.readouterr().out)
@@ -137,36 +99,3 @@ def test_a_baseline_excuses_a_case_by_its_own_failure_only(agent, capsys):
     moved = agent.rename(agent.parent / "elsewhere")
     assert call("run", moved, *command[2:]) == 1
     assert "1 broken, 1 fixed" in capsys.readouterr().out
-
-
-def test_a_log_of_an_earlier_version_is_read_and_twins_in_it_are_named(agent, capsys):
-    answer(agent, "wrong", "right")
-    call("run", agent)
-    log = RunStore(agent).latest()
-    as_by_an_earlier_version(log)
-    answer(agent, "right", "wrong")
-    capsys.readouterr()
-    assert call("run", agent, "--resume", log.stem) == 2
-    assert "several files had the set id orders and a case greet" in capsys.readouterr().err
-    # It is not known which one of them passed.
-    assert call("run", agent, "--baseline", log.stem, "--fail-on-regression", "--report", "json") == 1
-    compared = json.loads(capsys.readouterr().out)["comparison"]["cases"]
-    unclear = [case for case in compared if any("several files have it" in why for why in case["reasons"])]
-    assert unclear
-    RunStore(agent).latest().unlink()
-    assert call("run", agent, "--failed", "--report", "json") == 1
-    assert len(json.loads(capsys.readouterr().out)["cases"]) == 2
-
-
-def test_a_log_of_an_earlier_version_without_twins(agent, capsys):
-    (agent / "evals" / "b.evalset.json").unlink()
-    answer(agent, "right")
-    call("run", agent)
-    log = RunStore(agent).latest()
-    as_by_an_earlier_version(log)
-    os.utime(agent / "answers.txt", (0, 0))
-    assert call("run", agent, "--failed") == 2
-    assert "every selected case passed in the last run" in capsys.readouterr().err
-    answer(agent, "wrong")
-    assert call("run", agent, "--baseline", log.stem, "--fail-on-regression") == 1
-    assert "1 broken" in capsys.readouterr().out

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from command_line import call
 from variant_agents import write_cases
+
+from evaltui.runs.run_file import RunFile
+from tests.stored_runs import interrupt
 
 FUNCTION = """
     import os
@@ -38,11 +39,11 @@ def test_secrets_of_a_variant_are_nowhere(agent, tmp_path, capsys):
     assert "<MY_API_KEY>" in err
     logs = list((agent / ".evaltui" / "runs").glob("*.sqlite"))
     assert len(logs) == 2
-    for text in (out, err, *(path.read_text() for path in (*reports, *logs))):
+    for text in (out, err, *(path.read_text(errors="replace") for path in (*reports, *logs))):
         assert SECRET not in text
     assert "<MY_API_KEY>" in reports[0].read_text()
     # Without its value the run cannot go on as it was.
-    logs[-1].write_text("".join(logs[-1].read_text().splitlines(keepends=True)[:-1]))
+    interrupt(max(logs), 1)
     assert call("run", agent, "--resume", "last") == 2
     assert "the value of MY_API_KEY is secret" in capsys.readouterr().err
 
@@ -53,7 +54,8 @@ def test_another_folder_is_named_as_the_user_does(agent, write_agent, capsys, mo
     monkeypatch.chdir(agent / "inner")
     assert call("run", agent, "--variant", "other:agent=../../other_agent") == 1
     assert "note  variant other: agent ../../other_agent" in capsys.readouterr().out
-    header = json.loads(next((agent / ".evaltui" / "runs").glob("*.sqlite")).read_text().splitlines()[0])
+    (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
+    header = RunFile(log).header.data
     assert header["variant"]["changes"] == {"agent": "../../other_agent"}
     assert header["variant"]["places"] == {"agent": f"../{other.name}"}
 

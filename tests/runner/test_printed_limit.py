@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from evaltui.runner.parent.host_console import MOST_LINES, MOST_PRINTED
+from evaltui.runs.run_file import RunFile
 from tests.commands.command_line import call
 
 LINES, SIZE = 40, 1 << 16
@@ -38,12 +39,10 @@ def test_what_exceeds_the_limit_of_a_case_is_left_out_and_counted(write_agent):
     (log,) = (agent / ".evaltui" / "runs").glob("*.sqlite")
     assert log.stat().st_size < 4 * MOST_PRINTED
     printed = {one["eval_id"]: [] for one in cases}
-    for line in log.read_text().splitlines():
-        event = json.loads(line)
-        if event["kind"] == "console":
-            printed[event["case"]].append(event["data"]["text"])
-        if event["kind"] == "error":
-            assert "the last words" in event["data"]["traceback"]
+    for event in RunFile(log).events_of_kinds("console"):
+        printed[event.case].append(event.data["text"])
+    for event in RunFile(log).events_of_kinds("error"):
+        assert "the last words" in event.data["traceback"]
     whole = MOST_PRINTED // SIZE
     left_out = (LINES - whole) * SIZE + len("printed lines\n")
     assert printed["lines"][:whole] == ["y" * (SIZE - 1)] * whole

@@ -20,8 +20,10 @@ from evaltui import pytest_plugin
 from evaltui.files.run_settings import RunSettings
 from evaltui.runs import sets
 from evaltui.runs.history import open_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.testing import background, run_process, session
+from tests.stored_runs import count
 
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
@@ -183,10 +185,9 @@ def test_all_selected_cases_are_one_run_that_the_workbench_opens(pytester, proje
     pytester.runpytest_inprocess("--evaltui", "--deselect", "shop/basics.evalset.json::late")
     (log,) = (project / ".evaltui" / "runs").glob("*.sqlite")
     assert log == RunStore.of(project, RunSettings()).latest()
-    header = json.loads(log.read_text().splitlines()[0])
-    assert [(one["eval_set_id"], one["eval_ids"]) for one in header["sets"]] == [
-        ("basics", ["good one"]),
-        ("basics", ["other"]),
+    assert [(one.eval_set_id, one.eval_ids) for one in RunFile(log).header.sets] == [
+        ("basics", ("good one",)),
+        ("basics", ("other",)),
     ]
 
 
@@ -216,14 +217,13 @@ def test_the_first_failure_ends_the_run(pytester, project):
     write(project, case("late", "coats", page=2), *(case(f"case {n}", "hats") for n in range(30)))
     result = pytester.runpytest_inprocess("--evaltui", "-x", "--evaltui-parallel", "1")
     result.assert_outcomes(failed=1)
-    log = RunStore.of(project, RunSettings()).latest().read_text()
-    assert log.count('"kind":"case_started"') < 30 or "repeat_result" in log
+    assert 0 < count(RunStore.of(project, RunSettings()).latest(), "repeats") < 31
 
 
 def test_repeats_stay_inside_a_test(pytester, project):
     result = pytester.runpytest_inprocess("--evaltui", "-rA", "--evaltui-runs", "3", "-k", "good")
     result.assert_outcomes(passed=1)
-    assert RunStore.of(project, RunSettings()).latest().read_text().count('"kind":"repeat_result"') == 3
+    assert count(RunStore.of(project, RunSettings()).latest(), "repeats") == 3
 
 
 BROKEN = {

@@ -275,7 +275,7 @@ def test_a_part_is_resumed_as_a_part_and_merged_with_its_repeats(desk, capsys):
     assert call("merge", ".", first, second, "--report", "json=report.json") == 0
     assert report(desk)[0] == ALL
     merged = RunFile(RunStore(desk).latest())
-    assert merged.complete
+    assert merged.ending is not None
     assert len(merged.header.trace_files) == 5
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 from waiting import wait_until
+
+from evaltui.runs.run_file import RunFile
 
 if TYPE_CHECKING:
     from distributed import LocalCluster
@@ -97,14 +98,8 @@ class Run:
         wait_until(has_results, seconds=100)
 
     def results(self) -> Counter[tuple[str, str]]:
-        """How often the log has each case with each status."""
-        found: Counter[tuple[str, str]] = Counter()
-        with self.log.open() as lines:
-            for line in lines:
-                if line.endswith("\n") and line.startswith('{"kind":"repeat_result"'):
-                    row = json.loads(line)
-                    found[row["case"], row["result"]["status"]] += 1
-        return found
+        """How often the file has each case with each status."""
+        return Counter((row.case.eval_id, row.data["status"]) for row in RunFile(self.log).repeats)
 
     def own_workers(self) -> list[psutil.Process]:
         """The processes of `local:N`, which are forked from one that is none."""

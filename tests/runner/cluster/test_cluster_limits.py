@@ -13,6 +13,8 @@ from gemini_server import GeminiServer, says
 from quotas import Counted, Pairs
 from runner.cluster.clusters import Run
 
+from evaltui.runs.run_file import RunFile
+
 AGENT = """
     from evaltui import Agent
 
@@ -60,11 +62,8 @@ def test_a_budget_that_is_used_up_stops_every_worker(parrot, scheduler, gemini: 
 
 
 def throttled(run: Run) -> Iterator[float]:
-    """Of each result in the log of a run, the seconds that its calls waited."""
-    with run.log.open() as lines:
-        for line in lines:
-            if line.startswith('{"kind":"repeat_result"'):
-                yield json.loads(line)["result"].get("throttled", 0.0)
+    """Of each result in the file of a run, the seconds that its calls waited."""
+    return (row.data.get("throttled", 0.0) for row in RunFile(run.log).repeats)
 
 
 @pytest.mark.thorough

@@ -18,6 +18,7 @@ from commands.command_line import call
 from evaltui.runner.cluster import connecting
 from evaltui.runner.cluster.messages import FromWorker, Give, HostReady, ToWorker
 from evaltui.runner.cluster.remote_worker import RemoteWorker
+from evaltui.runs.run_file import RunFile
 from tests.numbered_cases import one_case
 
 AGENT = """
@@ -101,8 +102,7 @@ def test_verdicts_and_log_are_those_of_this_machine(shop, scheduler):
     statuses = {name: case["status"] for name, case in there[1].items() if case["status"] != "PASSED"}
     assert statuses == {"other_answer": "FAILED", "other_call": "FAILED", "exits": "ERROR", "raises": "ERROR"}
     log = max((shop / ".evaltui" / "runs").glob("*.sqlite"), key=lambda path: path.name)
-    results = [row for line in log.read_text().splitlines() if "result" in (row := json.loads(line))]
-    assert len(results) == len(cases())
+    assert len(list(RunFile(log).repeats)) == len(list(RunFile(log).cases)) == len(cases())
 
 
 def test_a_worker_takes_one_ticket_and_tells_four_things_of_a_case(write_agent, scheduler, monkeypatch):

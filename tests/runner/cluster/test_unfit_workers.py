@@ -17,6 +17,7 @@ from evaltui.files.versions import differing, versions_of
 from evaltui.runner.cluster import worker as on_worker
 from evaltui.runner.cluster.scale import ScaleOfRun
 from evaltui.runner.plan import Noted, Scaled
+from evaltui.runs.run_file import RunFile
 from tests.numbered_cases import one_case
 
 AGENT = """
@@ -84,10 +85,10 @@ def test_an_agent_that_breaks_on_some_workers_runs_on_the_others(
         assert all("import not_installed" in case["error"]["traceback"] for case in report["cases"])
     named = [note for note in report["notes"] if "is not used: agent.py:6: ModuleNotFoundError" in note]
     assert bool(named) is bool(breaks)
-    log = Path(report["log"]).read_text()
-    assert ("127.0.0.1:     import not_installed" in log) is bool(breaks)
-    results = [line for line in log.splitlines() if line.startswith('{"kind":"repeat_result"')]
-    assert len(results) == COUNT
+    run = RunFile(Path(report["log"]))
+    printed = [event.data["text"] for event in run.events_of_kinds("console")]
+    assert ("127.0.0.1:     import not_installed" in printed) is bool(breaks)
+    assert len(list(run.repeats)) == COUNT
 
 
 @pytest.mark.parametrize("differ", [1, 3])

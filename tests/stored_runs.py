@@ -1,0 +1,88 @@
+"""Files of runs made by hand, changed, and cut off as a killed run leaves them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import Status
+from evaltui.runs.run_file import Ending, begin_run
+from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.store import RunStore
+
+
+def selected(name: str, eval_ids: Iterable[str], *, whole: bool = False) -> SelectedSet:
+    """An eval set of a run, scored by no criterion."""
+    return SelectedSet(f"{name}.evalset.json", name, tuple(eval_ids), {}, whole)
+
+
+def summary(name: str, eval_id: str, status: str, **fields: Any) -> CaseSummary:
+    """The result of a case of such a set."""
+    return CaseSummary(name, eval_id, Status(status), path=f"{name}.evalset.json", **fields)
+
+
+def store_run(
+    agent: Path,
+    sets: Iterable[SelectedSet],
+    cases: Iterable[CaseSummary],
+    ending: Ending | None = Ending(Status.PASSED, 1.5),  # noqa: B008
+    **header: Any,
+) -> Path:
+    """A run of an agent with these results; without an ending it was interrupted."""
+    run = begin_run(RunStore(agent), header, list(sets))
+    for case in cases:
+        run.add_case(case)
+    run.close(ending)
+    return run.path
+
+
+def change(file: Path, *statements: str) -> None:
+    """Execute SQL on the file of a run."""
+    with closing(sqlite3.connect(file)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def interrupt(file: Path, results: int) -> Path:
+    """Leave of a run what it has when it is killed after so many results of repeats."""
+    change(
+        file,
+        "UPDATE run SET status = NULL, seconds = NULL",
+        f"DELETE FROM repeats WHERE rowid NOT IN (SELECT rowid FROM repeats ORDER BY rowid LIMIT {results})",
+        "DELETE FROM scores WHERE (case_id, repeat) NOT IN (SELECT case_id, repeat FROM repeats)",
+        "UPDATE cases SET status = NULL, summary = NULL "
+        "WHERE runs > (SELECT count(*) FROM repeats WHERE case_id = cases.id)",
+    )
+    return file
+
+
+def count(file: Path, table: str) -> int:
+    """How many results of `repeats` or `cases` the file of a run has, also while the run goes on."""
+    with closing(sqlite3.connect(file, timeout=60)) as db:
+        query = f"SELECT count(*) FROM {table} WHERE status IS NOT NULL"
+        number: int = db.execute(query).fetchone()[0]
+        return number
+
+
+def serialized(*statements: str) -> bytes:
+    """A database as its file is."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for statement in (*statements, "CREATE TABLE a (b)"):
+            db.execute(statement)
+        return db.serialize()
+
+
+_APPLICATION = int.from_bytes(b"eval")
+FOREIGN = {
+    "empty": b"",
+    "binary": bytes(range(256)) * 20,
+    "text": b"hello\n",
+    "a database of something else": serialized("CREATE TABLE run (number)"),
+    "without a run": serialized(f"PRAGMA application_id = {_APPLICATION}"),
+    "of a later version": serialized(f"PRAGMA application_id = {_APPLICATION}", "PRAGMA user_version = 99"),
+}
+"""What a file of a run may have in it that is none, or none for this version."""
