@@ -81,7 +81,7 @@ _TABLES_OF_REPEATS = ("repeats", "scores", "events")
 _PAGE = 1000
 # Seconds that one who writes or reads waits for the other.
 _WAIT = 60.0
-# Events and repeats come by the thousand: they are written together, at most this many seconds late.
+# Events come by the thousand: they are written together, at most this many seconds late.
 _COMMIT_EVERY = 0.2
 
 _SUMMARY = TypeAdapter(CaseSummary)
@@ -518,9 +518,9 @@ def is_being_written(path: Path) -> bool:
 class RunWriter:
     """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
 
-    The result of a case is in the file when `add_case` returns, all else a moment later. An OSError, as on a
-    full disk, has ended the file: it is that of a run that was interrupted. Secrets are masked, except in ids
-    of sets and cases.
+    Results are in the file when a method returns, events a moment later. An OSError, as on a full disk, has
+    ended the file: it is that of a run that was interrupted. Secrets are masked, except in ids of sets and
+    cases.
     """
 
     def __init__(self, path: Path, header: Json, sets: Sequence[SelectedSet], secrets: Secrets) -> None:
@@ -531,21 +531,23 @@ class RunWriter:
         """Whether there were secrets."""
         self._numbers: dict[CaseId, int] = {}
         self._committed = time.monotonic()
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        self._db = _connect(path)
+        # Whoever looks at the runs meanwhile finds no file that is not one yet.
+        draft = path.with_name(f"{path.name}.begun")
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         try:
+            self._db = _connect(draft)
             self._begin(dict(header), sets)
+            draft.rename(path)
+            self._db = _connect(path)
+            self._go_on()
         except OSError:
             with suppress(OSError):
-                path.unlink()
+                draft.unlink()
             raise
 
     def _begin(self, header: Json, sets: Sequence[SelectedSet]) -> None:
         with self._writing():
-            # The truncated journal stays beside the file until the run is closed. A process that is killed
-            # loses nothing although the disk is not waited for; a machine that stops could.
-            for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "locking_mode = NORMAL"):
-                self._db.execute(f"PRAGMA {pragma}")
+            self._db.execute("PRAGMA synchronous = OFF")
             self._db.executescript(
                 f"BEGIN; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {VERSION}; {_SCHEMA}"
             )
@@ -561,7 +563,17 @@ class RunWriter:
             )
             for one in sets:
                 self._add_set(one)
-        self._commit()
+            self._db.execute("COMMIT")
+            self._db.close()
+
+    def _go_on(self) -> None:
+        with self._writing():
+            # The truncated journal stays beside the file until the run is closed. A process that is killed
+            # loses nothing although the disk is not waited for; a machine that stops could.
+            for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF"):
+                self._db.execute(f"PRAGMA {pragma}")
+            # The write lock tells others that the run goes on.
+            self._db.execute("BEGIN IMMEDIATE")
 
     def _add_set(self, one: SelectedSet) -> None:
         config = None if one.config is None else _dumped(self._masked(one.config))
@@ -624,13 +636,15 @@ class RunWriter:
                 "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
                 (number, event.repeat, event.kind, self._masked_text(text or _dumped(event.to_json()))),
             )
-        self._commit_soon()
+        if time.monotonic() - self._committed > _COMMIT_EVERY:
+            self._commit()
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
         """Add the result of a repeat of a case, without the turns as they ran: the events tell of them."""
         data = _REPEAT.dump_python(result, mode="json", exclude_defaults=True, exclude={"actual"})
         self._add_repeat(case, eval_set_id, repeat, data)
-        self._commit_soon()
+        # Nothing may follow for long, while another repeat hangs.
+        self._commit()
 
     def _add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, data: Json) -> None:
         with self._writing():
@@ -703,14 +717,9 @@ class RunWriter:
             self._db.execute("PRAGMA journal_mode = DELETE")
             self._db.close()
 
-    def _commit_soon(self) -> None:
-        if time.monotonic() - self._committed > _COMMIT_EVERY:
-            self._commit()
-
     def _commit(self) -> None:
         with self._writing():
             self._db.execute("COMMIT")
-            # The write lock tells others that the run goes on.
             self._db.execute("BEGIN IMMEDIATE")
         self._committed = time.monotonic()
 

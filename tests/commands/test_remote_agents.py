@@ -11,6 +11,8 @@ import pytest
 from command_line import call
 from misbehaving_server import MisbehavingServer, event, refuses, says, streams
 
+from evaltui.runs.run_file import RunFile
+
 TOKEN = "Bearer zebra-4711"
 
 
@@ -63,12 +65,13 @@ def test_each_case_has_its_own_error_and_nothing_holds_a_credential(server, home
     assert cases["b"]["error"]["where"] == f"POST {server.url.removesuffix('/desk')}/run_sse"
     masked = "401 Unauthorized: the token is <MY_CREDENTIAL>, all of it <MY_CREDENTIAL>"
     assert cases["c"]["error"]["message"] == f"{masked}. Check the value of MY_CREDENTIAL"
-    written = [path.read_text() for path in home.rglob("*.json*")]
-    assert len(written) > 3
+    paths = [path for path in home.rglob("*") if path.suffix in (".json", ".sqlite")]
+    assert len(paths) > 3
+    written = [path.read_text(errors="replace") for path in paths]
     out, err = capfd.readouterr()
     assert not any("zebra" in text for text in (*written, out, err))
     (log,) = (home / ".evaltui" / "runs").glob("*.sqlite")
-    assert json.loads(log.read_text().partition("\n")[0])["url"] == server.url
+    assert RunFile(log).header.data["url"] == server.url
     assert call("runs", server.url, "--home", home) == 0
     assert "2 passed, 2 errors" in capfd.readouterr().out
     assert call("compare", server.url, "--home", home, "last", "last") == 0

@@ -113,6 +113,23 @@ def test_a_run_that_goes_on_and_one_with_a_name(write_agent, capsys):
     assert "has no run 'nothing'" in capsys.readouterr().err
 
 
+def test_a_run_is_not_listed_until_its_file_is_one(write_agent, capsys):
+    agent = write_agent("")
+    keep(agent, ["PASSED"])
+    seen = []
+
+    class Sets(list):
+        """Looks at the runs while the file is made."""
+
+        def __iter__(self):
+            seen.extend(listed(agent, capsys))
+            return super().__iter__()
+
+    begin_run(RunStore(agent), {}, Sets([selected("lights", ["one"])])).close()
+    assert [line for line in seen if "cannot be read" in line] == []
+    assert len(seen) == 2
+
+
 def test_results_of_google_adk_are_listed_unless_they_were_written_here(write_agent, capsys):
     agent = write_agent("")
     folder = agent / ".adk" / "eval_history"

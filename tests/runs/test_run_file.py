@@ -284,6 +284,8 @@ def test_a_killed_run_has_every_case_that_it_reported(tmp_path, reported):
     rest, _ = child.communicate()
     last = (rest.split() or [last])[-1]
     path = RunStore(tmp_path).latest()
+    # Until it is read, what a killed run was about to write is in the journal beside it.
+    assert RunFile(path).ending is None
     copy = tmp_path / "copy.sqlite"
     shutil.copyfile(path, copy)
     copy.chmod(0o400)
