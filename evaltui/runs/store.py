@@ -76,8 +76,8 @@ class RunStore:
         """The file of every run, the oldest one first."""
         if self.results_dir is None and (own_folder(self.agent_dir).is_symlink() or self.folder.is_symlink()):
             return []
-        # Ids begin with the time.
-        return sorted(path for path in self.folder.glob(f"*{SUFFIX}") if path.is_file())
+        # Ids begin with the time; the folder of sessions has the spool of the listener, too.
+        return sorted(path for path in self.folder.glob(f"[0-9]*{SUFFIX}") if path.is_file())
 
     def latest(self) -> Path | None:
         return next(reversed(self.files()), None)
