@@ -12,6 +12,7 @@ import platform
 import sqlite3
 import time
 import uuid
+import weakref
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -184,6 +185,8 @@ class RunFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._db = _connect(path)
+        # A connection is in a cycle of references: it would stay open until these are collected.
+        weakref.finalize(self, self._db.close)
         with _reading(path):
             if self._value("PRAGMA application_id") != _APPLICATION:
                 raise ValueError(f"{path} is not a run of evaltui")

@@ -1,6 +1,8 @@
+import gc
 import json
 import time
 
+import psutil
 import pytest
 from command_line import call
 from fake_runs import run_without_processes
@@ -128,6 +130,18 @@ def test_a_run_is_not_listed_until_its_file_is_one(write_agent, capsys):
     begin_run(RunStore(agent), {}, Sets([selected("lights", ["one"])])).close()
     assert [line for line in seen if "cannot be read" in line] == []
     assert len(seen) == 2
+
+
+def test_runs_that_were_listed_are_closed(write_agent, capsys):
+    agent = write_agent("")
+    for _ in range(3):
+        keep(agent, ["PASSED"])
+    gc.disable()
+    try:
+        listed(agent, capsys)
+        assert [file.path for file in psutil.Process().open_files() if file.path.endswith(".sqlite")] == []
+    finally:
+        gc.enable()
 
 
 def test_results_of_google_adk_are_listed_unless_they_were_written_here(write_agent, capsys):
