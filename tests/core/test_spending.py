@@ -167,15 +167,6 @@ def test_repeats_and_cases_add_up_by_model():
     assert case.spent.usd == 2 * COST
 
 
-@pytest.mark.parametrize(
-    "found", [None, Spending(), spent(request(), response()), spent(request(), response(2))]
-)
-def test_run_logs_keep_it(found):
-    kept = RepeatResult(Status.PASSED, spent=found)
-    assert ("spent" in kept) is (found is not None)
-    assert repeat_from_json(kept).spent == found
-
-
 LIST_PRICES = Prices()
 
 

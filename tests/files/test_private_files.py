@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import stat
 import subprocess
 from dataclasses import replace
 
 import pytest
+from stored_runs import selected
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.errors import ErrorInfo
 from evaltui.core.model.events import Event
-from evaltui.core.model.outcome import Status
+from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.files.journal import Journal, recoverable
 from evaltui.files.recordings import save_recordings
 from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import name_run
+from evaltui.runs.run_file import Ending, RunFile, begin_run
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.store import RunStore
-from evaltui.runs.run_file import Ending, RunFile, begin_run
 
 
 def mode(path):
@@ -29,7 +30,7 @@ def mode(path):
 
 
 def write_everything(agent):
-    log = begin_run(RunStore(agent), {"selected": {"s": ["c"]}})
+    log = begin_run(RunStore(agent), {}, [selected("s", "c")])
     log.close(Ending(Status.PASSED))
     journal = Journal.open(agent, agent / "x.evalset.json", JsonDocument("{}"), None)
     remember_config(agent, agent / "x.json")
@@ -81,7 +82,7 @@ def test_a_link_is_not_followed(tmp_path, link):
     (agent / link).parent.mkdir(exist_ok=True)
     (agent / link).symlink_to(elsewhere, target_is_directory=True)
     writers = {
-        ".evaltui/runs": lambda: begin_run(RunStore(agent), {}),
+        ".evaltui/runs": lambda: begin_run(RunStore(agent), {}, []),
         ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}"), None),
         "recordings/score": lambda: save_recordings(agent / "recordings" / "score" / "a.jsonl", {}, {}),
         ".adk/eval_history": lambda: write_adk_result(agent, "r", "{}"),
@@ -96,25 +97,31 @@ def test_a_link_is_not_followed(tmp_path, link):
     assert recoverable(agent) == []
 
 
-def test_a_log_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
+def test_a_run_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
     monkeypatch.setenv("SHOP_API_KEY", "correct horse")
     (tmp_path / ".env").write_text("DB_PASSWORD='tr0ub4dor&3'\n")
     case, set_id = CaseId("correct horse.test.json", "AKIAIOSFODNN7EXAMPLE"), "correct horse"
-    selected = SelectedSet(case.path, set_id, (case.eval_id,), {"criteria": {"x": "correct horse"}})
-    log = begin_run(RunStore(tmp_path), {"sets": [selected.to_json()], "files": {}})
-    log.start(case, set_id, 0)
-    log.add_event(Event.from_json({"kind": "text", "set": set_id, "case": case.eval_id, "text": "tr0ub4dor&3, correct horse"}))
-    failed = {"error": {"message": "AKIAIOSFODNN7EXAMPLE"}, "args": {"path": "correct horse"}}
-    log.add_repeat(case, set_id, 0, failed)
+    one = SelectedSet(case.path, set_id, (case.eval_id,), {"criteria": {"x": "correct horse"}})
+    run = begin_run(RunStore(tmp_path), {"files": {}}, [one])
+    run.start(case, set_id, 0)
+    text = {"text": "tr0ub4dor&3, correct horse"}
+    run.add_event(Event("text", text, path=case.path, set=set_id, case=case.eval_id))
+    failed = RepeatResult(
+        Status.ERROR, error=ErrorInfo("E", "AKIAIOSFODNN7EXAMPLE", kind=None), final_state={"path": "correct horse"}
+    )
+    run.add_repeat(case, set_id, 0, failed)
     judges = {"quality": "judge with correct horse"}
-    log.add_case(CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))
-    log.close(Ending(Status.FAILED))
-    assert log.has_masked
-    lines = [json.loads(line) for line in log.path.read_text().splitlines()]
-    assert lines[2]["text"] == "<DB_PASSWORD>, <SHOP_API_KEY>"
-    assert lines[3]["result"] == {"error": {"message": "<key>"}, "args": {"path": "<SHOP_API_KEY>"}}
-    run = RunFile(log.path)
-    assert run.header.sets == (replace(selected, config={"criteria": {"x": "<SHOP_API_KEY>"}}),)
-    (read,) = run.results
+    run.add_case(CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))
+    run.close(Ending(Status.FAILED))
+    assert run.has_masked
+    file = RunFile(run.path)
+    assert file.header.sets == (replace(one, config={"criteria": {"x": "<SHOP_API_KEY>"}}),)
+    (read,) = file.cases
     assert (read.id, read.summary.eval_set_id) == (case, set_id)
     assert read.summary.judges == {"quality": "judge with <SHOP_API_KEY>"}
+    [event] = file.events_of(case)[0]
+    assert (event.case, event.content) == (case.eval_id, {"text": "<DB_PASSWORD>, <SHOP_API_KEY>"})
+    (repeat,) = file.repeats
+    assert repeat.case == case
+    result = file.result(repeat.data)
+    assert (result.error.message, result.final_state) == ("<key>", {"path": "<SHOP_API_KEY>"})

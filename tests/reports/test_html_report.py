@@ -21,7 +21,7 @@ from evaltui.core.compare.diff import align_calls
 from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary, summarize
-from evaltui.core.model.outcome import Call, ErrorInfo, RepeatResult, ResponseDiff, Status, TurnResult
+from evaltui.core.model.outcome import Call, ErrorInfo, ResponseDiff, Status, TurnResult
 from evaltui.core.secrets import Secrets
 from evaltui.reports.html import bodies as pages
 from evaltui.reports.html.page import html_report
@@ -202,9 +202,8 @@ def test_long_texts_are_cut_and_say_so_and_differences_in_them_are_seen():
 def test_a_call_out_of_order_says_where_it_is_expected():
     calls = align_calls([Call("dim", {}), Call("ask", {})], [Call("ask", {}), Call("dim", {})])
     turn = TurnResult("these calls", calls, ResponseDiff("Done.", "Done."))
-    stored = repeat_from_json(RepeatResult(Status.FAILED, turns=(turn,)))
-    (moved,) = [diff for diff in stored.turns[0].calls if diff.op == "moved"]
-    page = "".join(html_report(report(case("swapped", Status.FAILED, turns=stored.turns))))
+    (moved,) = [diff for diff in turn.calls if diff.op == "moved"]
+    page = "".join(html_report(report(case("swapped", Status.FAILED, turns=(turn,)))))
     assert f"out of order, expected {ordinal(moved.place + 1)}" in page
 
 

@@ -9,6 +9,7 @@ import tracemalloc
 import pytest
 from example_runs import json_of, strictly_read
 from large_runs import eval_id, write_run
+from stored_runs import change
 
 from evaltui.commands.output import ReportTarget, write_reports
 from evaltui.core.model.outcome import CaseResult
@@ -36,7 +37,7 @@ def few(monkeypatch):
 def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypatch, few, format):
     log = write_run(tmp_path / "run.sqlite", CASES, failed=1)
     held = []
-    read = logged_results.case_of
+    read = logged_results.result_of
 
     def counting(*which):
         held.append(sum(type(one) is CaseResult for one in gc.get_objects()))
@@ -45,7 +46,7 @@ def test_a_writer_holds_the_case_that_it_writes_and_no_others(tmp_path, monkeypa
     run = stored_report(log, Secrets())
     gc.collect()
     before = sum(type(one) is CaseResult for one in gc.get_objects())
-    monkeypatch.setattr(logged_results, "case_of", counting)
+    monkeypatch.setattr(logged_results, "result_of", counting)
     out = tmp_path / "out"
     assert write_reports(run, [ReportTarget(format, out)])
     assert "00005" in out.read_text()
@@ -60,9 +61,7 @@ def test_a_report_that_cannot_be_made_leaves_the_file_as_it_was(tmp_path, few, f
     out = tmp_path / "out"
     out.write_text("before")
     run = stored_report(log, Secrets())
-    text = log.read_bytes()
-    at = text.rindex(b'{"kind":"repeat_result"')
-    log.write_bytes(text[:at] + b"x" + text[at + 1 :])
+    change(log, f"UPDATE repeats SET result = 'x' WHERE case_id = {CASES}")
     with pytest.raises(ValueError, match="is damaged"):
         write_reports(run, [ReportTarget(format, out)])
     assert out.read_text() == "before"
@@ -81,10 +80,10 @@ def test_cases_that_simply_passed_are_written_to_junit_without_being_read(tmp_pa
     log = write_run(tmp_path / "run.sqlite", CASES, failed=4)
     whole = "".join(junit_report(stored_report(log, Secrets())))
     monkeypatch.setattr(logged_results, "MOST_KEPT", 2)
-    read = logged_results.case_of
+    read = logged_results.result_of
     asked = []
     monkeypatch.setattr(
-        logged_results, "case_of", lambda path, case: asked.append(case.id.eval_id) or read(path, case)
+        logged_results, "result_of", lambda file, case: asked.append(case.id.eval_id) or read(file, case)
     )
     assert "".join(junit_report(stored_report(log, Secrets()))) == whole
     assert asked == [eval_id(0), eval_id(4)]
@@ -130,7 +129,6 @@ def test_the_memory_of_a_writer_does_not_grow_with_the_cases(tmp_path, monkeypat
 
     def peak(cases: int) -> int:
         run = stored_report(write_run(tmp_path / f"{cases}.sqlite", cases, failed=10), Secrets())
-        # What is held of each case is in the log's index.
         assert len(run.summaries) == cases
         tracemalloc.start()
         assert write_reports(run, [ReportTarget(format, tmp_path / "out")])

@@ -1,18 +1,21 @@
 """Repeats, history, the list of runs and their comparison, by keys and mouse."""
 
+from dataclasses import replace
+
 import pytest
+from example_runs import DEFAULTS
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from stored_runs import change, interrupt, selected, store_run, summary
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
-from evaltui.runs.store import RunStore
+from evaltui.runs.run_file import Ending
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.prompt import PromptScreen, RepeatScreen
 from evaltui.tui.screens.runs import RunsScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
-from evaltui.runs.run_file import Ending, begin_run
 
 NARROW, WIDE = (80, 24), (160, 45)
 
@@ -216,12 +219,7 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
         await run_all(app, pilot)
         log = app.workbench.runs.current.log
     # As if it had been killed before it came to its last case.
-    lines = log.read_text().splitlines(keepends=True)
-    first = next(n for n, line in enumerate(lines) if '"case":"bad"' in line)
-    kept = [line for line in lines if '"kind":"index"' not in line and '"kind":"footer"' not in line]
-    kept = [line for line in kept if '"bad"' not in line or '"kind":"header"' in line]
-    assert first
-    log.write_text("".join(kept))
+    interrupt(log, 2)
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=WIDE) as pilot:
         await opened(app, pilot, coin)
@@ -236,32 +234,19 @@ async def test_an_interrupted_run_is_resumed_from_the_list(coin):
 
 async def test_thousands_of_cases_are_compared_and_scrolled(coin, thorough):
     count = 10_000 if thorough else 1_000
-    from evaltui.core.compare.run_summary import CaseSummary
-    from evaltui.core.model.case_id import CaseId
-    from evaltui.core.model.outcome import RepeatResult
-
-    path = "coins.evalset.json"
     cases = {f"case_{number}": [turn("hi", "hello")] for number in range(count)}
     write_cases(coin.parent, "coins", cases)
     for passed in (True, False):
         status = Status.PASSED if passed else Status.FAILED
-        sets = [SelectedSet(path, "coins", tuple(cases), {}, whole=True).to_json()]
-        log = begin_run(RunStore(coin.parent), {"sets": sets})
-        for case in cases:
-            log._repeats.setdefault(CaseId(path, case), {})[0] = log.size
-            result = RepeatResult(status)
-            log._write(
-                {
-                    "kind": "repeat_result",
-                    "path": path,
-                    "set": "coins",
-                    "case": case,
-                    "repeat": 0,
-                    "result": result,
-                }
-            )
-            log.add_case(CaseSummary("coins", case, status, passed=int(passed), policy_met=passed, path=path))
-        log.close(Ending(status.value, 1.0))
+        counts = {"passed": int(passed), "policy_met": passed}
+        results = [summary("coins", case, status, **counts) for case in cases]
+        sets = [replace(selected("coins", cases, whole=True), config=DEFAULTS)]
+        log = store_run(coin.parent, sets, results, Ending(status, 1.0))
+        change(
+            log,
+            "INSERT INTO repeats (case_id, repeat, status, seconds, result) "
+            f'SELECT id, 0, status, 0, \'{{"status": "{status.value}"}}\' FROM cases',
+        )
     app = WorkbenchApp(Workbench(coin.parent))
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: app.workbench.sets.listed)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
+from stored_runs import FOREIGN
 
 from evaltui.files.settings import remember_agent
 from evaltui.tui.app import WorkbenchApp
@@ -79,12 +80,14 @@ async def test_a_run_is_previewed_with_what_failed_in_it(two_runs, size):
 
 async def test_a_run_that_cannot_be_read_is_previewed_with_why(two_runs):
     log = max((two_runs / ".evaltui" / "runs").glob("*.sqlite"))
-    log.write_text("not a log\n")
+    log.write_bytes(FOREIGN["text"])
     app = WorkbenchApp(Workbench(two_runs))
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.workbench.sets.listed)
         await second_page(pilot, app, "open run", PickRunScreen)
-        await until(pilot, lambda: len(previewed(app)) > 1 and "not a run log" in " ".join(previewed(app)))
+        await until(
+            pilot, lambda: len(previewed(app)) > 1 and "file is not a database" in " ".join(previewed(app))
+        )
         await pilot.press("down")
         await until(pilot, lambda: "1 case did not pass" in previewed(app))
 

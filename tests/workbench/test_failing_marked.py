@@ -3,6 +3,7 @@
 import pytest
 from fake_runs import FakeRuns
 from stored_matrix import BASE, PRO, write_matrix, write_variant
+from stored_runs import change
 
 from evaltui.core.model.problems import SelectionError
 from evaltui.core.model.variants import Change
@@ -100,7 +101,7 @@ def test_a_matrix_does_not_look_at_its_own_runs(folder):
 
 def test_a_later_run_that_is_no_matrix_counts_alone(folder):
     log = write_variant(folder, "pro", PRO, Change("model", "x"))
-    log.write_text(log.read_text().replace('"matrix":"m1"', '"matrix":""', 1))
+    change(log, "UPDATE run SET header = json_remove(header, '$.matrix')")
     assert newest_runs(RunStore(folder)) == (log,)
 
 

@@ -1,15 +1,17 @@
 """More runs of a case in a variant of a matrix."""
 
+from dataclasses import replace
+
 import pytest
 from fake_runs import FakeRuns
 from stored_matrix import write_matrix
+from stored_runs import selected, store_run
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import Repeats
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.resuming import read_resumption
 from evaltui.runs.run_file import RunFile, begin_run
-from evaltui.runs.run_header import header_from_json
 from evaltui.workbench.more_repeats import runs_problem
 from evaltui.workbench.running import EditedSets
 from evaltui.workbench.workbench import Workbench
@@ -69,8 +71,9 @@ async def test_one_that_was_cancelled_leaves_the_matrix_as_it_was(home, until):
     [request] = service.requests
     assert (request.matrix, request.agent.variant.variant.name) == ("m1", "base")
     assert request.resumes.more == {MOVIE: 7}
-    header = RunFile(stored.logs[0].path).header.data
-    begin_run(workbench.agent.store, {**header, "started": "2026-11-23T15:00:00+00:00"}).close(None)
+    header = RunFile(stored.logs[0].path).header
+    started = {"started": "2026-11-23T15:00:00+00:00"}
+    begin_run(workbench.agent.store, {**header.data, **started}, header.sets).close()
     workbench.cancel_run()
     await until(lambda: not workbench.repeats_more)
     assert "cancelled" in workbench.notice.text
@@ -94,15 +97,10 @@ async def test_why_they_cannot_be_run_is_a_sentence(home, until):
 
 
 def test_a_log_says_which_cases_are_run_more_often(tmp_path):
-    one = {"path": "a", "eval_set_id": "a", "eval_ids": ["x", "y"], "more": {"x": 7}}
-    header = {"started": "2026-11-23T15:00:00+00:00", "sets": [one]}
-    read = header_from_json(tmp_path, header)
-    [found] = read.sets
-    assert [read.repeat_rule(found, eval_id, Repeats(runs=5)).most for eval_id in ("x", "y")] == [7, 5]
-    assert found.to_json() == one
-    for wrong in ({"x": 0}, {"x": "7"}, [7]):
-        with pytest.raises(ValueError, match=r"more|x is"):
-            header_from_json(tmp_path, {**header, "sets": [{**one, "more": wrong}]})
+    log = store_run(tmp_path, [replace(selected("a", "xy"), more={"x": 7})], ())
+    header = RunFile(log).header
+    [read] = header.sets
+    assert [header.repeat_rule(read, eval_id, Repeats(runs=5)).most for eval_id in "xy"] == [7, 5]
 
 
 def test_runs_are_typed():

@@ -4,12 +4,14 @@ import asyncio
 import json
 
 import pytest
+from stored_runs import FOREIGN
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.runs.history import name_run
 from evaltui.runs.listing import stored_runs
 from evaltui.runs.resuming import read_resumption
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from evaltui.workbench.acceptable import choices_in_result
 from evaltui.workbench.accepting import propose
@@ -113,7 +115,7 @@ async def test_nothing_waits_for_the_history(greeter, open_workbench, until):
     assert [workbench.outcomes.history(key) for key in keys] == [None] * len(keys)
     # Only the case that was looked at last is read.
     await until(lambda: workbench.outcomes.history(keys[-1]) is not None)
-    assert workbench.outcomes._histories._known.keys() == {(keys[-1], "greetings")}
+    assert workbench.outcomes._histories._known.keys() == {keys[-1]}
 
 
 # Opening
@@ -213,9 +215,9 @@ async def test_repeats_of_an_earlier_run_are_there(greeter, open_workbench):
 async def test_a_broken_log_is_said_and_nothing_changes(greeter, open_workbench, tmp_path):
     workbench = await open_workbench()
     broken = tmp_path / "20260101T000000.000Z-abc.sqlite"
-    broken.write_text("{}\n")
+    broken.write_bytes(FOREIGN["a database of something else"])
     assert not await workbench.outcomes.open_run(broken, "run of yesterday")
-    assert workbench.notice.text == f"{broken} is not a run log"
+    assert workbench.notice.text == f"{broken} is not a run of evaltui"
     assert workbench.outcomes.previous_run is None
 
 
@@ -284,14 +286,14 @@ async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, 
     name_run(RunStore(greeter.parent), first.stem, "baseline")
     rewrite_agent(greeter, "good day")
     second = await run_all(workbench)
-    (second.parent / "20200101T000000.000Z-abc.sqlite").write_text("nonsense\n")
+    (second.parent / "20200101T000000.000Z-abc.sqlite").write_bytes(FOREIGN["text"])
     kept = KeptRuns(lambda: RunStore(greeter.parent), lambda: None)
     newest, named, broken = await rows(kept, until)
     assert [newest.path, named.path] == [second, first]
     assert (named.name, named.counts, named.selected) == ("baseline", {"PASSED": 2, "FAILED": 2}, 4)
     assert (newest.changed, named.changed) == ((), ("agent.py",))
     assert (newest.ending, newest.status) == ("over", Status.FAILED)
-    assert broken.problem.endswith("is not a run log")
+    assert broken.problem == f"{broken.path} is damaged: file is not a database"
     assert (named.number, named.title, newest.title) == (1, "run 1 baseline", "run 2")
     await kept.close()
 
@@ -352,10 +354,7 @@ async def test_an_interrupted_run_goes_on_with_what_is_missing(greeter, open_wor
     await workbench.runs.finished()
     assert workbench.runs.current.remarks == []
     assert workbench.outcomes.results.counts() == {"PASSED": 2, "FAILED": 2}
-    started = [
-        line for line in workbench.runs.current.log.read_text().splitlines() if '"kind":"header"' in line
-    ]
-    assert json.loads(started[0])["resumed"] == log.stem
+    assert RunFile(workbench.runs.current.log).header.data["resumed"] == log.stem
     # What was carried over has its trace, too.
     key = CaseId(greeter.name, "call")
     await until(lambda: workbench.outcomes.trace(key) is not None)

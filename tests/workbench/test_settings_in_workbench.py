@@ -160,8 +160,6 @@ async def test_the_runs_of_results_on_screen_stay(agent, write_set):
     await workbench.runs.finished()
     assert [RunFile(log).header.number for log in store.files()] == [3, 5]
     store.latest().unlink()
-    workbench.outcomes.trace(one)
-    await workbench.outcomes.traces._reading
     assert workbench.outcomes.trace(one).problem == "Run log of run 5 was deleted; run again"
     await workbench.close()
 

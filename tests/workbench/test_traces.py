@@ -163,14 +163,16 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     outcomes = {}
     traces = Traces(outcomes.get, lambda: told.append(1))
     key = CaseId("a.evalset.json", "case")
-    log = begin_run(RunStore(tmp_path), {})
-    for text in ("died", "lived"):
+    log = begin_run(RunStore(tmp_path), {}, [])
+    # Longer than what is read at once.
+    lived = "lived" * 20_000
+    for text in ("died", lived):
         log.start(key, "set", 0)
         traces.started(key, RunRef(1), 0)
         event = Event("text", {"parts": [{"text": text}]}, path=key.path, set="set", case="case")
-        log.event(event.to_json())
+        log.add_event(event)
         traces.happened(key, event)
-    assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == ["lived"]
+    assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == [lived]
     summary = CaseSummary("set", "case", Status.PASSED, path=key.path)
     logged = ResultInFile.of(ResultsInLog(log.path, "run 1"), log.add_case(summary), summary)
     log.close()
@@ -178,7 +180,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     traces.done(key, is_logged=True)
     await until(lambda: traces.get(key, 0))
     assert told
-    assert [event.content["parts"][0]["text"] for event in traces.get(key, 0).events] == ["lived"]
+    assert [event.content["parts"][0]["text"] for event in traces.get(key, 0).events] == [lived]
 
 
 async def test_results_are_kept_without_what_the_log_has(talker, until):
