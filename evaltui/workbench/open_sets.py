@@ -122,6 +122,13 @@ class OpenSets:
             same = self._same_configs[path] = SameConfig(config)
         return same
 
+    def broken(self, path: str) -> tuple[str, ...]:
+        """Which of a `set` and its `config` cannot be read, or are refused as a whole, as far as is known."""
+        eval_set, opened = self.by_case_path(path), self._opened.get(self.file_of(path))
+        is_unreadable = eval_set is not None and eval_set.format is None
+        is_refused = opened is not None and isinstance(opened.config, EvalSetError)
+        return ("set",) * is_unreadable + ("config",) * is_refused
+
     def find_case(self, case: CaseId, eval_set_id: str) -> CaseId | None:
         """The case of a run as it is called now; None where it is not any more."""
         by_label = case.path == eval_set_id

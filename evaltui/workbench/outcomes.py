@@ -156,6 +156,7 @@ class Outcomes:
             self._sets.case_now(case),
             self._sets.config_scoring(case.path),
             self._agent,
+            broken=self._sets.broken(case.path),
             is_rescored=self.is_rescored(case),
         )
 
@@ -187,7 +188,8 @@ class Outcomes:
         """Those of a set; while nothing else changes, only cases with another result are gone through."""
         eval_set, agent, results = self._sets.by_case_path(path), self._agent, self.results
         config = self._sets.config_scoring(path)
-        state = eval_set and eval_set.cases, config, agent.code_version, agent.settings, self.rescorings
+        changes = config, self._sets.broken(path), agent.code_version, agent.settings, self.rescorings
+        state = eval_set and eval_set.cases, *changes
         stale = self._stale.get(path)
         if stale is None or stale.results is not results or stale.state != state:
             stale = self._stale[path] = _StaleCases(results, state, results.follow(), set())

@@ -300,5 +300,5 @@ def _ran_as(
         "config": config_then or config,
         "ran": None if None not in ran else ran,
         "given": row.given,
-        "unscored": None in ran or config_then is not config,
+        "unscored": None in ran or config_then is not config or eval_set.config is None,
     }

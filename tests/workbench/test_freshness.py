@@ -75,7 +75,8 @@ CHANGES = {
     "stubbed tool": (CONFIG, config(tools={"look_up": "stub"}), "stale: config"),
     "threshold": (CONFIG, config(METRICS | {"response_match_score": 0.5}), "rescored PASSED"),
     "further metric": (CONFIG, config(METRICS | {"cost_usd": 1.0}), "rescored NOT_EVALUATED"),
-    "no config any more": (CONFIG, "{oops", "fresh"),
+    "no config any more": (CONFIG, "{oops", "stale: config"),
+    "config refused": (CONFIG, json.dumps(config({"tool_trajectory_avg_score": 7.0})), "stale: config"),
     "code": ("agent.py", "# more", "stale: agent.py"),
     "prompt": ("prompt.md", "Be short.", "stale: prompt.md"),
     "environment": (".env", "KEY=1", "stale: .env"),
@@ -159,7 +160,9 @@ async def stand(workbench):
     if now is None or key.eval_id not in ids:
         return "none"
     counts = outcomes.counts()
-    assert workbench.watch.waiting().cases == outcomes.stale()
+    # No run takes a set without a config.
+    is_broken = now is not None and "config" in now.reasons and workbench.sets.broken(SET)
+    assert workbench.watch.waiting().cases == (set() if is_broken else outcomes.stale())
     assert outcomes.is_stale(key) is now.is_stale is (key in outcomes.stale())
     if now.is_stale:
         assert counts["STALE"]
@@ -198,6 +201,26 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         elif name in (SET, CONFIG) and expected != "none":
             # Of what it was changed from between two starts, a run has only fingerprints.
             assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
+    finally:
+        await workbench.close()
+
+
+async def test_verdicts_of_a_set_that_cannot_be_read_are_stale_until_it_can(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    text = (folder / SET).read_text()
+    workbench = await opened(folder)
+    try:
+        outcomes = workbench.outcomes
+        assert outcomes.counts() == {"PASSED": 2}
+        (folder / SET).write_text("{oops")
+        await workbench.open()
+        assert outcomes.freshness(CaseId(SET, "a")) == ("stale", ("set",))
+        assert outcomes.counts() == {"STALE": 2}
+        assert not workbench.watch.waiting().cases
+        (folder / SET).write_text(text)
+        await workbench.open()
+        assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
+        assert outcomes.counts() == {"PASSED": 2}
     finally:
         await workbench.close()
 
