@@ -252,7 +252,8 @@ class RunController:
             run.stage = stage
         except asyncio.CancelledError:
             # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
-            run.stage = Stage.CANCELLED
+            has_all = run.selected and len(run.done) == len(run.selected)
+            run.stage = Stage.FINISHED if has_all else Stage.CANCELLED
         except Exception as error:  # whatever it is, the workbench goes on and says so
             run.stage = Stage.FAILED
             self._tell_failure(run, error)

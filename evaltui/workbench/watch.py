@@ -344,7 +344,7 @@ class Watch:
     # What waits
 
     def waiting(self) -> Waiting:
-        """The cases with a stale result that can be run, of earlier sittings too; none while anything runs."""
+        """The cases with a stale result that can be run, also of earlier sittings; none during a run."""
         if self._runs.is_running:
             return Waiting()
         stale = self._outcomes.stale()

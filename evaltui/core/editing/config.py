@@ -79,10 +79,10 @@ class ConfigEditor(References):
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
     def add_metric(self, metric: str, criterion: Any) -> list[Edit]:
-        """Ask for a metric by a criterion, a threshold or an object: in `criteria`, or in the `evaltui` block where ADK has no such metric.
+        """Ask for a metric: in `criteria`, or in the `evaltui` block where ADK has no such metric.
 
-        Raises EditError where it is asked for already, and for a metric that is reported without being asked
-        for and takes no threshold.
+        `criterion` is a threshold, or an object. Raises EditError where it is asked for already, and for a
+        metric that is reported without being asked for and takes no threshold.
         """
         if self.criterion_path(metric):
             raise EditError(f"{metric} is already a criterion")
