@@ -205,20 +205,26 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         await workbench.close()
 
 
-async def test_verdicts_of_a_set_that_cannot_be_read_are_stale_until_it_can(as_run, tmp_path):
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize(("name", "reason"), [(SET, "set"), (CONFIG, "config")])
+async def test_verdicts_are_stale_while_set_or_config_cannot_be_read(name, reason, is_open, as_run, tmp_path):
     folder = shutil.copytree(as_run, tmp_path / "desk")
-    text = (folder / SET).read_text()
+    text = (folder / name).read_text()
     workbench = await opened(folder)
     try:
         outcomes = workbench.outcomes
+        if is_open:
+            workbench.editing.data(folder / name)
         assert outcomes.counts() == {"PASSED": 2}
-        (folder / SET).write_text("{oops")
+        (folder / name).write_text("{oops")
         await workbench.open()
-        assert outcomes.freshness(CaseId(SET, "a")) == ("stale", ("set",))
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "a")) == ("stale", (reason,))
         assert outcomes.counts() == {"STALE": 2}
         assert not workbench.watch.waiting().cases
-        (folder / SET).write_text(text)
+        (folder / name).write_text(text)
         await workbench.open()
+        await outcomes.rescored([])
         assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
         assert outcomes.counts() == {"PASSED": 2}
     finally:
