@@ -171,6 +171,11 @@ class OpenSets:
         known = self._opened.get(path)
         return known.file if known else None
 
+    def is_listed_otherwise(self, path: Path) -> bool:
+        """Whether a set had other contents when it was last opened than it is listed with."""
+        opened, listed = self.last_opened(path), self.by_path(path)
+        return opened is not None and listed is not None and opened.fingerprint != listed.fingerprint
+
     def errors(self, eval_set: EvalSetFile) -> list[Problem]:
         """Why a set cannot be run, as far as is known: before it is opened not everything is."""
         return (self.last_opened(eval_set.path) or eval_set).errors

@@ -35,7 +35,8 @@ Chosen = Mapping[Path, tuple[str, ...] | None]
 class RunController:
     """One run at a time, of cases in several sets.
 
-    `reload` looks again which sets there are; `changed` is called after every change, and `say` shows a
+    `look_outside` takes over what others have changed in open files, `reload` looks again which sets there
+    are; `changed` is called after every change, and `say` shows a
     sentence, "" none. `service` selects, executes and keeps the runs: that of `evaltui.runs` where it is
     None; `tests/fake_runs.py` has one that needs no process.
     """
@@ -47,6 +48,7 @@ class RunController:
         outcomes: Outcomes,
         navigation: Navigation,
         console: Console,
+        look_outside: Callable[[], Awaitable[None]],
         reload: Callable[[], Awaitable[None]],
         changed: Callable[[], None],
         say: Callable[[str], None],
@@ -63,6 +65,7 @@ class RunController:
         self._outcomes = outcomes
         self._navigation = navigation
         self._console = console
+        self._look_outside = look_outside
         self._reload = reload
         self._changed = changed
         self._say = say
@@ -244,6 +247,7 @@ class RunController:
 
     async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
         try:
+            await self._look_outside()
             await self._agent.compare_files()
             run.code = self._agent.code_version
             stage = await self._execute(run, chosen, first)
@@ -357,11 +361,12 @@ class RunController:
         )
 
     def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:
-        """Looks for the sets again where the files have other cases than the list shows."""
+        """Looks for the sets again where the files say something else than the list shows."""
         known = set(self._sets.every_case())
         whole = {self._sets.case_path(file) for file, eval_ids in chosen.items() if eval_ids is None}
         listed = {case for case in known if case.path in whole}
-        if not run.selected <= known or not listed <= run.selected:
+        is_other = any(self._sets.is_listed_otherwise(file) for file in chosen)
+        if is_other or not run.selected <= known or not listed <= run.selected:
             self._reloading = asyncio.ensure_future(self._reload())
 
     async def finished(self) -> None:

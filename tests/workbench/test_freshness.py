@@ -231,6 +231,26 @@ async def test_verdicts_are_stale_while_set_or_config_cannot_be_read(name, reaso
         await workbench.close()
 
 
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_run_takes_what_is_on_disk_and_that_is_shown(is_open, as_run, tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        if is_open:
+            workbench.editing.data(folder / SET)
+        write(folder, SET, case(**first_turn(user_content=message("ho"))))
+        workbench.runs.run_cases("a", [CaseId(SET, "a")])
+        await workbench.runs.finished()
+        assert workbench.outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
+        shown = workbench.sets.case_now(CaseId(SET, "a"))
+        assert "ho" in shown.text
+        assert workbench.outcomes.get(CaseId(SET, "a")).stored.says_the_same(shown)
+        assert workbench.outcomes.counts() == {"PASSED": 2}
+    finally:
+        await workbench.close()
+
+
 async def test_an_error_of_a_config_is_not_one_of_its_sets(as_run, tmp_path):
     folder = shutil.copytree(as_run, tmp_path / "desk")
     (folder / CONFIG).write_text("{oops")

@@ -261,10 +261,11 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return [(visible(scored.problem), "warning")]
     now = workbench.outcomes.freshness(case)
     if now is not None and now.is_stale:
-        key = key_of("run")
         what = some_of([visible(reason) for reason in now.reasons])
-        stale = f"stale: {what} changed after {scored.run.name}"
-        return [(stale, "warning"), ("   ", ""), (key, "bold accent"), (" run again", "muted")]
+        stale: Line = [(f"stale: {what} changed after {scored.run.name}", "warning")]
+        if workbench.sets.broken(case.path):
+            return stale
+        return [*stale, ("   ", ""), (key_of("run"), "bold accent"), (" run again", "muted")]
     if scored.run.title and case_changed(scored):
         return [
             (f"case changed after {visible(scored.run.title)}: compared with the case of then", "warning")
