@@ -14,6 +14,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.text.outcomes import STALE
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, Row
@@ -76,6 +77,8 @@ class Effect:
     """Names of the sets by their path, where the config is that of several."""
     twins: frozenset[str] = frozenset()
     """Ids of cases that more than one set has."""
+    stale: int = 0
+    """How many of the results only another run can tell of now."""
 
 
 class _Compared(NamedTuple):
@@ -220,6 +223,7 @@ class FlipSearch:
                 for one in several
             },
             twins=frozenset(eval_id for eval_id, count in cases.items() if count > 1),
+            stale=sum(self._outcomes.counts_of(one.case_path)[STALE] for one in sets),
         )
 
     def _still_failing(self, flips: Flips, metric: MetricRow) -> tuple[tuple[CaseId, CaseOutcome], ...]:
