@@ -123,11 +123,18 @@ class OpenSets:
         return same
 
     def broken(self, path: str) -> tuple[str, ...]:
-        """Which of a `set` and its `config` cannot be read, or are refused as a whole, as far as is known."""
-        eval_set, opened = self.by_case_path(path), self._opened.get(self.file_of(path))
+        """Which of a `set` and its `config` no run takes as they are on disk, as far as is known.
+
+        A set that is being edited may be on its way to one that can be run: of its cases each speaks for
+        itself.
+        """
+        file = self.file_of(path)
+        eval_set, opened, open_file = self.by_case_path(path), self._opened.get(file), self.files.known(file)
         is_unreadable = eval_set is not None and eval_set.format is None
+        has_errors = opened is not None and opened.file.is_validated and opened.file.eval_set is None
+        is_edited = open_file is not None and open_file.dirty
         is_refused = opened is not None and isinstance(opened.config, EvalSetError)
-        return ("set",) * is_unreadable + ("config",) * is_refused
+        return ("set",) * (is_unreadable or (has_errors and not is_edited)) + ("config",) * is_refused
 
     def find_case(self, case: CaseId, eval_set_id: str) -> CaseId | None:
         """The case of a run as it is called now; None where it is not any more."""

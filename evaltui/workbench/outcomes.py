@@ -17,7 +17,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING, STALE
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.background import Progress, in_thread
-from evaltui.workbench.freshness import Freshness, files_changed, freshness, gets_otherwise
+from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
 from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.open_sets import OpenSets
@@ -159,11 +159,6 @@ class Outcomes:
             broken=self._sets.broken(case.path),
             is_rescored=self.is_rescored(case),
         )
-
-    def changed_files(self, case: CaseId) -> tuple[str, ...]:
-        """The files of the agent that make the case's last result stale."""
-        scored = self.results.get(case)
-        return () if scored is None else tuple(files_changed(scored, self._agent))
 
     async def compare_files(self) -> None:
         """Looks which files of the agent have changed by now; while it runs, it may write them itself."""

@@ -36,9 +36,9 @@ class RunController:
     """One run at a time, of cases in several sets.
 
     `look_outside` takes over what others have changed in open files, `reload` looks again which sets there
-    are; `changed` is called after every change, and `say` shows a
-    sentence, "" none. `service` selects, executes and keeps the runs: that of `evaltui.runs` where it is
-    None; `tests/fake_runs.py` has one that needs no process.
+    are; `changed` is called after every change, and `say` shows a sentence, "" none. `service` selects,
+    executes and keeps the runs: that of `evaltui.runs` where it is None; `tests/fake_runs.py` has one that
+    needs no process.
     """
 
     def __init__(

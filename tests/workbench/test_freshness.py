@@ -160,9 +160,8 @@ async def stand(workbench):
     if now is None or key.eval_id not in ids:
         return "none"
     counts = outcomes.counts()
-    # No run takes a set without a config.
-    is_broken = now is not None and "config" in now.reasons and workbench.sets.broken(SET)
-    assert workbench.watch.waiting().cases == (set() if is_broken else outcomes.stale())
+    # No run takes a set that has errors, or whose config has.
+    assert workbench.watch.waiting().cases == (set() if workbench.sets.broken(SET) else outcomes.stale())
     assert outcomes.is_stale(key) is now.is_stale is (key in outcomes.stale())
     if now.is_stale:
         assert counts["STALE"]
@@ -187,6 +186,8 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
             await workbench.open()
         if change == "renamed" and where == "workbench":
             expected = "rescored PASSED"
+        if change == "no case any more" and where == "outside":
+            expected = "stale: set, case"
         assert await stand(workbench) == expected
         assert workbench.outcomes.counts().total() == len(list(workbench.sets.every_case()))
         if where == "workbench":
@@ -227,6 +228,32 @@ async def test_verdicts_are_stale_while_set_or_config_cannot_be_read(name, reaso
         await outcomes.rescored([])
         assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
         assert outcomes.counts() == {"PASSED": 2}
+    finally:
+        await workbench.close()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_verdicts_of_a_set_that_no_run_takes_are_stale_unless_it_is_being_edited(
+    is_open, as_run, tmp_path
+):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        outcomes, twin = workbench.outcomes, case("a", **first_turn(user_content=message("ho")))
+        if is_open:
+            workbench.editing.data(folder / SET)
+        data = json.loads((folder / SET).read_text())
+        (folder / SET).write_text(json.dumps(data | {"eval_cases": [*data["eval_cases"], twin]}))
+        await workbench.open()
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "other")) == ("stale", ("set",))
+        assert "PASSED" not in outcomes.counts()
+        workbench.editing.do_edits("mend", {folder / SET: [Remove(("eval_cases", 2))]})
+        await outcomes.rescored([])
+        assert outcomes.counts() == {"PASSED": 2}
+        workbench.editing.do_edits("break", {folder / SET: [Put(("eval_cases", 0, "conversation"), 1)]})
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
     finally:
         await workbench.close()
 
