@@ -12,11 +12,11 @@ from evaltui.core.metrics import response_match
 from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated
 from evaltui.core.metrics.registry import METRICS, MetricInfo, run_metric
 from evaltui.core.metrics.trajectory import WITH_IGNORE_ARGS, ignores_args, with_ignored_args
-from evaltui.core.model.eval_set import Invocation, full_text
+from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, TURN, UNEXPECTED, USER_MESSAGE
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.text.figures import counted, plural, some_of
-from evaltui.text.values import cut
+from evaltui.text.values import cut, visible
 
 
 def all_is_known(actual: Sequence[Invocation]) -> bool:
@@ -104,18 +104,30 @@ def _unknown_arguments(given: MetricInput) -> str:
 
 
 _LONGEST_MESSAGE = 60
+_MORE_HELD = (
+    "turns are the same where the user says the same: correct the messages of the case, or make a case of the"
+    " conversation (evaltui import)"
+)
 
 
 def differing_turns(actual: Sequence[Invocation]) -> str:
-    """Which expected turns were not held, and which were held that nobody expects; "" for none."""
-    missing = [str(number + 1) for number, turn in enumerate(actual) if TURN in turn.untold]
-    extra = [
-        f'"{cut(full_text(turn.user_content), _LONGEST_MESSAGE)}"'
-        for turn in actual
-        if UNEXPECTED in turn.untold
-    ]
+    """Which expected turns were not held, and which were held that nobody expects, with what to do about
+    both; "" for none."""
+    missing = [number for number, turn in enumerate(actual) if TURN in turn.untold]
+    extra = [turn for turn in actual if UNEXPECTED in turn.untold]
+    numbers = some_of([f"{number + 1} {_message(actual[number])}" for number in missing])
     found = [
-        f"{plural(len(missing), 'turn')} {some_of(missing)} not in the trace" if missing else "",
-        f"{counted(len(extra), 'turn')} in the trace, not in the case: {some_of(extra)}" if extra else "",
+        f"{plural(len(missing), 'turn')} {numbers} not in the trace" if missing else "",
+        f"{counted(len(extra), 'turn')} in the trace, not in the case: {some_of([_message(turn) for turn in extra])}"
+        if extra
+        else "",
+        _MORE_HELD if missing and extra else "",
     ]
     return "; ".join(filter(None, found))
+
+
+def _message(turn: Invocation) -> str:
+    parts = turn.user_content.parts or []
+    files = [one.mime_type or "file" for part in parts if (one := part.inline_data or part.file_data)]
+    said = [*user_text(turn.user_content).split(), *(f"[{name}]" for name in files)]
+    return f'"{visible(cut(" ".join(said), _LONGEST_MESSAGE))}"'
