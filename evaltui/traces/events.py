@@ -16,6 +16,7 @@ from evaltui.core.model.events import (
     ARGUMENTS,
     CALLS,
     MODEL_CALLS,
+    RESULTS,
     USER_MESSAGE,
     Event,
     Step,
@@ -26,7 +27,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.values import valid_json
 from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
-from evaltui.traces.layouts.operation import Json, Operation
+from evaltui.traces.layouts.operation import Json, Operation, calls_in
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.tree import TraceTurn, Work, user_message
 
@@ -34,6 +35,11 @@ _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
 _NAMELESS = "the span of a tool has no name of the tool (gen_ai.tool.name)"
 _UNWATCHED = "the trace has no spans of models or tools: instrument them where the agent runs"
+_ENDS_EARLY = (
+    "the trace ends after a call of a tool or the begin of an agent, without a response: if spans are "
+    "missing, flush the tracer before the process ends, and export all of them"
+)
+_HIDDEN_CALLS = "a request has results of calls that no span tells of: export all spans of the trace"
 _NO_BEGINS: Mapping[str, int] = {}
 
 
@@ -92,8 +98,14 @@ class TurnEvents:
                 yield from self._model(work, calls, inside)
             else:
                 yield from self._tool(work, calls, inside)
-        if not inside and any(call.arguments is ABSENT for call in calls.announced):
+        if inside:
+            return
+        if any(call.arguments is ABSENT for call in calls.announced):
             self._untold.setdefault(ARGUMENTS, _remedy(self._turn))
+        if calls.has_results_of_others:
+            self._untold.setdefault(CALLS, _HIDDEN_CALLS)
+        if calls.lacks_results:
+            self._untold.setdefault(RESULTS, _remedy(self._turn))
 
     def _model(self, work: Work, calls: TurnCalls, inside: str) -> Iterator[Event]:
         operation, span = work.operation, work.span
@@ -220,6 +232,8 @@ class TurnEvents:
                 duration=_duration(span),
             )
             return
+        if call.result is ABSENT and not inside and not call.is_transfer:
+            self._untold.setdefault(RESULTS, operation.remedy)
         yield from self._result(span, span.end, work.agent, call, inside, _duration(span))
 
     def _result(
@@ -272,6 +286,8 @@ class TurnEvents:
         is_failed = last is not None and bool(last.error)
         if not self._is_answer_told and not is_failed and (last is None or last.outputs is None):
             self._untold.setdefault(ANSWERS, _remedy(turn))
+        if not self._is_answer_told and turn.span.status != "error" and _ends_early(turn):
+            self._untold.setdefault(ANSWERS, _ENDS_EARLY)
         hidden = [
             one.operation for one in models if one.operation.outputs is None and not one.operation.error
         ]
@@ -281,6 +297,18 @@ class TurnEvents:
             self._untold.setdefault(CALLS, hidden[0].remedy)
         for what in (CALLS, ANSWERS) if turn.lost else ():
             self._untold[what] = turn.lost
+
+
+def _ends_early(turn: TraceTurn) -> bool:
+    """Whether a turn ends with the call of a tool, or with an agent that did nothing: its answer may be in
+    a span that is missing."""
+    last = max(turn.works, key=lambda work: work.span.begin, default=None)
+    if last is None:
+        return False
+    begun = max((span.begin for span in turn.agent_spans), default=0)
+    return (
+        last.operation.kind == "tool" or begun > last.span.end or bool(calls_in(last.operation.outputs or ()))
+    )
 
 
 def _writable(event: Event) -> Event:

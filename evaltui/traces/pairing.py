@@ -134,8 +134,8 @@ def _plain(text: str) -> str:
 def aligned_events(
     expected: Sequence[Json], conversation: RecordedConversation
 ) -> tuple[tuple[Event, ...], tuple[int | None, ...]]:
-    """The events of a conversation, numbered by the turns that expect them; `expected` is what the user of each
-    says, as content.
+    """The events of a conversation, numbered by the turns that expect them, each with this content of the
+    user.
 
     An expected turn that was not held is a message of the user alone, which says so; turns that nobody
     expects come last, and say so, too. Also returns for each turn of the conversation its new number.

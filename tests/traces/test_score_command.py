@@ -139,9 +139,9 @@ def test_a_turn_of_another_message_is_never_the_turn_of_a_case(shop, tmp_path, n
         assert (code, cases["bye"]["status"]) == (0, "PASSED")
         return
     assert (code, cases["bye"]["status"]) == (3, "NOT_EVALUATED")
-    status, reason = metric["conversation"]
+    _, reason = metric["conversation"]
     assert f'turn 1 "{said}" not in the trace; 1 turn in the trace, not in the case: "Thanks"; ' in reason
-    assert reason.endswith("make a case of the conversation (evaltui import)")
+    assert reason.endswith("import the conversation as another one (evaltui import)")
     assert metric["response_match_score"][0] == "NOT_EVALUATED"
 
 
@@ -160,7 +160,10 @@ def test_a_message_with_another_attachment_is_another_message(shop):
         shop.sets(look)
         code, cases = shop.score(trace)
         assert (code, cases["look"]["status"]) == (0 if status == "PASSED" else 3, status)
-        assert status == "PASSED" or '"Look [attachment not recorded: image/png]"' in metrics(cases["look"])["conversation"][1]
+        assert (
+            status == "PASSED"
+            or '"Look [attachment not recorded: image/png]"' in metrics(cases["look"])["conversation"][1]
+        )
 
 
 def test_a_simulated_conversation_that_begins_otherwise_is_not_evaluated(shop):

@@ -358,6 +358,7 @@ def test_openinference_beside_google_adk_does_not_mix_calls():
         "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "gone",
     }
     tool = {**TOOL, "openinference.span.kind": "TOOL", "tool.parameters": json.dumps(ARGS)}
+    tool["output.value"] = json.dumps(RESULT)
     spans = [
         span(1, 0, root, length=900),
         span(2, 1, agent),

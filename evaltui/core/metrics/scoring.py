@@ -181,10 +181,14 @@ async def score_repeat(
     held = [turn for turn in actual if UNEXPECTED not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
     is_all_known = all_is_known(held)
+    differing = differing_turns(actual)
 
     metrics: list[MetricResult] = []
     for metric in expected.metrics:
-        if (reason := _withheld(expected, metric)) is not None:
+        reason = _withheld(expected, metric)
+        if reason is None and differing and _judged_metric(metric) is not None:
+            reason = f"a judge would be shown another conversation: {differing}"
+        if reason is not None:
             metrics.append(metric_not_evaluated(metric, reason))
             continue
         given = metric_input(expected, metric, held, rules, spent)
@@ -199,8 +203,8 @@ async def score_repeat(
             state = diff_state(expected.case.final_session_state, dict(final_state))
         metrics.append(_state_result(state, known=final_state is not None))
     metrics += _reservations(expected)
-    if reason := differing_turns(actual):
-        metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=reason))
+    if differing:
+        metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=differing))
     return RepeatResult(
         status=worst_status(metric.status for metric in metrics if not _passed_over(metric, expected)),
         metrics=tuple(metrics),

@@ -9,11 +9,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from evaltui.core.metrics import response_match
+from evaltui.core.metrics.judges.final_response import final_response_match_v2
+from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated
 from evaltui.core.metrics.registry import METRICS, MetricInfo, run_metric
 from evaltui.core.metrics.trajectory import WITH_IGNORE_ARGS, ignores_args, with_ignored_args
 from evaltui.core.model.eval_set import Invocation, user_text
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, TURN, UNEXPECTED, USER_MESSAGE
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, RESULTS, TURN, UNEXPECTED, USER_MESSAGE
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.text.figures import counted, plural, some_of
 from evaltui.text.values import cut, visible
@@ -48,15 +50,20 @@ def _unknown_content(given: MetricInput) -> str:
         unknown = [number for number in needs_calls if given.actual[number].intermediate_data is None]
         if unknown:
             return _unknown_in(given, unknown, CALLS, "the agent does not send them")
-    read = _READ_BY_FUNCTIONS if is_custom else _read_by(info)
-    for what in read:
-        unknown = [number for number in scored if what in given.actual[number].untold]
-        if unknown:
+    for what in _READ_BY_FUNCTIONS if is_custom else _read_by(info):
+        read = scored
+        if info is not None and info.judged is not None and not is_custom:
+            # A judge is shown what was before, context turns, too.
+            is_before = what in _SHOWN and info.judged is final_response_match_v2
+            read = set(range(max(scored, default=-1) + (not is_before)))
+        if unknown := [number for number in read if what in given.actual[number].untold]:
             return _unknown_in(given, unknown, what, "not recorded")
     return ""
 
 
-_READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, USER_MESSAGE)
+_READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, RESULTS, USER_MESSAGE)
+_SHOWN = (ARGUMENTS, RESULTS)
+"""What of calls a judge is shown, in turns where it is not asked about calls as well."""
 
 
 def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:
@@ -66,11 +73,12 @@ def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:
 
 
 def _read_by(info: MetricInfo | None) -> tuple[str, ...]:
-    """What else than names of tools a built-in metric reads; arguments are looked at by those of calls."""
+    """What a built-in metric reads besides calls; their arguments are compared elsewhere."""
     if info is None:
         return ()
     if info.judged is not None:
-        return (ANSWERS, USER_MESSAGE, ARGUMENTS) if info.reads_calls else (ANSWERS, USER_MESSAGE)
+        shown = () if info.judged is per_turn_user_simulator_quality_v1 else _SHOWN
+        return (ANSWERS, USER_MESSAGE, *shown)
     return (ANSWERS,) if info.function is response_match.response_match_score else ()
 
 
@@ -105,22 +113,19 @@ def _unknown_arguments(given: MetricInput) -> str:
 
 _LONGEST_MESSAGE = 60
 _MORE_HELD = (
-    "turns are the same where the user says the same: correct the messages of the case, or make a case of the"
-    " conversation (evaltui import)"
+    "turns are the same where the user says the same: correct the messages of the case, or import the "
+    "conversation as another one (evaltui import)"
 )
 
 
 def differing_turns(actual: Sequence[Invocation]) -> str:
     """Which expected turns were not held, and which were held that nobody expects, with what to do about
     both; "" for none."""
-    missing = [number for number, turn in enumerate(actual) if TURN in turn.untold]
-    extra = [turn for turn in actual if UNEXPECTED in turn.untold]
-    numbers = some_of([f"{number + 1} {_message(actual[number])}" for number in missing])
+    missing = [f"{number + 1} {_message(turn)}" for number, turn in enumerate(actual) if TURN in turn.untold]
+    extra = [_message(turn) for turn in actual if UNEXPECTED in turn.untold]
     found = [
-        f"{plural(len(missing), 'turn')} {numbers} not in the trace" if missing else "",
-        f"{counted(len(extra), 'turn')} in the trace, not in the case: {some_of([_message(turn) for turn in extra])}"
-        if extra
-        else "",
+        f"{plural(len(missing), 'turn')} {some_of(missing)} not in the trace" if missing else "",
+        f"{counted(len(extra), 'turn')} in the trace, not in the case: {some_of(extra)}" if extra else "",
         _MORE_HELD if missing and extra else "",
     ]
     return "; ".join(filter(None, found))
