@@ -17,6 +17,8 @@ from evaltui.core.model.events import (
     CALLS,
     MODEL_CALLS,
     RESULTS,
+    SOME_MODEL_CALLS,
+    TEXTS,
     USER_MESSAGE,
     Event,
     Step,
@@ -103,7 +105,7 @@ class TurnEvents:
         if any(call.arguments is ABSENT for call in calls.announced):
             self._untold.setdefault(ARGUMENTS, _remedy(self._turn))
         if calls.has_results_of_others:
-            self._untold.setdefault(CALLS, _HIDDEN_CALLS)
+            self._untold |= dict.fromkeys((CALLS, SOME_MODEL_CALLS), _HIDDEN_CALLS)
         if calls.lacks_results:
             self._untold.setdefault(RESULTS, _remedy(self._turn))
 
@@ -283,11 +285,12 @@ class TurnEvents:
             if not has_tools and not (turn.operation and turn.operation.is_adk):
                 self._untold.setdefault(CALLS, _UNWATCHED)
         last = models[-1].operation if models else None
-        is_failed = last is not None and bool(last.error)
+        is_failed = turn.span.status == "error"
         if not self._is_answer_told and not is_failed and (last is None or last.outputs is None):
             self._untold.setdefault(ANSWERS, _remedy(turn))
-        if not self._is_answer_told and turn.span.status != "error" and _ends_early(turn):
+        if not self._is_answer_told and not is_failed and _ends_early(turn):
             self._untold.setdefault(ANSWERS, _ENDS_EARLY)
+            self._untold.setdefault(SOME_MODEL_CALLS, _ENDS_EARLY)
         hidden = [
             one.operation for one in models if one.operation.outputs is None and not one.operation.error
         ]
@@ -295,7 +298,9 @@ class TurnEvents:
         is_unsure = any(one.calls_tools or one.is_cut for one in hidden)
         if hidden and not has_tools and (is_unsure or not turn.agents):
             self._untold.setdefault(CALLS, hidden[0].remedy)
-        for what in (CALLS, ANSWERS) if turn.lost else ():
+        if any(one.operation.outputs is None for one in models[:-1]):
+            self._untold.setdefault(TEXTS, _remedy(turn))
+        for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():
             self._untold[what] = turn.lost
 
 

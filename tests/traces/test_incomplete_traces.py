@@ -46,17 +46,21 @@ def score(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "judging.py").write_text(JUDGING)
 
-    def score(spans, criteria=None, functions=(), *, called=(CALLED,)):
+    def score(spans, criteria=None, functions=(), *, called=(CALLED,), texts=(), config=None):
         turn = {
             "user_content": {"role": "user", "parts": [{"text": QUESTION}]},
             "final_response": {"role": "model", "parts": [{"text": ANSWER}]},
-            "intermediate_data": {"tool_uses": list(called)},
+            "intermediate_data": {
+                "tool_uses": list(called),
+                "intermediate_responses": [["desk", [{"text": text}]] for text in texts],
+            },
         }
         document = {"eval_set_id": "s", "eval_cases": [{"eval_id": "weather", "conversation": [turn]}]}
         (tmp_path / "s.evalset.json").write_text(json.dumps(document))
         if criteria is not None:
             own = {name: {"function": f"judging.{name}", "threshold": 1.0} for name in functions}
             config = {"criteria": criteria, "evaltui": {"criteria": own}}
+        if config is not None:
             (tmp_path / "test_config.json").write_text(json.dumps(config))
         (tmp_path / "trace.json").write_text(json.dumps([_otlp(one) for one in spans]))
         code = call("score", "trace.json", "--sets", "s.evalset.json", "--report", "json=r.json")
@@ -79,6 +83,7 @@ def _otlp(one):
         "name": one.name,
         "startTimeUnixNano": str(one.begin),
         "endTimeUnixNano": str(one.end),
+        "status": {"code": 2} if one.status == "error" else {},
         "attributes": [
             {"key": name, "value": {"intValue": value} if isinstance(value, int) else {"stringValue": value}}
             for name, value in one.attributes.items()
@@ -186,3 +191,34 @@ def test_results_of_several_calls_in_one_message_are_each_of_its_own_call(score)
     (actual,) = invocations_from_events(turn.events)
     found = tool_responses(actual.intermediate_data)
     assert {one.id.partition(":")[0]: one.response["sky"] for one in found} == skies
+
+
+def test_what_a_turn_spent_is_unknown_where_a_call_of_a_model_may_be_missing(score):
+    limits = {name: {"threshold": 1000} for name in ("tokens", "seconds")}
+    criteria = {"criteria": {}, "evaltui": {"criteria": limits}}
+    assert score(genai(), config=criteria)[1] == "PASSED"
+    said = score(genai()[:3], config=criteria)[2]
+    assert said["tokens"] == ("NOT_EVALUATED", "model calls of the agent cannot be seen")
+
+
+def test_an_agent_whose_last_model_failed_may_have_answered_itself(score):
+    spans = genai()
+    del spans[3].attributes["gen_ai.output.messages"]
+    spans[3].status = "error"
+    assert score(spans)[2]["response_match_score"][0] == "NOT_EVALUATED"
+
+
+def test_a_text_before_the_response_is_unknown_where_a_model_is(score):
+    config = {"criteria": {"intermediate_match_score": 1.0}}
+    spans = genai()
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "Let me see."}, *_calls(spans[1])]}]
+    spans[1].attributes["gen_ai.output.messages"] = json.dumps(said)
+    assert score(spans, config=config, texts=["Let me see."])[1] == "PASSED"
+    del spans[1].attributes["gen_ai.output.messages"]
+    status, reason = score(spans, config=config, texts=["Let me see."])[2]["intermediate_match_score"]
+    assert status == "NOT_EVALUATED"
+    assert reason.startswith("the intermediate responses of turn 1 are unknown: set OTEL_INSTRUMENTATION_")
+
+
+def _calls(one):
+    return json.loads(one.attributes["gen_ai.output.messages"])[0]["parts"]

@@ -180,6 +180,22 @@ def test_a_simulated_conversation_that_begins_otherwise_is_not_evaluated(shop):
     assert (code, cases["buy"]["status"]) == (0, "PASSED")
 
 
+def test_the_state_after_another_conversation_is_not_the_final_one(shop, tmp_path):
+    thanks = case("bye", THANKS)
+    thanks["final_session_state"] = {"paid": True}
+    shop.sets(thanks)
+    trace = shop.trace("a.json", [THANKS[0], TIME[0]], session="bye")
+    state = {"key": "evaltui.final_session_state", "value": {"stringValue": '{"paid": false}'}}
+    document = json.loads(trace.read_text())
+    for group in document["resourceSpans"]:
+        for span in (span for scope in group["scopeSpans"] for span in scope["spans"]):
+            span["attributes"] += [] if span.get("parentSpanId") else [state]
+    trace.write_text(json.dumps(document))
+    code, cases = shop.score(trace)
+    assert (code, cases["bye"]["status"]) == (3, "NOT_EVALUATED")
+    assert metrics(cases["bye"])["final_session_state"] == ("NOT_EVALUATED", "final session state is unknown")
+
+
 def test_content_that_was_not_captured_is_not_evaluated_with_the_variable(shop):
     shop.sets(case("buy", LAMP), case("thanks", THANKS))
     named = shop.trace("a.json", [LAMP[0]], BARE, session="buy")

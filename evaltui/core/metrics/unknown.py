@@ -10,12 +10,22 @@ from dataclasses import replace
 
 from evaltui.core.metrics import response_match
 from evaltui.core.metrics.judges.final_response import final_response_match_v2
+from evaltui.core.metrics.judges.hallucinations import judges_texts
 from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated
 from evaltui.core.metrics.registry import METRICS, MetricInfo, run_metric
 from evaltui.core.metrics.trajectory import WITH_IGNORE_ARGS, ignores_args, with_ignored_args
 from evaltui.core.model.eval_set import Invocation, user_text
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, RESULTS, TURN, UNEXPECTED, USER_MESSAGE
+from evaltui.core.model.events import (
+    ANSWERS,
+    ARGUMENTS,
+    CALLS,
+    RESULTS,
+    TEXTS,
+    TURN,
+    UNEXPECTED,
+    USER_MESSAGE,
+)
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.text.figures import counted, plural, some_of
 from evaltui.text.values import cut, visible
@@ -50,7 +60,7 @@ def _unknown_content(given: MetricInput) -> str:
         unknown = [number for number in needs_calls if given.actual[number].intermediate_data is None]
         if unknown:
             return _unknown_in(given, unknown, CALLS, "the agent does not send them")
-    for what in _READ_BY_FUNCTIONS if is_custom else _read_by(info):
+    for what in _READ_BY_FUNCTIONS if is_custom else _read_by(info, given):
         read = scored
         if info is not None and info.judged is not None and not is_custom:
             # A judge is shown what was before, context turns, too.
@@ -61,9 +71,9 @@ def _unknown_content(given: MetricInput) -> str:
     return ""
 
 
-_READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, RESULTS, USER_MESSAGE)
+_READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE)
 _SHOWN = (ARGUMENTS, RESULTS)
-"""What of calls a judge is shown, in turns where it is not asked about calls as well."""
+"""What a judge is shown besides the messages of user and agent."""
 
 
 def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:
@@ -72,13 +82,13 @@ def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:
     return frozenset(response_match.turns_without_text(given)) if is_compared else frozenset()
 
 
-def _read_by(info: MetricInfo | None) -> tuple[str, ...]:
+def _read_by(info: MetricInfo | None, given: MetricInput) -> tuple[str, ...]:
     """What a built-in metric reads besides calls; their arguments are compared elsewhere."""
     if info is None:
         return ()
     if info.judged is not None:
         shown = () if info.judged is per_turn_user_simulator_quality_v1 else _SHOWN
-        return (ANSWERS, USER_MESSAGE, *shown)
+        return (ANSWERS, USER_MESSAGE, *shown, *((TEXTS,) if judges_texts(given.metric) else ()))
     return (ANSWERS,) if info.function is response_match.response_match_score else ()
 
 

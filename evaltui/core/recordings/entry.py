@@ -344,7 +344,7 @@ def _check_type(name: str, declared: str, value: Any) -> None:
     # In Python, true is an int as well.
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise ValueError(f"{name} is not a {wanted.__name__}")
-    if item is not None and not all(isinstance(one, item) for one in value):
+    if isinstance(value, list) and item is not None and not all(isinstance(one, item) for one in value):
         raise ValueError(f"{name} has something that is not a {item.__name__}")
 
 
