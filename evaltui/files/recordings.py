@@ -19,6 +19,7 @@ from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, written
 from evaltui.files.eval_sets import set_name
 from evaltui.files.folders import RECORDINGS, SET_SUFFIXES, refuse_link
+from evaltui.files.json_text import repeats_a_key
 from evaltui.files.recognition import set_kind
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
 from evaltui.text.figures import counted
@@ -148,6 +149,8 @@ def _parsed(path: Path, text: str) -> Recordings:
             continue
         try:
             entry = entry_from_json(json.loads(line))
+            if repeats_a_key(line):
+                raise ValueError("a key is given more than once")
         except NewerRecordingError as error:
             newer = f"{error}: recorded by a newer version of evaltui? Update it, or delete the line"
             problems.append(Problem.error((), newer, line=number, file=str(path)))

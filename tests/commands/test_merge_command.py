@@ -177,7 +177,8 @@ def test_a_merged_run_that_regressed_is_no_baseline(agent, monkeypatch):
 def _record(agent: Path) -> None:
     (agent / "recordings").mkdir()
     (agent / "recordings" / "first.jsonl").write_text(
-        '{"kind": "tool", "case": "case_0", "repeat": 0, "turn": 0, "tool": "find", "args": {}}\n'
+        '{"kind": "tool", "case": "case_0", "repeat": 0, "turn": 0, "tool": "find", "args": {}, '
+        '"result": 1}\n'
     )
 
 
