@@ -107,7 +107,7 @@ def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> Non
         for case in plan.case_ids(one)
     }
     comparison = compare(base, RunSummary("", cases), alpha)
-    chances = [change.p for change in comparison.without_evidence if change.p is not None]
+    chances = [change.p for change in comparison.broken_without_evidence if change.p is not None]
     if chances and not comparison.regressions:
         raise UsageError(
             f"--fail-on-regression has no effect: even if every repeat failed, {show_p(min(chances))}, above "

@@ -122,6 +122,6 @@ def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> st
     if regressions := comparison.regressions:
         return f"{counted(len(regressions), 'regression')} from {base_id}"
     # Else a case could fall a little in every run, each time without evidence.
-    if broken := comparison.without_evidence:
+    if broken := comparison.broken_without_evidence:
         return f"{counted(len(broken), 'case')} broken since {base_id}, without evidence"
     return ""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, selected_cases
+from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_address import files_of_agent
 from evaltui.runs.selection import SelectedRun
@@ -28,7 +29,7 @@ def summary_of(
             files={} if plan.agent.url else files_of_agent(plan.agent),
             agent=agent.get("name", ""),
             model=agent.get("model", ""),
-            configs={info.known_as: info.effective for info in selected.sets},
+            configs={info.known_as: normal_config(info.effective) for info in selected.sets},
             adk_verdicts=plan.adk_verdicts,
         ),
         matrix=plan.matrix,

@@ -205,7 +205,7 @@ def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstanc
         files=header.files,
         agent=str(agent.get("name") or ""),
         model=str(agent.get("model") or ""),
-        configs={one.path: one.config for one in header.sets if one.config is not None},
+        configs={one.path: form for one in header.sets if (form := one.scored_by) is not None},
         adk_verdicts=bool(header.data.get("adk_verdicts")),
     )
 

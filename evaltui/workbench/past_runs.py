@@ -288,10 +288,10 @@ def _ran_as(
     header: RunHeader, row: LoggedFigures, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
 ) -> dict[str, Any]:
     """The fields of `CaseOutcome` that say what the run was of, and whether case and config of now are it."""
-    then, now = eval_set.scored_then, eval_set.scored_now
+    forms = eval_set.forms
     ids = row.eval_set_id, row.id.eval_id
     config_then: EvalConfig | None = config
-    if then is not None and now is not None and config_of(then, *ids) != config_of(now, *ids):
+    if forms is not None and config_of(forms[0], *ids) != config_of(forms[1], *ids):
         config_then = eval_set.config_then
     is_case = not row.expects or eval_set.is_same or row.expects == stored.fingerprint
     is_scoring_known = config_then is not None and not header.data.get("adk_verdicts")

@@ -74,6 +74,14 @@ def agent(write_agent):
         ("f", "f", 0),
         ("ff", "fe", 0),
         ("pf", "ff", 0),
+        # It failed by its policy before, and fails more often now: by chance or not.
+        ("ppppf", "fffff", 1),
+        ("ppppf", "ffffe", 1),
+        ("ppppf", "feeee", 1),
+        ("ppppf", "pffff", 0),
+        ("ppppf", "ppppf", 0),
+        ("pffff", "fffff", 0),
+        ("pffff", "ppppf", 0),
         # A failure excuses no error, an error no failure.
         ("f", "e", 1),
         ("ff", "ee", 1),
@@ -170,6 +178,26 @@ def test_without_a_complete_run_there_is_no_last_baseline(agent, capsys):
 def turn(text):
     said = {"final_response": {"role": "model", "parts": [{"text": "right"}]}}
     return {"user_content": {"role": "user", "parts": [{"text": text}]}, **said}
+
+
+def test_a_config_in_other_words_is_no_other_expectation(agent, monkeypatch, capsys):
+    cases = [{"eval_id": "a", "conversation": [turn("a")]}]
+    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    run_without_processes(monkeypatch, says("wrong"))
+    config = agent / "test_config.json"
+    config.write_text(json.dumps({"criteria": {"response_match_score": 0.8}}))
+    assert call("run", agent) == 1
+    gate = ("run", agent, "--baseline", "last", "--fail-on-regression")
+    prices = {"m": {"input_mtok": 1, "output_mtok": 2}}
+    for criterion in ({"threshold": 0.8}, {"lowerIsBetter": False, "threshold": "0.8"}):
+        block = {"prices": prices, "optional": ["safety_v1"]}
+        config.write_text(json.dumps({"evaltui": block, "criteria": {"response_match_score": criterion}}))
+        capsys.readouterr()
+        assert call(*gate) == 0
+        assert "1 unchanged" in capsys.readouterr().out
+    config.write_text(json.dumps({"criteria": {"response_match_score": 0.7}}))
+    assert call(*gate) == 1
+    assert "config: criteria.response_match_score 0.8 → 0.7" in capsys.readouterr().out
 
 
 def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refused(agent, monkeypatch, capsys):

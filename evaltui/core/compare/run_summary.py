@@ -297,8 +297,8 @@ def _mean(values: Sequence[float]) -> float | None:
 class Circumstances:
     """What a run depends on besides its cases.
 
-    `files` are the agent's with what they hold, as fingerprints; `configs` the effective config of each set
-    as JSON, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
+    `files` are the agent's with what they hold, as fingerprints; `configs` the config of each set in its
+    normal form, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
