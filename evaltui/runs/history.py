@@ -14,6 +14,7 @@ from evaltui.core.compare.run_summary import (
     CaseSummary,
     Circumstances,
     RunSummary,
+    options_of_run,
     selected_cases,
     summarize,
 )
@@ -207,6 +208,7 @@ def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstanc
         model=str(agent.get("model") or ""),
         configs={one.path: form for one in header.sets if (form := one.scored_by) is not None},
         adk_verdicts=bool(header.data.get("adk_verdicts")),
+        options=options_of_run(header.data, agent),
     )
 
 

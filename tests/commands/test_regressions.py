@@ -9,6 +9,7 @@ from fake_runs import run_without_processes, says
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.problems import SelectionError
 from evaltui.files.settings import secrets_of
 from evaltui.runs.baselines import last_baseline, stored_run
 from evaltui.runs.log import RunLog
@@ -165,6 +166,62 @@ def test_scored_traces_stand_for_no_run_of_the_agent(agent):
     store_run(agent, {"a": "p", "b": "p"})
     path, note = last_baseline(stored_run(store, store.latest()))
     assert (path.stem, note) == (first, "")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"agent_name": "weather"},
+        {"module": "my_agent.other"},
+        {"url": "http://127.0.0.1:8000/app"},
+        {"adk_verdicts": True},
+        {"in_process": True},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_the_last_run_is_one_of_the_same_agent_and_verdicts(agent, other):
+    """A failure of a sub-agent excuses none of the root agent, nor the other way round."""
+    first = store_run(agent, {"a": "p"})
+    of_other = store_run(agent, {"a": "f"}, **other)
+    store = RunStore(agent)
+    with pytest.raises(SelectionError, match=r"no runs of .* with the same agent, variant and verdicts"):
+        last_baseline(stored_run(store, store.latest()))
+    store_run(agent, {"a": "f"})
+    assert last_baseline(stored_run(store, store.latest()))[0].stem == first
+    store_run(agent, {"a": "f"}, **other)
+    assert last_baseline(stored_run(store, store.latest()))[0].stem == of_other
+
+
+def test_a_comparison_names_the_options_that_differ(agent, capsys):
+    base = store_run(agent, {"a": "p"}, agent_name="weather", record="replay")
+    candidate = store_run(agent, {"a": "p"}, url="http://127.0.0.1:8000/app")
+    assert call("compare", agent, base, candidate) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "between them --agent weather → root; record replay → off; tools stub → live" in out
+    assert call("compare", agent, base, base) == 0
+    assert "between them" not in capsys.readouterr().out
+
+
+def test_a_run_of_another_agent_excuses_and_leaves_out_nothing(agent, monkeypatch, capsys):
+    cases = [{"eval_id": eval_id, "conversation": [turn(eval_id)]} for eval_id in "ab"]
+    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+
+    def half_right(case, repeat):
+        return says("right" if case.eval_id == "a" else "wrong")(case, repeat)
+
+    fake = run_without_processes(monkeypatch, half_right)
+    gate = ("--baseline", "last", "--fail-on-regression")
+    assert call("run", agent) == 1
+    fake.act = says("wrong")
+    assert call("run", agent, "--agent", "weather") == 1
+    assert call("run", agent, *gate) == 1
+    fake.act = half_right
+    assert call("run", agent, *gate) == 0
+    fake.act = says("right")
+    assert call("run", agent, "--agent", "weather", *gate) == 0
+    capsys.readouterr()
+    assert call("run", agent, "--failed", "--report", "json") == 0
+    assert [case["eval_id"] for case in json.loads(capsys.readouterr().out)["cases"]] == ["b"]
 
 
 def test_without_a_complete_run_there_is_no_last_baseline(agent, capsys):

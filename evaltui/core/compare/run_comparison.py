@@ -131,7 +131,12 @@ def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
         more = [counted(len(words) - _MOST_DETAILS, "more file")] if len(words) > _MOST_DETAILS else []
         if words:
             yield f"agent: {', '.join([*words[:_MOST_DETAILS], *more])}"
-    for what, mine, theirs in (("agent", then.agent, now.agent), ("model", then.model, now.model)):
+    options = ((name, then.options.get(name, ""), option) for name, option in now.options.items())
+    for what, mine, theirs in (
+        ("agent", then.agent, now.agent),
+        ("model", then.model, now.model),
+        *options,
+    ):
         if mine and theirs and mine != theirs:
             yield f"{what} {mine} → {theirs}"
 
