@@ -402,7 +402,7 @@ class Outcomes:
         agent, address = self._agent, self._agent.address
         python = "" if agent.read_only or address.url else str(address.interpreter.path)
         code = agent.code_version
-        found = last_outcomes(agent.store, sets, sets.workspace, code, address.url, python)
+        found = last_outcomes(agent.store, sets, sets.workspace, code, address, python)
         shown, progress, unscored = 0, Progress(), set[str]()
         while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
             progress.done += len(outcomes)
