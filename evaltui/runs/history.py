@@ -308,9 +308,11 @@ class History:
     Cheap to make. Not for a frame: reading twenty runs of ten thousand cases takes a tenth of a second.
     """
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: RunStore, agent_name: str | None = None) -> None:
         self.store = store
         """The runs that it is of."""
+        self.agent_name = agent_name
+        """The sub-agent that was run as the root; None for the root agent."""
         self._known: dict[Path, tuple[RunHeader, Circumstances]] = {}
 
     def of(self, case: CaseId, eval_set_id: str, last: int = 20) -> CaseHistory:
@@ -329,6 +331,8 @@ class History:
 
     def _point(self, path: Path, case: CaseId, eval_set_id: str) -> CasePoint | None:
         header, circumstances = self._run(path)
+        if not header.of_traces and header.data.get("agent_name") != self.agent_name:
+            return None
         found = logs.result_of(path, header, case, eval_set_id)
         if found is None:
             return None

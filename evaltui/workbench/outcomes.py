@@ -96,7 +96,7 @@ class Outcomes:
         # Sets that are validated before what was run of them is scored again.
         self._opening: dict[Path, asyncio.Task[None]] = {}
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
-        self._histories = Histories(lambda: agent.store, changed)
+        self._histories = Histories(agent, changed)
 
     # What there is
 

@@ -74,7 +74,7 @@ def _criterion(name: str, criterion: float | BaseCriterion, *, is_custom: bool) 
     if is_custom or "function" in data:
         # A function may read any key, in any spelling.
         return data
-    data = _in_snake_case(data)
+    data = dict(_in_snake_case(data))
     if tool := data.pop("tool_name", None):
         data.setdefault("tool", tool)
     for option in options_of(name):
@@ -94,7 +94,7 @@ def _match_type(value: Any) -> Any:
 
 
 def _simulator(config: SimulatorConfig) -> Json:
-    data = _in_snake_case(_dumped(config))
+    data: Json = _in_snake_case(_dumped(config))
     if data.get("model_configuration") == SimulatorConfig().model_configuration:
         del data["model_configuration"]
     return data
