@@ -105,6 +105,15 @@ def test_failures_may_be_chance_and_errors_are_not(agent, capsys, before, now, c
     assert case["regression"] is (code == 1)
 
 
+def test_a_case_that_fails_more_often_is_named(agent, capsys):
+    base = store_run(agent, {"a": "ppppf", "b": "ppppf"})
+    now = store_run(agent, {"a": "fffff", "b": "ppppf"})
+    assert call("compare", agent, base, now, "--fail-on-regression") == 1
+    out = capsys.readouterr().out
+    assert "  regression, failed before and passes less often: a\n" in out
+    assert "p = 0.0" in out
+
+
 def test_errors_before_hide_no_cases_that_fail_more_often_now(agent, capsys):
     """Six cases together are evidence, however many others have a verdict again."""
     worse = {f"worse{number}": "ppppp" for number in range(6)}
