@@ -16,6 +16,7 @@ from evaltui.core.compare.run_summary import (
 from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_address import files_of_agent
+from evaltui.files.settings import secrets_of
 from evaltui.runs.selection import SelectedRun
 
 
@@ -28,6 +29,8 @@ def summary_of(
     """
     plan = selected.plan
     asked = {"agent_name": plan.agent.name, "url": plan.agent.url, "record": plan.record, "tools": plan.tools}
+    # As a log has them.
+    masked = secrets_of(plan.agent_dir).masked
     return RunSummary(
         id=log.stem if log is not None else "this run",
         cases=selected_cases(plan.selected(), results),
@@ -36,7 +39,7 @@ def summary_of(
             files={} if plan.agent.url else files_of_agent(plan.agent),
             agent=agent.get("name", ""),
             model=agent.get("model", ""),
-            configs={info.known_as: normal_config(info.effective) for info in selected.sets},
+            configs={info.known_as: normal_config(masked(info.effective)) for info in selected.sets},
             adk_verdicts=plan.adk_verdicts,
             options=options_of_run(asked, agent),
         ),

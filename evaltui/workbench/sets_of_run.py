@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from evaltui.core.metrics.normal_config import normal_form
+from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import Workspace
 from evaltui.runs.log_header import LoggedSet
 from evaltui.workbench.open_sets import OpenSets
@@ -76,9 +77,11 @@ class SetsOfRun:
         found = self._sets.config_now(listed.path) if is_same else file.config
         if found is None or isinstance(found, EvalSetError):
             return SetOfRun(file, None, is_same, then.config if then else None)
-        if then is None or then.scored_by is None or then.config == found.config.scoring():
+        # As the log has it.
+        now = secrets_of(self._sets.agent_dir).masked(found.config.scoring())
+        if then is None or then.scored_by is None or then.config == now:
             return SetOfRun(file, found.config, is_same)
-        forms = then.scored_by, normal_form(found.config)
+        forms = then.scored_by, normal_config(now)
         if forms[0] == forms[1]:
             return SetOfRun(file, found.config, is_same)
         return SetOfRun(file, found.config, is_same, then.config, forms)

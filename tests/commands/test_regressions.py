@@ -266,6 +266,22 @@ def test_a_config_in_other_words_is_no_other_expectation(agent, monkeypatch, cap
     assert "config: criteria.response_match_score 0.8 → 0.7" in capsys.readouterr().out
 
 
+def test_a_secret_in_a_config_is_no_other_expectation(agent, monkeypatch, capsys):
+    """Logs have it masked; the config of the run that is compared with them is the same."""
+    cases = [{"eval_id": "a", "conversation": [turn("a")]}]
+    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    (agent / ".env").write_text("API_KEY=sk-abcdefgh12345678\n")
+    rule = {"tool": "find", "arg": "key", "match": {"any_of": ["sk-abcdefgh12345678"]}}
+    config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"rules": [rule]}}
+    (agent / "test_config.json").write_text(json.dumps(config))
+    run_without_processes(monkeypatch, says("wrong"))
+    assert call("run", agent) == 1
+    assert call("run", agent, "--baseline", "last", "--fail-on-regression") == 0
+    out = capsys.readouterr().out
+    assert "1 unchanged" in out
+    assert "sk-abc" not in out
+
+
 def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refused(agent, monkeypatch, capsys):
     cases = [{"eval_id": "a", "conversation": [turn("a")]}]
     (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
