@@ -14,6 +14,7 @@ from evaltui.core.compare.run_summary import (
     CaseSummary,
     Circumstances,
     RunSummary,
+    options_of_run,
     selected_cases,
     summarize,
 )
@@ -205,8 +206,9 @@ def circumstances_of(header: RunHeader, agent: Mapping[str, Any]) -> Circumstanc
         files=header.files,
         agent=str(agent.get("name") or ""),
         model=str(agent.get("model") or ""),
-        configs={one.path: one.config for one in header.sets if one.config is not None},
+        configs={one.path: form for one in header.sets if (form := one.scored_by) is not None},
         adk_verdicts=bool(header.data.get("adk_verdicts")),
+        options=options_of_run(header.data, agent),
     )
 
 
@@ -306,9 +308,11 @@ class History:
     Cheap to make. Not for a frame: reading twenty runs of ten thousand cases takes a tenth of a second.
     """
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: RunStore, agent_name: str | None = None) -> None:
         self.store = store
         """The runs that it is of."""
+        self.agent_name = agent_name
+        """The sub-agent that was run as the root; None for the root agent."""
         self._known: dict[Path, tuple[RunHeader, Circumstances]] = {}
 
     def of(self, case: CaseId, eval_set_id: str, last: int = 20) -> CaseHistory:
@@ -327,6 +331,8 @@ class History:
 
     def _point(self, path: Path, case: CaseId, eval_set_id: str) -> CasePoint | None:
         header, circumstances = self._run(path)
+        if not header.of_traces and header.data.get("agent_name") != self.agent_name:
+            return None
         found = logs.result_of(path, header, case, eval_set_id)
         if found is None:
             return None

@@ -97,7 +97,7 @@ def finished_repeats(
             result = stored_repeat(log, line.data["result"])
             spent = result.spent
             amount = Amount.of(spent if spent is None or not of_traces else spent.of("judge"))
-            if result.status is not Status.ERROR or (kinds is not None and _is_none_of(result, kinds)):
+            if not _had_error(result, kinds):
                 known = finished.setdefault(line.case, KnownRepeats(log, line.case, line.eval_set_id, {}))
                 known.add(line.repeat, _Place(begin, line.place, result.expects, amount))
             elif spent is not None:
@@ -105,6 +105,9 @@ def finished_repeats(
     return finished, besides
 
 
-def _is_none_of(result: RepeatResult, kinds: AbstractSet[ErrorKind]) -> bool:
+def _had_error(result: RepeatResult, kinds: AbstractSet[ErrorKind] | None) -> bool:
+    """Whether an error kept it from a verdict, of these kinds if there are any."""
+    if result.status is not Status.ERROR and not result.errors:
+        return False
     # Nobody knows the kind of an error in an earlier log: with all kinds, it is among them.
-    return kinds < set(ErrorKind) and kinds.isdisjoint(result.error_kinds)
+    return kinds is None or kinds >= set(ErrorKind) or not kinds.isdisjoint(result.error_kinds)

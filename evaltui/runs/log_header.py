@@ -50,6 +50,13 @@ class LoggedSet:
     fingerprint: str | None = None
     """Of the text of its file; None where nobody knows."""
 
+    @cached_property
+    def scored_by(self) -> Json | None:
+        """Normal form of its config."""
+        from evaltui.core.metrics.normal_config import normal_config
+
+        return None if self.config is None else normal_config(self.config)
+
     def to_json(self) -> Json:
         data: Json = {"path": self.path, "eval_set_id": self.eval_set_id, "eval_ids": list(self.eval_ids)}
         if self.tags:

@@ -15,6 +15,7 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.log_header import RunHeader
 from evaltui.runs.log_reader import read_header, read_run
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import SUFFIX, RunStore, is_being_written
 
 _IN_HEADER = b'"matrix":"'
@@ -115,11 +116,11 @@ def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
     return found[0] if found else None
 
 
-def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
-    """The log of the newest run of the agent; where that is of a matrix, those of all of its variants. Scored
-    traces, and runs of the matrix `besides`, do not count."""
+def newest_runs(store: RunStore, kind: RunKind | None = None, besides: str = "") -> tuple[Path, ...]:
+    """The log of the newest run of the agent, of one kind if there is one; where that is of a matrix, those
+    of all of its variants. Scored traces, and runs of the matrix `besides`, do not count."""
     for path in reversed(store.logs()):
-        if _is_of_traces(path):
+        if not _is_of_kind(path, kind):
             continue
         log = _variant_log(path)
         if log is None:
@@ -129,12 +130,14 @@ def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
     return ()
 
 
-def _is_of_traces(path: Path) -> bool:
-    """Whether a run scored traces; False for a log that cannot be read, which its reader reports."""
+def _is_of_kind(path: Path, kind: RunKind | None) -> bool:
+    """Whether a run is of a kind, without one any that ran the agent; True for a log that cannot be read,
+    which its reader reports."""
     try:
-        return read_header(path).of_traces
+        header = read_header(path)
     except (OSError, ValueError):
-        return False
+        return True
+    return not header.of_traces if kind is None else RunKind.of_log(header) == kind
 
 
 def recorded_seconds(store: RunStore) -> dict[CaseId, float]:

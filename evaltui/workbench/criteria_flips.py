@@ -10,6 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from evaltui.core.jsondoc.splices import LineChange
+from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult
@@ -136,7 +137,7 @@ class FlipSearch:
             self._look_again(compared, self._changes.take())
         else:
             self._look_at_all(compared)
-        if saved.scores_as(edited):
+        if score_alike(saved, edited):
             return Flips()
         known = self._count - len(self._waiting) - len(self._unknown)
         return Flips(tuple(self._in_order(sets)), known, len(self._waiting), len(self._unknown))
@@ -147,12 +148,12 @@ class FlipSearch:
         if before is None or results is not before.results:
             # `_known` looks at the configs of those that it needs.
             self._changes, self._by_saved, self._lost = results.follow(), results.copy(), set()
-        elif before.saved.scores_as(compared.saved):
+        elif score_alike(before.saved, compared.saved):
             self._remember(compared, self._changes.take())
         else:
             self._remember(compared, (case for path in compared.sets for case, _ in results.of(path)))
         self._waiting, self._unknown, self._flips = set(), set(), {}
-        if compared.saved.scores_as(compared.edited):
+        if score_alike(compared.saved, compared.edited):
             return
         cases = {case for path in compared.sets for case, _ in results.of(path)}
         self._count = len(cases)
@@ -162,7 +163,7 @@ class FlipSearch:
 
     def _look_again(self, compared: _Compared, changed: set[CaseId]) -> None:
         self._remember(compared, changed)
-        if compared.saved.scores_as(compared.edited):
+        if score_alike(compared.saved, compared.edited):
             return
         self._count = sum(compared.results.count(path) for path in compared.sets)
         self._sort(compared, changed)

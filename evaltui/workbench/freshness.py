@@ -133,4 +133,6 @@ def _is_scored_as_run(result: CaseOutcome) -> bool:
     case, config = result.ran
     if case is None or config is None or not case.says_the_same(result.stored):
         return False
-    return config is result.config or config.scores_as(result.config)
+    from evaltui.core.metrics.normal_config import score_alike
+
+    return score_alike(config, result.config)

@@ -96,7 +96,7 @@ class Outcomes:
         # Sets that are validated before what was run of them is scored again.
         self._opening: dict[Path, asyncio.Task[None]] = {}
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
-        self._histories = Histories(lambda: agent.store, changed)
+        self._histories = Histories(agent, changed)
 
     # What there is
 
@@ -399,7 +399,7 @@ class Outcomes:
         agent, address = self._agent, self._agent.address
         python = "" if agent.read_only or address.url else str(address.interpreter.path)
         code = agent.code_version
-        found = last_outcomes(agent.store, sets, sets.workspace, code, address.url, python)
+        found = last_outcomes(agent.store, sets, sets.workspace, code, address, python)
         shown, progress, unscored = 0, Progress(), set[str]()
         while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
             progress.done += len(outcomes)
