@@ -153,11 +153,12 @@ def place_in_repository(folder: Path, seen_from: Path) -> Path:
 
 
 def levels_above(folder: Path) -> list[Path]:
-    """The folder above, then those above that up to the root of the project that it is in."""
+    """The folders above, up to the root of the project that it is in; none outside of a project."""
     root = project_root(folder)
-    levels = [parent_of(folder)]
-    while root is not None and root in levels[-1].absolute().parents:
-        levels.append(parent_of(levels[-1]))
+    levels: list[Path] = []
+    while root is not None and root in folder.absolute().parents:
+        folder = parent_of(folder)
+        levels.append(folder)
     return levels
 
 

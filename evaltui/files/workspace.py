@@ -43,8 +43,6 @@ _SETS_BESIDE = ("eval*", "tests")
 _MOST_SKIPPED = 3
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
 _TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
-# Bytes; a larger file that is no set by its beginning is not read to explain that.
-_LARGEST_SKIPPED = 4 * 1024 * 1024
 SET_KEYS = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
 
 # Bytes; a larger file that is no set by its beginning is not read to explain that.
@@ -112,10 +110,8 @@ def open_workspace(
 ) -> Workspace:
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
-    Looked through are the agent's folder itself, its folders `eval*` and `test*`, the folders `eval*` and
-    `tests` beside it and in the folders above up to the root of its project, without other agents and
-    projects, and what is given: files of any name, and folders. Cases that
-    are as they were in `before` are the same objects. `config` is one for all sets instead of their own.
+    Looked through are `searched_places` and what is given: files of any name, and folders. Cases that are as
+    they were in `before` are the same objects. `config` is one for all sets instead of their own.
     """
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, given) if path.is_file()]
@@ -173,6 +169,14 @@ def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
     """
     files = {os.path.realpath(file): file for file in json_files_below([folder]) if is_set(file)}
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
+
+
+def searched_places(folder: Path) -> str:
+    """Where eval sets of the agent in a folder are looked for, in words."""
+    own = "the folder itself, eval*/ and test*/ in it"
+    if levels_above(folder):
+        return f"{own}, eval*/ and tests/ beside it and above, up to the root of its project"
+    return f"{own}; it is in no project (pyproject.toml, .git), whose eval*/ and tests/ would be searched too"
 
 
 def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
@@ -351,9 +355,8 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
         hint = skipped_hint(workspace.skipped)
         if not workspace.sets:
             raise SelectionError(
-                f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases "
-                "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it and "
-                f"above, up to the root of its project{hint and f'. {hint}'}"
+                f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases in "
+                f"{searched_places(workspace.folder)}{hint and f'. {hint}'}"
             )
         _refuse_without(workspace.skipped)
         return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
