@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from evaltui.core.model.dataset_configs import from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severity
-from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
+from evaltui.files.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.recognition import YAML_SUFFIXES, parse_yaml, set_kind
 
@@ -93,7 +93,7 @@ def is_config(path: Path) -> bool:
     """Whether a file is a config by its name and what is in it; of the usual name, whatever is in it."""
     if path.name == CONFIG_NAME:
         return True
-    if path.suffix != ".json" or not _is_named_so(path.name):
+    if not is_json(path) or not _is_named_so(path.name):
         return False
     try:
         stat = path.stat()
@@ -130,7 +130,7 @@ def _candidates(folder: Path, modified: int) -> tuple[Path, ...]:
     """The files of a folder that are named like configs. `modified` is when the folder was, so that many sets
     in it cost one look."""
     try:
-        names = sorted(one.name for one in folder.iterdir() if one.suffix == ".json")
+        names = sorted(one.name for one in folder.iterdir() if is_json(one))
     except OSError:
         return ()
     return tuple(folder / name for name in names if _is_named_so(name))

@@ -134,8 +134,8 @@ def read_set_data(
 def set_name(path: Path) -> str:
     """The id that a set of an old format gets: the file's name without its suffix."""
     for suffix in SET_SUFFIXES:
-        if path.name.endswith(suffix):
-            return path.name.removesuffix(suffix)
+        if path.name.lower().endswith(suffix):
+            return path.name[: -len(suffix)]
     return path.stem
 
 

@@ -23,7 +23,9 @@ from evaltui.files.folders import (
     SET_SUFFIXES,
     agent_folder,
     has_agent_file,
+    has_set_name,
     is_entered,
+    is_json,
     is_of_tests,
     is_project,
     is_there,
@@ -41,6 +43,8 @@ from evaltui.text.values import did_you_mean
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")
 _MOST_SKIPPED = 3
+# Endings of files that are meant to be read as data.
+_DATA = (*YAML_SUFFIXES, ".jsonl", ".json5", ".jsonc", ".evalset", ".txt")
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
 _TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
 SET_KEYS = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
@@ -237,9 +241,13 @@ def is_set(path: Path) -> bool:
     By its name, else by what it holds; one that cannot be read counts where eval sets are kept. Other
     programs call files `*.test.json`, too: of these, all but JSON that is no eval set.
     """
-    if path.name.endswith(".evalset.json") or os.path.isdir(path) or set_kind(path):  # noqa: PTH112
+    if os.path.isdir(path):  # noqa: PTH112
         return True
-    if not path.name.endswith(SET_SUFFIXES):
+    if not is_json(path):
+        return False
+    if path.name.lower().endswith(".evalset.json") or set_kind(path):
+        return True
+    if not has_set_name(path):
         return is_of_tests(path.parent) and not os.access(path, os.R_OK)
     try:
         text = read_text(path)
@@ -253,12 +261,13 @@ def is_set(path: Path) -> bool:
 
 def is_set_for_pytest(file: Path, root: Path) -> bool:
     """As `is_set`; one known by what it holds only where eval sets are kept, below the root of the tests."""
-    if not is_set(file):
-        return False
-    if file.name.endswith(SET_SUFFIXES):
-        return True
-    below = [folder for folder in file.parents if folder != root and folder.is_relative_to(root)]
-    return (is_agent(file.parent) or any(map(is_of_tests, below))) and all(map(is_entered, below))
+    return is_set(file) and (has_set_name(file) or keeps_sets(file.parent, root))
+
+
+def keeps_sets(folder: Path, root: Path) -> bool:
+    """Whether eval sets of any name are looked for in a folder below the root of the tests."""
+    below = [one for one in (folder, *folder.parents) if one != root and one.is_relative_to(root)]
+    return (is_agent(folder) or any(map(is_of_tests, below))) and all(map(is_entered, below))
 
 
 def may_be_eval_set(path: Path) -> bool:
@@ -273,9 +282,16 @@ def may_be_eval_set(path: Path) -> bool:
 
 
 def skipped_file(file: Path) -> Skipped | None:
-    """A file without the name of an eval set that looks like one, or cannot be read; None for others."""
+    """A file that is not read although it is called an eval set or looks like one, or that cannot be read;
+    None for others."""
     if file.name == CONFIG_NAME:
         return None
+    if not is_json(file):
+        # Of a file with another ending, such as a backup, the name says that it is not in use.
+        is_data = file.suffix.lower() in _DATA
+        return Skipped(
+            file, "called an eval set and not read: its name does not end in .json", is_set=is_data
+        )
     try:
         if file.stat().st_size > _LARGEST_SKIPPED or not may_be_eval_set(file):
             return None
@@ -285,20 +301,40 @@ def skipped_file(file: Path) -> Skipped | None:
     return Skipped(file, reason, is_set=True)
 
 
+def skipped_in(files: Iterable[Path]) -> list[Skipped]:
+    """Those of some files that might be expected among the sets, and are none."""
+    return [one for file in files if not is_set(file) and (one := skipped_file(file)) is not None]
+
+
 def skipped_below(folder: Path) -> list[Skipped]:
-    """The files anywhere below a folder that look like eval sets by all but their names."""
-    files = (file for file in json_files_below([folder]) if not is_set(file))
-    return [one for one in map(skipped_file, files) if one is not None and one.is_set]
+    """As `skipped_in`, of the files anywhere below a folder."""
+    return skipped_in(json_files_below([folder]))
+
+
+def passed_over(workspace: Workspace, selectors: Sequence[str]) -> list[Skipped]:
+    """The files in the folders that selectors mean that might be expected among the sets, and are none."""
+    if not selectors:
+        return list(workspace.skipped)
+    folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
+    return [one for folder in folders for one in skipped_below(folder)]
 
 
 def skipped_hint(skipped: Iterable[Skipped]) -> str:
     """The files that only their names keep from being eval sets, and how to use them; "" for none."""
-    names = [str(one.path) for one in skipped if one.is_set]
-    if not names:
-        return ""
-    look = plural(len(names), "looks like an eval set", "look like eval sets")
-    rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
-    return f"{some_of(names, _MOST_SKIPPED)} {look} without the name: {rename}"
+    other_names, no_json = list[str](), list[str]()
+    for one in skipped:
+        if one.is_set:
+            (other_names if is_json(one.path) else no_json).append(str(one.path))
+    hints = list[str]()
+    if other_names:
+        look = plural(len(other_names), "looks like an eval set", "look like eval sets")
+        rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
+        hints.append(f"{some_of(other_names, _MOST_SKIPPED)} {look} without the name: {rename}")
+    if no_json:
+        named = plural(len(no_json), "is called an eval set", "are called eval sets")
+        write = f"write it as JSON to NAME{SET_SUFFIXES[0]}, or rename it"
+        hints.append(f"{some_of(no_json, _MOST_SKIPPED)} {named} and not read: {write}")
+    return ". ".join(hints)
 
 
 def select(
@@ -358,7 +394,7 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
                 f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases in "
                 f"{searched_places(workspace.folder)}{hint and f'. {hint}'}"
             )
-        _refuse_without(workspace.skipped)
+        _refuse_without(passed_over(workspace, ()))
         return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
     chosen: dict[Path, Selection] = {}
     for selector in selectors:
@@ -367,9 +403,7 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
             earlier = chosen.get(key, (eval_set, ()))[1]
             both = None if earlier is None or cases is None else tuple(dict.fromkeys((*earlier, *cases)))
             chosen[key] = (eval_set, both)
-    folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
-    skipped = (one for folder in folders for one in skipped_below(folder))
-    _refuse_without(one for one in skipped if one.path.resolve() not in chosen)
+    _refuse_without(one for one in passed_over(workspace, selectors) if one.path.resolve() not in chosen)
     return list(chosen.values())
 
 

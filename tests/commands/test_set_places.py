@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from evaltui.core.model.problems import Severity
 from evaltui.files.lint import lint
 from evaltui.files.workspace import open_workspace
 from tests.commands.command_line import call
@@ -64,3 +63,50 @@ def test_pytest_takes_no_agent_from_beside_a_set_outside_of_a_project(agent, pyt
     (agent.parent / "pyproject.toml").touch()
     result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent.parent)
     result.stdout.fnmatch_lines(["*2 tests collected*"])
+
+
+@pytest.mark.parametrize("name", ["bad.EVALSET.JSON", "bad.evalset.JSON", "bad.test.JSON", "bad.Json"])
+def test_a_name_may_have_any_case_of_letters(agent, name, pytester, capsys):
+    write(agent / name, eval_set("bad", "other words"))
+    assert call("run", agent) == 1
+    assert "bad" in capsys.readouterr().out
+    assert labels(agent) == ["bad", "good"]
+    result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent)
+    result.stdout.fnmatch_lines(["*2 tests collected*"])
+
+
+def test_a_config_may_have_any_case_of_letters(agent, capsys):
+    write(agent / "criteria.JSON", '{"criteria": {"unknown_metric": 1}}')
+    assert call("run", agent) == 2
+    assert "unknown_metric" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["bad.evalset.jsonl", "bad.evalset.yaml", "Bad.EvalSet.yml", "bad.evalset"])
+def test_a_set_that_is_no_json_keeps_the_others_from_passing_for_all(agent, name, pytester, capsys):
+    file = write(agent / name, eval_set("bad", "other words"))
+    hint = f"{file} is called an eval set and not read: write it as JSON to NAME.evalset.json, or rename it"
+    for words in ((), (agent,)):
+        assert call("run", agent, *words) == 2
+        assert hint in capsys.readouterr().err
+    assert call("run", agent, "good") == 0
+    for folder in (agent, agent.parent):
+        [problem] = lint([folder])
+        assert (problem.severity, problem.file) == (Severity.ERROR, str(file))
+    result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{hint}*"])
+    result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent / "good.evalset.json")
+    result.stdout.fnmatch_lines(["*1 test collected*"])
+
+
+@pytest.mark.parametrize("name", ["bad.evalset.json.bak", "bad.test.json.orig", "bad.evalset.json~"])
+def test_a_backup_of_a_set_is_named_and_not_run(agent, name, pytester, capsys):
+    file = write(agent / name, eval_set("bad", "other words"))
+    reason = "called an eval set and not read: its name does not end in .json"
+    for words in ((), (agent,)):
+        assert call("run", agent, *words) == 0
+        assert f"evaltui: {file}: {reason}" in capsys.readouterr().err
+    for folder in (agent, agent.parent):
+        assert [problem.located("warning") for problem in lint([folder])] == [f"{file}: warning: {reason}"]
+    result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent)
+    result.stdout.fnmatch_lines([f"evaltui: {file}: {reason}", "*1 test collected*"])

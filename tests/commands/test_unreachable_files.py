@@ -186,4 +186,5 @@ def test_where_there_are_no_others_it_is_named_too(write_agent, pytester, capsys
     assert call("lint", agent / "evals") == 1
     assert f"{other}: error: looks like an eval set" in capsys.readouterr().out
     result = pytester.runpytest_inprocess("--evaltui", agent)
-    result.stdout.fnmatch_lines([f"evaltui: {HINT.format(other)}"])
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{HINT.format(other)}, or name the eval sets to run"])
