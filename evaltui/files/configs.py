@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # Words in the names of configs that people pass to `adk eval --config_file_path`.
 _WORDS = ("config", "criteri")
 _LARGEST = 1_000_000
+# `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
+_LIKE_CONFIG = re.compile(r"test_config\.(json.+|ya?ml|toml)", re.IGNORECASE)
 EVAL_CONFIG_NAMES = ("eval_config.yaml", "eval_config.yml", "eval_config.json")
 
 ConfigChoice = Literal["nearest", "beside", "defaults"]
@@ -269,7 +272,23 @@ def choice_problems(set_path: Path) -> list[Problem]:
     if problem := unclear_config(set_path):
         return [problem]
     above = config_above(set_path)
-    return [] if above is None else [_passed_over(set_path, above)]
+    passed_over = [] if above is None else [_passed_over(set_path, above)]
+    return [*passed_over, *_no_configs_beside(set_path)]
+
+
+def _no_configs_beside(set_path: Path) -> Iterator[Problem]:
+    """Notes of files that are called configs of a set and that no set is scored by: they are no JSON."""
+    is_dataset = set_kind(set_path) == "dataset"
+    try:
+        names = sorted(one.name for one in set_path.parent.iterdir())
+    except OSError:
+        return
+    for name in names:
+        is_agents_cli = name in EVAL_CONFIG_NAMES and not is_dataset
+        if _LIKE_CONFIG.fullmatch(name) or (is_agents_cli and not is_json(Path(name))):
+            message = f"not read for {set_path.name}: its config is called {CONFIG_NAME} and is JSON"
+            file = str(set_path.parent / name)
+            yield Problem.warning((), message, file=file, rule=LintRule.UNUSED_CONFIG)
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:

@@ -110,3 +110,19 @@ def test_a_backup_of_a_set_is_named_and_not_run(agent, name, pytester, capsys):
         assert [problem.located("warning") for problem in lint([folder])] == [f"{file}: warning: {reason}"]
     result = pytester.runpytest_inprocess("--evaltui", "--collect-only", agent)
     result.stdout.fnmatch_lines([f"evaltui: {file}: {reason}", "*1 test collected*"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["test_config.yaml", "Test_Config.yml", "test_config.json.bak", "test_config.jsonc", "eval_config.yaml"],
+)
+def test_what_is_called_a_config_and_not_read_is_named(agent, name, capsys):
+    file = write(agent / name, '{"metrics_to_run": ["safety"]}')
+    write(agent / "test_config.py")
+    reason = "not read for good.evalset.json: its config is called test_config.json and is JSON"
+    assert call("run", agent) == 0
+    assert f"evaltui run: {file}: {reason}\n" in capsys.readouterr().err
+    assert [problem.located("warning") for problem in lint([agent])] == [f"{file}: warning: {reason}"]
+    write(agent / "test_config.json", '{"criteria": {"response_match_score": 1}}')
+    assert call("run", agent) == 0
+    assert "not read" not in capsys.readouterr().err
