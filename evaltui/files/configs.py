@@ -314,6 +314,5 @@ def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
         config = None if data is None else validate_config(data)[0]
         return config, [replace(problem, file=str(path)) for problem in problems]
     config, problems = validate_config(data)
-    # Of two criteria with one name, only one would be scored.
-    twice = duplicate_keys(text, str(path), Severity.ERROR)
-    return None if twice else config, [*twice, *locate(problems, text, str(path))]
+    twice = duplicate_keys(text)
+    return None if twice else config, locate([*twice, *problems], text, str(path))
