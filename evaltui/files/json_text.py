@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,9 +26,14 @@ def read_text(path: Path) -> str | Problem:
 
 
 def why_unreadable(path: Path, error: OSError) -> str:
-    """Why a file that is there cannot be read, as a clause; "no such file" where there is none."""
+    """Why a file or folder that is there cannot be read, and what to do, as a clause; "no such file" where
+    there is none."""
     if isinstance(error, FileNotFoundError):
         return f"link to {path.readlink()}, which does not exist" if path.is_symlink() else "no such file"
+    if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):  # noqa: PTH112
+        return "cannot be read: no permission to list and enter this folder; allow it with chmod u+rx"
+    if isinstance(error, PermissionError):
+        return f"cannot be read: {error.strerror}; allow it with chmod u+r, or move the file away"
     return f"cannot be read: {error.strerror or error}"
 
 
