@@ -30,7 +30,7 @@ from evaltui.files.projects import agents_in
 from evaltui.files.recognition import YAML_SUFFIXES
 from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
-from evaltui.files.workspace import SET_KEYS, Skipped, open_workspace, sets_below, skipped_below
+from evaltui.files.workspace import SET_KEYS, Skipped, open_workspace, passed_over, sets_below, skipped_below
 
 # What agent-starter-pack calls it, too.
 _CONFIG_NAMES = (CONFIG_NAME, "eval_config.json")
@@ -84,7 +84,7 @@ def _searched(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list
         if not found:
             empty.append(path)
         if path.is_dir():
-            skipped |= dict.fromkeys(workspace.skipped if workspace else skipped_below(path))
+            skipped |= dict.fromkeys(passed_over(workspace, ()) if workspace else skipped_below(path))
     return list(files), empty, list(skipped)
 
 

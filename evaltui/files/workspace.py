@@ -27,7 +27,6 @@ from evaltui.files.folders import (
     is_entered,
     is_json,
     is_of_tests,
-    is_project,
     is_there,
     json_files,
     json_files_below,
@@ -37,6 +36,7 @@ from evaltui.files.folders import (
 from evaltui.files.json_text import parse, read_text, why_unreadable
 from evaltui.files.recognition import YAML_SUFFIXES, set_kind
 from evaltui.files.root_agents import is_agent
+from evaltui.files.run_settings import PROJECT_FILE
 from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean
 
@@ -216,15 +216,20 @@ def _folders_of_sets(level: Path) -> list[Path]:
     return [
         one
         for one in beside
-        if not has_agent_file(one) and (one.name.lower() == "tests" or not (is_agent(one) or is_project(one)))
+        if not has_agent_file(one) and (one.name.lower() == "tests" or not (is_agent(one) or _is_other(one)))
     ]
+
+
+def _is_other(folder: Path) -> bool:
+    """Whether a folder is another project; a submodule, where `.git` is a file, may hold eval sets alone."""
+    has_table = os.path.exists(folder / PROJECT_FILE)  # noqa: PTH110
+    return has_table or os.path.isdir(folder / ".git")  # noqa: PTH112
 
 
 def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Every JSON file that might be a set, with the folder it is in as seen from the agent's."""
     for file in json_files(folder):
         yield file, "agent directory"
-    # Another agent in a folder of sets or tests has sets of its own.
     below = [one for one in subfolders(folder, _SETS_BELOW) if not has_agent_file(one)]
     for file in json_files_below(below, has_agent_file):
         yield file, f"{file.parent.relative_to(folder).as_posix()}/"
@@ -311,10 +316,20 @@ def skipped_below(folder: Path) -> list[Skipped]:
     return skipped_in(json_files_below([folder]))
 
 
+def _elsewhere(workspace: Workspace) -> Iterator[Skipped]:
+    """The sets in the agent's folder, by their names, that are in no folder where sets are looked for."""
+    others = [one for one in subfolders(workspace.folder, ("*",)) if not has_agent_file(one)]
+    read = {os.path.realpath(one.path) for one in workspace.sets}
+    reason = f"not run: it is neither in {workspace.folder} nor in eval*/ or test*/ there; name it to run it"
+    for file in json_files_below(others, has_agent_file):
+        if has_set_name(file) and os.path.realpath(file) not in read and is_set(file):
+            yield Skipped(file, reason)
+
+
 def passed_over(workspace: Workspace, selectors: Sequence[str]) -> list[Skipped]:
     """The files in the folders that selectors mean that might be expected among the sets, and are none."""
     if not selectors:
-        return list(workspace.skipped)
+        return [*workspace.skipped, *_elsewhere(workspace)]
     folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
     return [one for folder in folders for one in skipped_below(folder)]
 
@@ -394,7 +409,7 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
                 f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases in "
                 f"{searched_places(workspace.folder)}{hint and f'. {hint}'}"
             )
-        _refuse_without(passed_over(workspace, ()))
+        _refuse_without(workspace.skipped)
         return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
     chosen: dict[Path, Selection] = {}
     for selector in selectors:

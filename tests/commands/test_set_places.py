@@ -126,3 +126,29 @@ def test_what_is_called_a_config_and_not_read_is_named(agent, name, capsys):
     write(agent / "test_config.json", '{"criteria": {"response_match_score": 1}}')
     assert call("run", agent) == 0
     assert "not read" not in capsys.readouterr().err
+
+
+def test_a_submodule_of_sets_beside_the_agent_is_searched_and_another_project_is_not(agent):
+    (agent.parent / "pyproject.toml").touch()
+    write(agent.parent / "evals" / ".git", "gitdir: ../.git/modules/evals")
+    write(agent.parent / "eval_tool" / "other.evalset.json", eval_set("other"))
+    (agent.parent / "eval_tool" / ".git").mkdir()
+    write(agent.parent / "eval_fork" / "fork.evalset.json", eval_set("fork"))
+    write(agent.parent / "eval_fork" / "pyproject.toml")
+    write(agent.parent / "eval_fork" / ".git", "gitdir: ../.git/modules/eval_fork")
+    assert labels(agent) == ["bad", "good"]
+
+
+def test_a_set_in_another_folder_of_the_agent_is_named(agent, capsys):
+    file = write(agent / "data" / "deep" / "bad.evalset.json", eval_set("bad", "other words"))
+    write(agent / "data" / "notes.json", "{}")
+    write(agent / "bot" / "agent.py", AGENT)
+    write(agent / "bot" / "own.evalset.json", eval_set("own", "other words"))
+    reason = f"not run: it is neither in {agent} nor in eval*/ or test*/ there; name it to run it"
+    assert call("run", agent) == 0
+    assert [line for line in capsys.readouterr().err.splitlines() if "not run" in line] == [
+        f"evaltui: {file}: {reason}"
+    ]
+    assert [problem.located("warning") for problem in lint([agent])] == [f"{file}: warning: {reason}"]
+    assert call("run", agent, "good") == 0
+    assert "not run" not in capsys.readouterr().err
