@@ -139,7 +139,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if file_path.suffix != ".json":
+    name = file_path.name.lower()
+    if ".json" not in name and ".evalset" not in name:
         return None
     config = parent.config
     is_named = parent.session.isinitpath(file_path)
@@ -148,7 +149,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     from evaltui.files.workspace import is_set, is_set_for_pytest
     from evaltui.testing.items import EvalSetNode, name_skipped
 
-    has_name = file_path.name.endswith(SET_SUFFIXES)
+    has_name = name.endswith(SET_SUFFIXES)
     is_one = has_name or is_set(file_path) if is_named else is_set_for_pytest(file_path, config.rootpath)
     if not is_one:
         if not has_name:
@@ -160,13 +161,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
-    """Fails a folder with eval sets that are no files, which pytest passes over."""
+    """Fails a folder with eval sets that cannot be collected, unless only something in it is asked for."""
     report = yield
-    config = collector.config
-    if isinstance(collector, pytest.Directory) and (config.getoption("evaltui") or config.getini("evaltui")):
-        from evaltui.testing.items import unreachable_sets
+    config, session = collector.config, collector.session
+    is_asked = config.getoption("evaltui") or config.getini("evaltui")
+    if isinstance(collector, pytest.Directory) and is_asked:
+        from evaltui.testing.items import not_collected
 
-        if problems := unreachable_sets(collector.path):
+        path = collector.path
+        is_passed = session.isinitpath(path, with_parents=True) and not session.isinitpath(path)
+        if not is_passed and (problems := not_collected(path, config.rootpath)):
             report.outcome, report.longrepr = "failed", "\n".join(problems)
     return report
 

@@ -18,6 +18,7 @@ from evaltui.core.statistics.differences import ALPHA
 from evaltui.runs.baselines import LaterRun, last_baseline
 from evaltui.runs.history import find_run, open_run
 from evaltui.runs.matrices import StoredMatrix, find_matrix
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import show_p, some_of
 
@@ -53,12 +54,14 @@ def baseline_of(options: argparse.Namespace, later: LaterRun) -> Baseline | None
         raise UsageError(f"--baseline: {error}") from error
 
 
-def settled_baseline(ref: str, store: RunStore, variants: Sequence[Variant], matrix: str) -> str:
+def settled_baseline(
+    ref: str, store: RunStore, variants: Sequence[Variant], matrix: str, kind: RunKind
+) -> str:
     """What a baseline of several runs stands for before the first of them is run. Raises UsageError,
     SelectionError."""
     if ref == "last":
         for variant in variants:
-            last_baseline(LaterRun(store, {}, variant, matrix=matrix))
+            last_baseline(LaterRun(store, {}, kind, variant, matrix=matrix))
         return ref
     stored = find_matrix(store, ref)
     ref = stored.id if stored else str(find_run(store, ref))
@@ -107,7 +110,7 @@ def require_effect(base: RunSummary, selected: SelectedRun, alpha: float) -> Non
         for case in plan.case_ids(one)
     }
     comparison = compare(base, RunSummary("", cases), alpha)
-    chances = [change.p for change in comparison.without_evidence if change.p is not None]
+    chances = [change.p for change in comparison.broken_without_evidence if change.p is not None]
     if chances and not comparison.regressions:
         raise UsageError(
             f"--fail-on-regression has no effect: even if every repeat failed, {show_p(min(chances))}, above "

@@ -28,7 +28,7 @@ from evaltui.core.model.old_formats import session_input
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.secrets import Secrets
-from evaltui.files.json_text import locate, parse, read_text
+from evaltui.files.json_text import duplicate_keys, locate, parse, read_text
 from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.conversation import Conversation
 from evaltui.runner.parent.starting import HostSettings
@@ -316,6 +316,7 @@ def read_initial_session(path: Path | None) -> Json:
     if isinstance(text, Problem) or isinstance(data, Problem):
         raise EvalSetError(locate([data], "", str(path)))
     session, problems = session_input(data)
+    problems = [*duplicate_keys(text), *problems]
     if problems:
         raise EvalSetError(locate(problems, text, str(path)))
     return session or {}

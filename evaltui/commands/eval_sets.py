@@ -10,7 +10,7 @@ from evaltui.core.model.eval_set import EvalSet
 from evaltui.core.model.old_formats import with_authors
 from evaltui.core.model.problems import EvalSetError, Severity
 from evaltui.files.eval_sets import changes, migrated_text, read_eval_set
-from evaltui.files.folders import SET_SUFFIXES
+from evaltui.files.folders import is_json
 from evaltui.files.lint import format_problem
 from evaltui.files.saving import ChangedOutsideError, save
 from evaltui.files.templates import StarterKind, TemplateError, create_starter, remark_of
@@ -25,9 +25,8 @@ def migrate(old: Path, new: Path, initial_session: Path | None) -> int:
     except (UsageError, EvalSetError) as error:
         return complain("migrate", error)
     print(f"{new}: {counted(len(eval_set.eval_cases), 'case')} of {old}")
-    if not new.name.endswith(SET_SUFFIXES):
-        endings = " or ".join(SET_SUFFIXES)
-        note = f"run it by its path: only names that end in {endings} are found automatically"
+    if not is_json(new):
+        note = "run it by its path: only names that end in .json are found automatically"
         print(f"evaltui migrate: {note}", file=sys.stderr)
     return 0
 

@@ -13,6 +13,7 @@ from evaltui.commands.output import UsageError, complain, write_lines, write_std
 from evaltui.commands.recorded import conversations_of
 from evaltui.core.model.events import Event, Json
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_local
+from evaltui.text.json_pieces import json_pieces
 from evaltui.text.lines import Line
 from evaltui.text.values import cut, visible
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
@@ -42,7 +43,7 @@ def inspect_traces(options: argparse.Namespace) -> int:
     try:
         with conversations_of(_recorded(options.traces, files)) as read:
             if options.format == "json":
-                write_stdout(json.dumps(_document(files, read), indent=2, ensure_ascii=False) + "\n")
+                write_stdout("".join(json_pieces(_document(files, read))))
             else:
                 write_lines(_lines(files, read))
     except UsageError as error:

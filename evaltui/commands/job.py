@@ -94,10 +94,10 @@ def job_of(
     later = LaterRun(
         request.store,
         {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()},
+        request.kind,
         variant.variant if variant else None,
         resumed_log,
         request.matrix,
-        request.traces is not None,
     )
     baseline = baseline_of(options, later)
     ending = Ending(

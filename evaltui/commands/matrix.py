@@ -29,6 +29,7 @@ from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.starting import HostSettings, StartedHost, require_variant, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
 from evaltui.runs.matrices import usual_base
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.selection import RunRequest
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import some_of
@@ -76,7 +77,8 @@ async def run_matrix(
     matrix = f"{started.strftime('%Y%m%dT%H%M%S')}Z-{uuid.uuid4().hex[:6]}"
     if options.baseline is not None:
         store = RunStore.of(agent.folder, settings)
-        options.baseline = settled_baseline(options.baseline, store, variants, matrix)
+        kind = RunKind.of(agent, of_traces=False, adk_verdicts=options.adk_verdicts)
+        options.baseline = settled_baseline(options.baseline, store, variants, matrix, kind)
     shared = SharedByGates()
     asked = RunRequest(
         agent,

@@ -13,7 +13,7 @@ from evaltui.core.metrics.registry import METRICS, MetricInfo
 from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.problems import EvalSetError
 from evaltui.files.agent_address import AgentAddress
-from evaltui.files.folders import agent_folder
+from evaltui.files.folders import agent_folder, is_json
 from evaltui.files.interpreters import InterpreterError, find_interpreter
 from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import SettingsError
@@ -65,7 +65,7 @@ def _agent_and_sets(place: Path, options: argparse.Namespace) -> tuple[Path, lis
     from evaltui.runs.sets import FileSets
 
     sets = FileSets(place)
-    if place.suffix == ".json":
+    if is_json(place):
         if not place.is_file():
             raise UsageError(f"{place} does not exist")
         above = (folder for folder in place.resolve().parents if is_agent(folder))
@@ -83,7 +83,7 @@ def _python(agent: AgentAddress) -> Iterator[Line]:
 
 
 def _metrics_of_sets(place: Path, checks: Sequence[MetricCheck], cells: int) -> Iterator[Line]:
-    name = visible(place.name if place.suffix == ".json" else agent_folder(place).resolve().name)
+    name = visible(place.name if is_json(place) else agent_folder(place).resolve().name)
     if not checks:
         yield [(f"{name} has no case with a metric", "bold")]
     else:

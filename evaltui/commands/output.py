@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
 from evaltui.commands.exit_codes import WRONG_USE
 from evaltui.files.folders import may_be_agent
+from evaltui.files.json_text import why_unreadable
 from evaltui.files.packages import extra_command
 from evaltui.files.projects import agents_in
 from evaltui.files.remote_address import meant_url
@@ -137,6 +138,8 @@ def require_one_agent(options: argparse.Namespace) -> None:
         also = ", or give its name with --agent" if "agent" in options else ""
         raise UsageError(f"{agent_dir} has several agents: {', '.join(agents)}. Name one of them{also}")
     if not may_be_agent(agent_dir):
+        if agent_dir.is_dir() and not os.access(agent_dir, os.R_OK | os.X_OK):
+            raise UsageError(f"{agent_dir} {why_unreadable(agent_dir, PermissionError())}")
         raise UsageError(f"{agent_dir} has no agent: agent.py, __init__.py or root_agent.yaml is missing")
 
 

@@ -20,6 +20,7 @@ from evaltui.files.folders import (
     SET_SUFFIXES,
     agent_folder,
     env_file,
+    is_json,
     subfolders,
 )
 from evaltui.files.imported_files import ImportedFiles
@@ -133,7 +134,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _is_set(path: Path) -> bool:
-    return path.suffix == ".json" and set_kind(path) is not None
+    return is_json(path) and set_kind(path) is not None
 
 
 def folders_of(folder: Path) -> Iterator[Path]:
@@ -152,7 +153,7 @@ def is_code(name: str) -> bool:
     """Whether a file of this name is code, a prompt or data of an agent, going by the name alone."""
     if name == ENV_NAME:
         return True
-    return Path(name).suffix in _CODE and not name.startswith(".") and not name.endswith(_NOT_CODE)
+    return Path(name).suffix in _CODE and not name.startswith(".") and not name.lower().endswith(_NOT_CODE)
 
 
 def files_of(agent_dir: Path) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from evaltui.core.model.dataset_configs import from_eval_config
 from evaltui.core.model.file_kinds import is_eval_config
 from evaltui.core.model.problems import EvalSetError, LintRule, Problem, Severity
-from evaltui.files.folders import CONFIG_NAME, is_of_tests, parent_of, project_root
+from evaltui.files.folders import CONFIG_NAME, is_json, is_of_tests, parent_of, project_root
 from evaltui.files.json_text import duplicate_keys, locate, parse, read_text, why_unreadable
 from evaltui.files.recognition import YAML_SUFFIXES, parse_yaml, set_kind
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # Words in the names of configs that people pass to `adk eval --config_file_path`.
 _WORDS = ("config", "criteri")
 _LARGEST = 1_000_000
+# `test_config.json.bak`, `test_config.yaml`; a `test_config.py` has tests.
+_LIKE_CONFIG = re.compile(r"test_config\.(json.+|ya?ml|toml)", re.IGNORECASE)
 EVAL_CONFIG_NAMES = ("eval_config.yaml", "eval_config.yml", "eval_config.json")
 
 ConfigChoice = Literal["nearest", "beside", "defaults"]
@@ -93,7 +96,7 @@ def is_config(path: Path) -> bool:
     """Whether a file is a config by its name and what is in it; of the usual name, whatever is in it."""
     if path.name == CONFIG_NAME:
         return True
-    if path.suffix != ".json" or not _is_named_so(path.name):
+    if not is_json(path) or not _is_named_so(path.name):
         return False
     try:
         stat = path.stat()
@@ -130,7 +133,7 @@ def _candidates(folder: Path, modified: int) -> tuple[Path, ...]:
     """The files of a folder that are named like configs. `modified` is when the folder was, so that many sets
     in it cost one look."""
     try:
-        names = sorted(one.name for one in folder.iterdir() if one.suffix == ".json")
+        names = sorted(one.name for one in folder.iterdir() if is_json(one))
     except OSError:
         return ()
     return tuple(folder / name for name in names if _is_named_so(name))
@@ -269,7 +272,23 @@ def choice_problems(set_path: Path) -> list[Problem]:
     if problem := unclear_config(set_path):
         return [problem]
     above = config_above(set_path)
-    return [] if above is None else [_passed_over(set_path, above)]
+    passed_over = [] if above is None else [_passed_over(set_path, above)]
+    return [*passed_over, *_no_configs_beside(set_path)]
+
+
+def _no_configs_beside(set_path: Path) -> Iterator[Problem]:
+    """Notes of files that are called configs of a set and that no set is scored by: they are no JSON."""
+    is_dataset = set_kind(set_path) == "dataset"
+    try:
+        names = sorted(one.name for one in set_path.parent.iterdir())
+    except OSError:
+        return
+    for name in names:
+        is_agents_cli = name in EVAL_CONFIG_NAMES and not is_dataset
+        if _LIKE_CONFIG.fullmatch(name) or (is_agents_cli and not is_json(Path(name))):
+            message = f"not read for {set_path.name}: its config is called {CONFIG_NAME} and is JSON"
+            file = str(set_path.parent / name)
+            yield Problem.warning((), message, file=file, rule=LintRule.UNUSED_CONFIG)
 
 
 def read_config(path: Path) -> tuple[EvalConfig | None, list[Problem]]:
@@ -295,6 +314,5 @@ def config_of(path: Path, text: str) -> tuple[EvalConfig | None, list[Problem]]:
         config = None if data is None else validate_config(data)[0]
         return config, [replace(problem, file=str(path)) for problem in problems]
     config, problems = validate_config(data)
-    # Of two criteria with one name, only one would be scored.
-    twice = duplicate_keys(text, str(path), Severity.ERROR)
-    return None if twice else config, [*twice, *locate(problems, text, str(path))]
+    twice = duplicate_keys(text)
+    return None if twice else config, locate([*twice, *problems], text, str(path))

@@ -18,7 +18,7 @@ from evaltui.core.model.stored_cases import CaseList, StoredCase
 from evaltui.core.model.tags import Tags
 from evaltui.files.eval_sets import SetData, read_set_data, set_name
 from evaltui.files.folders import case_path
-from evaltui.files.json_text import duplicate_keys, locate, repeats_a_key
+from evaltui.files.json_text import duplicate_keys, locate
 from evaltui.files.saving import Fingerprint, read_source
 
 if TYPE_CHECKING:
@@ -194,12 +194,10 @@ def validated(file: EvalSetFile) -> EvalSetFile:
         return replace(
             file, cases=cases, problems=loaded.problems, eval_set=loaded.eval_set, is_validated=True
         )
-    eval_set, found = _validated(file.document.value, file.cases)
-    # The whole text of a large set, and all of its data at once, are a lot: for what is most often not there.
-    problems: tuple[Problem, ...] = ()
-    if found or any(map(repeats_a_key, file.document.objects)):
-        text = file.document.text.removeprefix("\ufeff")
-        problems = (*duplicate_keys(text, str(path)), *locate(found, text, str(path)))
+    eval_set, found = _validated(file.document, file.cases)
+    # The whole text of a large set is a lot: for what is most often not there.
+    text = file.document.text.removeprefix("\ufeff") if found else ""
+    problems = tuple(locate(found, text, str(path)))
     return replace(file, problems=problems, eval_set=eval_set, is_validated=True)
 
 
@@ -208,7 +206,7 @@ def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> Eval
     data, cases = document.value, tuple(document.cases)
     eval_set, found = None, [*_of_cases(data, [case.outline.problems for case in cases])]
     if validate:
-        eval_set, found = _validated(data, cases)
+        eval_set, found = _validated(document, cases)
     # Finding a line takes a look at the whole text, which warnings in their thousands are not worth.
     problems = [
         replace(
@@ -229,12 +227,14 @@ def edited(file: EvalSetFile, document: JsonDocument, *, validate: bool) -> Eval
     )
 
 
-def _validated(data: Any, cases: Sequence[StoredCase]) -> tuple[EvalSet | None, list[Problem]]:
-    """As `validate_eval_set`, a case at a time; the model of the set has no cases."""
+def _validated(document: JsonDocument, cases: Sequence[StoredCase]) -> tuple[EvalSet | None, list[Problem]]:
+    """As `validate_eval_set`, a case at a time and with duplicate keys; the model of the set has no cases."""
     from evaltui.core.model.problems import has_error, merge_ignored
     from evaltui.core.model.validation import validate_set_level
 
+    data = document.value
     eval_set, problems = validate_set_level(data)
+    problems = [*duplicate_keys(document.frame), *problems]
     for case in cases:
         check(case)
     problems = merge_ignored([*problems, *_of_cases(data, [case.problems or () for case in cases])])
@@ -247,6 +247,7 @@ def check(case: StoredCase) -> None:
         from evaltui.core.model.validation import validate_case
 
         model, problems = validate_case(case.data())
+        problems = [*duplicate_keys(case.text), *problems]
         case.was_validated(tuple(problems), case_fingerprint(model) if model else None)
 
 

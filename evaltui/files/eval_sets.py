@@ -81,7 +81,7 @@ def read_eval_set(
 
     session, problems = _read_session(initial_session)
     read = read_set_data(path, session, mend)
-    problems += [*read.problems, *(duplicate_keys(read.text, str(path)) if read.text else [])]
+    problems += read.problems
     eval_set = None
     if read.data is not None and not has_error(problems):
         eval_set, found = validate_eval_set(read.data)
@@ -128,14 +128,14 @@ def read_set_data(
         problems += _misplaced(session, "sessions of its own")
     else:
         converted, problems = None, [_no_format(data)]
-    return SetData(kind, converted, text, tuple(locate(problems, text, str(path))))
+    return SetData(kind, converted, text, tuple(locate([*duplicate_keys(text), *problems], text, str(path))))
 
 
 def set_name(path: Path) -> str:
     """The id that a set of an old format gets: the file's name without its suffix."""
     for suffix in SET_SUFFIXES:
-        if path.name.endswith(suffix):
-            return path.name.removesuffix(suffix)
+        if path.name.lower().endswith(suffix):
+            return path.name[: -len(suffix)]
     return path.stem
 
 
@@ -153,7 +153,7 @@ def _read_session(given: InitialSession) -> tuple[Json | None, list[Problem]]:
     if isinstance(text, Problem) or isinstance(data, Problem):
         return None, [_at_file(given, data)]
     session, problems = session_input(data)
-    return session, locate(problems, text, str(given))
+    return session, locate([*duplicate_keys(text), *problems], text, str(given))
 
 
 def _misplaced(session: Json | None, format: str) -> list[Problem]:

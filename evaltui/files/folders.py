@@ -18,6 +18,8 @@ RECORDINGS = "recordings"
 ENV_NAME = ".env"
 
 _PRIVATE = 0o700
+# Names that say that a file is an eval set, in any case of letters and with any ending.
+_LIKE_SETS = re.compile(r"\.evalset(\.json|\.ya?ml|\.txt|$)|\.test\.json", re.IGNORECASE)
 _PROJECT_MARKS = ("pyproject.toml", ".git")
 _AGENT_FILES = ("agent.py", "root_agent.yaml")
 _OF_TESTS = ("eval*", "test*")
@@ -153,11 +155,12 @@ def place_in_repository(folder: Path, seen_from: Path) -> Path:
 
 
 def levels_above(folder: Path) -> list[Path]:
-    """The folder above, then those above that up to the root of the project that it is in."""
+    """The folders above, up to the root of the project that it is in; none outside of a project."""
     root = project_root(folder)
-    levels = [parent_of(folder)]
-    while root is not None and root in levels[-1].absolute().parents:
-        levels.append(parent_of(levels[-1]))
+    levels: list[Path] = []
+    while root is not None and root in folder.absolute().parents:
+        folder = parent_of(folder)
+        levels.append(folder)
     return levels
 
 
@@ -197,23 +200,38 @@ def subfolders(folder: Path, patterns: Iterable[str]) -> Iterator[Path]:
             yield one
 
 
-def json_files(folder: Path) -> list[Path]:
-    """The JSON files directly in a folder, sorted.
+def is_json(path: Path) -> bool:
+    """Whether a file is JSON by its name, in any case of letters."""
+    return path.suffix.lower() == ".json"
 
-    With them come all else with the name of an eval set, and links to nothing where eval sets are kept:
-    reading them says what is wrong. Of a folder that cannot be read, the folder itself.
+
+def has_set_name(path: Path) -> bool:
+    """Whether a file has the name of an eval set, in any case of letters."""
+    return path.name.lower().endswith(SET_SUFFIXES)
+
+
+def is_called_set(path: Path) -> bool:
+    """Whether the name of a file has that of an eval set in it: `a.evalset.json.bak`, `a.evalset.yaml`."""
+    return not path.name.startswith(".") and _LIKE_SETS.search(path.name) is not None
+
+
+def json_files(folder: Path) -> list[Path]:
+    """The JSON files directly in a folder, and all else that is called an eval set, sorted.
+
+    With them come links to nothing where eval sets are kept: reading them says what is wrong. Of a folder
+    that cannot be read, the folder itself.
     """
     try:
         entries = sorted(folder.iterdir())
         if not os.access(folder, os.X_OK):
             # Nothing is known of its entries but their names: there may be folders among them.
             return [folder] if entries else []
-        files = [file for file in entries if file.suffix == ".json"]
+        files = [file for file in entries if is_json(file) or is_called_set(file)]
         keeps_sets = is_of_tests(folder)
         return [
             file
             for file in files
-            if file.name.endswith(SET_SUFFIXES)
+            if has_set_name(file)
             or file.is_file()
             or (keeps_sets and file.is_symlink() and not file.exists())
         ]

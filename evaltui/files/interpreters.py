@@ -14,6 +14,7 @@ from pathlib import Path
 
 from evaltui.files.folders import agent_folder, project_root, seen_from_here
 from evaltui.files.packages import remake_command, uv_root
+from evaltui.files.poetry import poetry_environments
 from evaltui.files.run_settings import SettingsError, run_settings
 from evaltui.files.settings import remember_python, remembered_python
 
@@ -126,8 +127,8 @@ def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Pa
         yield uv_root(root) / name, "UV_PROJECT_ENVIRONMENT"
     for one in (folder, *folder.parents):
         yield one / ".venv", ".venv"
-    if root is not None and (root / "poetry.lock").is_file() and (found := _poetry(root)) is not None:
-        yield found, "Poetry"
+    if root is not None:
+        yield from ((one, "Poetry") for one in _of_poetry(root))
     if active := environ.get("VIRTUAL_ENV"):
         yield Path(active), "VIRTUAL_ENV"
     # The base environment is active wherever conda is installed, whatever the project.
@@ -135,28 +136,15 @@ def _environments(folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[Pa
         yield Path(active), "conda"
 
 
-def _poetry(root: Path) -> Path | None:
-    files = (root / name for name in ("poetry.lock", "pyproject.toml", "poetry.toml"))
-    found = _asked_poetry(root, tuple(map(_written, files)))
-    if found is None or found.is_dir():
-        return found
-    # Removed since it was asked.
-    _asked_poetry.cache_clear()
-    return None
-
-
-@lru_cache
-def _asked_poetry(root: Path, _written: tuple[int, ...]) -> Path | None:
-    """Poetry takes a second to say where the environment of a project is."""
-    if shutil.which("poetry") is None:
-        return None
-    try:
-        done = subprocess.run(
-            ["poetry", "env", "info", "--path"], cwd=root, capture_output=True, text=True, timeout=_PATIENCE
+def _of_poetry(root: Path) -> list[Path]:
+    """Poetry's environment; none where it made none. Raises InterpreterError where it made several."""
+    found = poetry_environments(root) if (root / "poetry.lock").is_file() else []
+    if len(found) > 1:
+        names = " and ".join(map(str, found))
+        raise InterpreterError(
+            f"{root} has several environments of Poetry, {names}. Choose with `poetry env use` or --python"
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None
+    return found
 
 
 def _given(text: str, base: Path, place: str) -> Path:

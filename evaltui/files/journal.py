@@ -80,6 +80,8 @@ class Draft:
     text: str
     problem: str
     """Why the text is not applied."""
+    base: str = ""
+    """The text that was there when it was typed; "" where that was not stored."""
 
 
 class Journal:
@@ -401,7 +403,7 @@ def _read_drafts(journal: Path) -> tuple[tuple[Draft, ...], str]:
             return (), ""
         stored = json.loads(path.read_bytes())
         drafts = tuple(Draft(at=tuple(one.pop("at")), **one) for one in stored["drafts"])
-        texts = [text for one in drafts for text in (one.case, one.part, one.text, one.problem)]
+        texts = [text for one in drafts for text in (one.case, one.part, one.text, one.problem, one.base)]
         if all(isinstance(text, str) for text in texts):
             return drafts, datetime.fromisoformat(stored["t"]).isoformat()
     except (OSError, ValueError, TypeError, KeyError, AttributeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evaltui.core.jsondoc.spans import BOM, decode_at, skip_space
-from evaltui.core.model.problems import JsonPath, LintRule, Problem, Severity
+from evaltui.core.model.problems import JsonPath, LintRule, Problem
 from evaltui.files.atomic import read_regular
 
 
@@ -25,9 +26,14 @@ def read_text(path: Path) -> str | Problem:
 
 
 def why_unreadable(path: Path, error: OSError) -> str:
-    """Why a file that is there cannot be read, as a clause; "no such file" where there is none."""
+    """Why a file or folder that is there cannot be read, and what to do, as a clause; "no such file" where
+    there is none."""
     if isinstance(error, FileNotFoundError):
         return f"link to {path.readlink()}, which does not exist" if path.is_symlink() else "no such file"
+    if os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK):  # noqa: PTH112
+        return "cannot be read: no permission to list and enter this folder; allow it with chmod u+rx"
+    if isinstance(error, PermissionError):
+        return f"cannot be read: {error.strerror}; allow it with chmod u+r, or move the file away"
     return f"cannot be read: {error.strerror or error}"
 
 
@@ -140,10 +146,8 @@ def without_comments(text: str) -> tuple[str, tuple[Problem, ...]]:
     return _LAST_COMMA.sub(removed, text), tuple(removals)
 
 
-def duplicate_keys(
-    text: str, file: str | None = None, severity: Severity = Severity.WARNING
-) -> list[Problem]:
-    """A problem for each key that an object has more than once; the text must be valid JSON."""
+def duplicate_keys(text: str) -> list[Problem]:
+    """An error for each key that an object has more than once, without lines; the text must be valid JSON."""
     repeated: list[tuple[dict[str, Any], str]] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -162,26 +166,8 @@ def duplicate_keys(
         return []
     places = _places(data)
     paths = [(*places[id(made)], key) for made, key in repeated if id(made) in places]
-    message = "given more than once"
-    if severity is Severity.WARNING:
-        message += "; the last one counts"
-    problems = [Problem(severity, path, message, rule=LintRule.DUPLICATE_KEY) for path in paths]
-    return locate(problems, text, file)
-
-
-def repeats_a_key(text: str) -> bool:
-    """Whether an object has a key more than once; the text must be valid JSON."""
-    repeated = False
-
-    def look(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal repeated
-        repeated = repeated or len(dict(pairs)) < len(pairs)
-
-    try:
-        json.loads(text, object_pairs_hook=look)
-    except RecursionError:
-        return False
-    return repeated
+    message = "given more than once, of which ADK reads the last; remove all but one"
+    return [Problem.error(path, message, rule=LintRule.DUPLICATE_KEY) for path in paths]
 
 
 def _places(data: Any) -> dict[int, JsonPath]:

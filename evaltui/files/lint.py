@@ -24,13 +24,13 @@ from evaltui.files.configs import (
     read_config,
 )
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file, validated
-from evaltui.files.folders import CONFIG_NAME, SET_SUFFIXES, project_root
+from evaltui.files.folders import CONFIG_NAME, has_set_name, project_root
 from evaltui.files.json_text import locate, parse, read_text
 from evaltui.files.projects import agents_in
 from evaltui.files.recognition import YAML_SUFFIXES
 from evaltui.files.root_agents import is_agent
 from evaltui.files.run_settings import PROJECT_FILE, nearest_table, read_table
-from evaltui.files.workspace import SET_KEYS, Skipped, open_workspace, sets_below, skipped_below
+from evaltui.files.workspace import SET_KEYS, Skipped, open_workspace, passed_over, sets_below, skipped_below
 
 # What agent-starter-pack calls it, too.
 _CONFIG_NAMES = (CONFIG_NAME, "eval_config.json")
@@ -48,7 +48,12 @@ def lint(paths: Sequence[str | Path]) -> list[Problem]:
         Problem.error((), "has no eval sets", file=str(path), rule=LintRule.NOT_AN_EVAL_SET) for path in empty
     ]
     problems += [
-        Problem.error((), f"{one.reason}; rename it", file=str(one.path), rule=LintRule.NOT_AN_EVAL_SET)
+        (Problem.error if one.is_set else Problem.warning)(
+            (),
+            f"{one.reason}; rename it" if one.is_set else one.reason,
+            file=str(one.path),
+            rule=LintRule.NOT_AN_EVAL_SET,
+        )
         for one in skipped
     ]
     seen: _SetIds = {}
@@ -65,9 +70,7 @@ def files_to_lint(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _searched(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list[Skipped]]:
-    """As `files_to_lint`, and the files that only their names keep from being eval sets: of an agent, which
-    refuses to run without them, and of a folder that has no others.
-    """
+    """As `files_to_lint`, and the files in folders that might be expected among the sets, and are none."""
     files: dict[Path, None] = {}
     empty, skipped = list[Path](), dict[Skipped, None]()
     for path in map(Path, paths):
@@ -80,8 +83,8 @@ def _searched(paths: Sequence[str | Path]) -> tuple[list[Path], list[Path], list
         files |= dict.fromkeys(found)
         if not found:
             empty.append(path)
-        look_alikes = workspace.skipped if workspace else skipped_below(path) if not found else ()
-        skipped |= dict.fromkeys(one for one in look_alikes if one.is_set)
+        if path.is_dir():
+            skipped |= dict.fromkeys(passed_over(workspace, ()) if workspace else skipped_below(path))
     return list(files), empty, list(skipped)
 
 
@@ -131,7 +134,7 @@ def is_config_by_content(file: Path, text: str | Problem | None = None) -> bool:
     """By name, else by its text, read where it is None: `--config` takes a file of any name."""
     if file.name in _CONFIG_NAMES:
         return True
-    if file.name.endswith(SET_SUFFIXES):
+    if has_set_name(file):
         return False
     if file.suffix in YAML_SUFFIXES:
         return is_eval_config_file(file)

@@ -96,7 +96,7 @@ class OpenFile:
         self.is_being_written = False
         """Whether what is on disk is about to be another text, so that nothing counts as saved."""
         self.deleted = False
-        """Whether it was deleted outside, with nothing unsaved in it."""
+        """Whether it is gone or unreadable on disk, with nothing unsaved in it."""
         self.is_config = path.name == CONFIG_NAME or not _has_cases(document.value)
         """Whether it is a config and no eval set."""
         self.journal: Journal | None = None
@@ -194,6 +194,10 @@ class OpenFile:
     def leave_deleted(self) -> None:
         """It stays deleted, with what was unsaved in it."""
         self.end_journal()
+        self.leave_unreadable()
+
+    def leave_unreadable(self) -> None:
+        """What was in it counts no more until it can be read again; texts typed for it stay journaled."""
         self.fingerprint, self.saved, self.deleted = None, None, True
 
     def step_back_to(self, revision: int | None) -> None:

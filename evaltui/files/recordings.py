@@ -18,7 +18,8 @@ from stat import S_ISREG
 from evaltui.core.model.problems import EvalSetError, Problem
 from evaltui.core.recordings.entry import Entry, NewerRecordingError, Shared, entry_from_json, written
 from evaltui.files.eval_sets import set_name
-from evaltui.files.folders import RECORDINGS, SET_SUFFIXES, refuse_link
+from evaltui.files.folders import RECORDINGS, has_set_name, is_json, refuse_link
+from evaltui.files.json_text import duplicate_keys
 from evaltui.files.recognition import set_kind
 from evaltui.files.saving import ChangedOutsideError, Fingerprint, read_source, save
 from evaltui.text.figures import counted
@@ -54,8 +55,8 @@ def _neighbours(set_path: Path) -> list[Path]:
         files = list(set_path.parent.iterdir())
     except OSError:
         return []
-    others = [file for file in files if file.suffix == ".json" and file.name != set_path.name]
-    return [file for file in others if file.name.endswith(SET_SUFFIXES) or set_kind(file) is not None]
+    others = [file for file in files if is_json(file) and file.name != set_path.name]
+    return [file for file in others if has_set_name(file) or set_kind(file) is not None]
 
 
 def _label(file: Path) -> str:
@@ -148,6 +149,8 @@ def _parsed(path: Path, text: str) -> Recordings:
             continue
         try:
             entry = entry_from_json(json.loads(line))
+            if duplicate_keys(line):
+                raise ValueError("a key is given more than once")
         except NewerRecordingError as error:
             newer = f"{error}: recorded by a newer version of evaltui? Update it, or delete the line"
             problems.append(Problem.error((), newer, line=number, file=str(path)))

@@ -17,7 +17,7 @@ from pathlib import Path
 from watchfiles import Change, awatch
 
 from evaltui.files.agent_files import AgentFiles, Contents, FileReader, changed_files, folders_of, is_code
-from evaltui.files.folders import agent_folder, is_entered, levels_above
+from evaltui.files.folders import agent_folder, is_entered, is_json, levels_above
 from evaltui.files.recognition import YAML_SUFFIXES
 from evaltui.files.workspace import set_files, set_folders
 
@@ -184,7 +184,7 @@ def _identified(folder: Path) -> tuple[Path, int] | None:
 def _concerns(_: Change, path: str) -> bool:
     """Whether the files are to be read: not for what editors, caches and evaltui itself leave behind."""
     one = Path(path)
-    if is_code(one.name) or one.suffix in (".json", *YAML_SUFFIXES) or is_entered(one):
+    if is_code(one.name) or is_json(one) or one.suffix in YAML_SUFFIXES or is_entered(one):
         return True
     # A folder that is gone cannot be asked whether it was one.
     return not (one.suffix or one.name.startswith(".") or one.name.endswith("~") or one.exists())

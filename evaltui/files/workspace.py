@@ -23,9 +23,10 @@ from evaltui.files.folders import (
     SET_SUFFIXES,
     agent_folder,
     has_agent_file,
+    has_set_name,
     is_entered,
+    is_json,
     is_of_tests,
-    is_project,
     is_there,
     json_files,
     json_files_below,
@@ -35,16 +36,17 @@ from evaltui.files.folders import (
 from evaltui.files.json_text import parse, read_text, why_unreadable
 from evaltui.files.recognition import YAML_SUFFIXES, set_kind
 from evaltui.files.root_agents import is_agent
+from evaltui.files.run_settings import PROJECT_FILE
 from evaltui.text.figures import plural, some_of
 from evaltui.text.values import did_you_mean
 
 _SETS_BELOW = ("eval*", "test*")
 _SETS_BESIDE = ("eval*", "tests")
 _MOST_SKIPPED = 3
+# Endings of files that are meant to be read as data.
+_DATA = (*YAML_SUFFIXES, ".jsonl", ".json5", ".jsonc", ".evalset", ".txt")
 # Words without which a file cannot be an eval set, so that other JSON need not be parsed.
 _TELLTALES = ('"eval_cases"', '"evalCases"', '"expected_tool_use"')
-# Bytes; a larger file that is no set by its beginning is not read to explain that.
-_LARGEST_SKIPPED = 4 * 1024 * 1024
 SET_KEYS = {"eval_set_id", "evalSetId", "eval_cases", "evalCases"}
 
 # Bytes; a larger file that is no set by its beginning is not read to explain that.
@@ -112,10 +114,8 @@ def open_workspace(
 ) -> Workspace:
     """Find the eval sets of an agent, sorted by path, each file once however many names it has.
 
-    Looked through are the agent's folder itself, its folders `eval*` and `test*`, the folders `eval*` and
-    `tests` beside it and in the folders above up to the root of its project, without other agents and
-    projects, and what is given: files of any name, and folders. Cases that
-    are as they were in `before` are the same objects. `config` is one for all sets instead of their own.
+    Looked through are `searched_places` and what is given: files of any name, and folders. Cases that are as
+    they were in `before` are the same objects. `config` is one for all sets instead of their own.
     """
     folder = agent_folder(agent_dir)
     named = [path for path in map(Path, given) if path.is_file()]
@@ -175,6 +175,14 @@ def sets_below(folder: Path, named_from: Path) -> list[EvalSetFile]:
     return [read_eval_set_file(file, "given", named_from) for file in sorted(files.values())]
 
 
+def searched_places(folder: Path) -> str:
+    """Where eval sets of the agent in a folder are looked for, in words."""
+    own = "the folder itself, eval*/ and test*/ in it"
+    if levels_above(folder):
+        return f"{own}, eval*/ and tests/ beside it and above, up to the root of its project"
+    return f"{own}; it is in no project (pyproject.toml, .git), whose eval*/ and tests/ would be searched too"
+
+
 def set_folders(agent_dir: Path, given: Sequence[str | Path] = ()) -> Iterator[Path]:
     """The folders in which, and below which, sets of an agent are looked for, its own folder first."""
     folder = agent_folder(agent_dir)
@@ -208,15 +216,20 @@ def _folders_of_sets(level: Path) -> list[Path]:
     return [
         one
         for one in beside
-        if not has_agent_file(one) and (one.name.lower() == "tests" or not (is_agent(one) or is_project(one)))
+        if not has_agent_file(one) and (one.name.lower() == "tests" or not (is_agent(one) or _is_other(one)))
     ]
+
+
+def _is_other(folder: Path) -> bool:
+    """Whether a folder is another project; a submodule, where `.git` is a file, may hold eval sets alone."""
+    has_table = os.path.exists(folder / PROJECT_FILE)  # noqa: PTH110
+    return has_table or os.path.isdir(folder / ".git")  # noqa: PTH112
 
 
 def _places(folder: Path, given: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Every JSON file that might be a set, with the folder it is in as seen from the agent's."""
     for file in json_files(folder):
         yield file, "agent directory"
-    # Another agent in a folder of sets or tests has sets of its own.
     below = [one for one in subfolders(folder, _SETS_BELOW) if not has_agent_file(one)]
     for file in json_files_below(below, has_agent_file):
         yield file, f"{file.parent.relative_to(folder).as_posix()}/"
@@ -233,9 +246,13 @@ def is_set(path: Path) -> bool:
     By its name, else by what it holds; one that cannot be read counts where eval sets are kept. Other
     programs call files `*.test.json`, too: of these, all but JSON that is no eval set.
     """
-    if path.name.endswith(".evalset.json") or os.path.isdir(path) or set_kind(path):  # noqa: PTH112
+    if os.path.isdir(path):  # noqa: PTH112
         return True
-    if not path.name.endswith(SET_SUFFIXES):
+    if not is_json(path):
+        return False
+    if path.name.lower().endswith(".evalset.json") or set_kind(path):
+        return True
+    if not has_set_name(path):
         return is_of_tests(path.parent) and not os.access(path, os.R_OK)
     try:
         text = read_text(path)
@@ -249,12 +266,13 @@ def is_set(path: Path) -> bool:
 
 def is_set_for_pytest(file: Path, root: Path) -> bool:
     """As `is_set`; one known by what it holds only where eval sets are kept, below the root of the tests."""
-    if not is_set(file):
-        return False
-    if file.name.endswith(SET_SUFFIXES):
-        return True
-    below = [folder for folder in file.parents if folder != root and folder.is_relative_to(root)]
-    return (is_agent(file.parent) or any(map(is_of_tests, below))) and all(map(is_entered, below))
+    return is_set(file) and (has_set_name(file) or keeps_sets(file.parent, root))
+
+
+def keeps_sets(folder: Path, root: Path) -> bool:
+    """Whether eval sets of any name are looked for in a folder below the root of the tests."""
+    below = [one for one in (folder, *folder.parents) if one != root and one.is_relative_to(root)]
+    return (is_agent(folder) or any(map(is_of_tests, below))) and all(map(is_entered, below))
 
 
 def may_be_eval_set(path: Path) -> bool:
@@ -269,9 +287,16 @@ def may_be_eval_set(path: Path) -> bool:
 
 
 def skipped_file(file: Path) -> Skipped | None:
-    """A file without the name of an eval set that looks like one, or cannot be read; None for others."""
+    """A file that is not read although it is called an eval set or looks like one, or that cannot be read;
+    None for others."""
     if file.name == CONFIG_NAME:
         return None
+    if not is_json(file):
+        # Of a file with another ending, such as a backup, the name says that it is not in use.
+        is_data = file.suffix.lower() in _DATA
+        return Skipped(
+            file, "called an eval set and not read: its name does not end in .json", is_set=is_data
+        )
     try:
         if file.stat().st_size > _LARGEST_SKIPPED or not may_be_eval_set(file):
             return None
@@ -281,20 +306,50 @@ def skipped_file(file: Path) -> Skipped | None:
     return Skipped(file, reason, is_set=True)
 
 
+def skipped_in(files: Iterable[Path]) -> list[Skipped]:
+    """Those of some files that might be expected among the sets, and are none."""
+    return [one for file in files if not is_set(file) and (one := skipped_file(file)) is not None]
+
+
 def skipped_below(folder: Path) -> list[Skipped]:
-    """The files anywhere below a folder that look like eval sets by all but their names."""
-    files = (file for file in json_files_below([folder]) if not is_set(file))
-    return [one for one in map(skipped_file, files) if one is not None and one.is_set]
+    """As `skipped_in`, of the files anywhere below a folder."""
+    return skipped_in(json_files_below([folder]))
+
+
+def _elsewhere(workspace: Workspace) -> Iterator[Skipped]:
+    """The sets in the agent's folder, by their names, that are in no folder where sets are looked for."""
+    others = [one for one in subfolders(workspace.folder, ("*",)) if not has_agent_file(one)]
+    read = {os.path.realpath(one.path) for one in workspace.sets}
+    reason = f"not run: it is neither in {workspace.folder} nor in eval*/ or test*/ there; name it to run it"
+    for file in json_files_below(others, has_agent_file):
+        if has_set_name(file) and os.path.realpath(file) not in read and is_set(file):
+            yield Skipped(file, reason)
+
+
+def passed_over(workspace: Workspace, selectors: Sequence[str]) -> list[Skipped]:
+    """The files in the folders that selectors mean that might be expected among the sets, and are none."""
+    if not selectors:
+        return [*workspace.skipped, *_elsewhere(workspace)]
+    folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
+    return [one for folder in folders for one in skipped_below(folder)]
 
 
 def skipped_hint(skipped: Iterable[Skipped]) -> str:
     """The files that only their names keep from being eval sets, and how to use them; "" for none."""
-    names = [str(one.path) for one in skipped if one.is_set]
-    if not names:
-        return ""
-    look = plural(len(names), "looks like an eval set", "look like eval sets")
-    rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
-    return f"{some_of(names, _MOST_SKIPPED)} {look} without the name: {rename}"
+    other_names, no_json = list[str](), list[str]()
+    for one in skipped:
+        if one.is_set:
+            (other_names if is_json(one.path) else no_json).append(str(one.path))
+    hints = list[str]()
+    if other_names:
+        look = plural(len(other_names), "looks like an eval set", "look like eval sets")
+        rename = f"rename to NAME{SET_SUFFIXES[0]}, or run and open by path"
+        hints.append(f"{some_of(other_names, _MOST_SKIPPED)} {look} without the name: {rename}")
+    if no_json:
+        named = plural(len(no_json), "is called an eval set", "are called eval sets")
+        write = f"write it as JSON to NAME{SET_SUFFIXES[0]}, or rename it"
+        hints.append(f"{some_of(no_json, _MOST_SKIPPED)} {named} and not read: {write}")
+    return ". ".join(hints)
 
 
 def select(
@@ -351,9 +406,8 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
         hint = skipped_hint(workspace.skipped)
         if not workspace.sets:
             raise SelectionError(
-                f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases "
-                "there, in eval*/ and test*/ below, and in eval*/ and tests/ beside it and "
-                f"above, up to the root of its project{hint and f'. {hint}'}"
+                f"no eval sets found for {workspace.folder}; looked for JSON files with eval cases in "
+                f"{searched_places(workspace.folder)}{hint and f'. {hint}'}"
             )
         _refuse_without(workspace.skipped)
         return [(one, None) for one in _not_empty(workspace.sets, f"every set of {workspace.folder}")]
@@ -364,9 +418,7 @@ def _named_by(workspace: Workspace, selectors: Sequence[str]) -> list[Selection]
             earlier = chosen.get(key, (eval_set, ()))[1]
             both = None if earlier is None or cases is None else tuple(dict.fromkeys((*earlier, *cases)))
             chosen[key] = (eval_set, both)
-    folders = (folder for selector in selectors for folder in _folders_named(workspace, selector))
-    skipped = (one for folder in folders for one in skipped_below(folder))
-    _refuse_without(one for one in skipped if one.path.resolve() not in chosen)
+    _refuse_without(one for one in passed_over(workspace, selectors) if one.path.resolve() not in chosen)
     return list(chosen.values())
 
 

@@ -59,7 +59,7 @@ class Change(BaseModel):
     """Whether it does not pass, the baseline does not excuse that, and it is no chance."""
     p: float | None = None
     """Of Fisher's exact test, one-sided, of a case that broke and whose repeats passed or failed in both
-    runs."""
+    runs, or that failed in both runs and passes less often now."""
     reasons: list[str]
     base: Summary | None
     candidate: Summary | None

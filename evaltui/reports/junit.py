@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
@@ -27,7 +28,8 @@ def junit_report(report: RunReport) -> Iterator[str]:
 
     Where sets share an id, the names of suites and classes have the file, too. A flaky case passes or fails
     by its policy, with the number of passed runs in the text; an undecided one is an error.
-    Characters that XML cannot hold are spelled out.
+    Characters that XML cannot hold are spelled out; what CI services take for a command where they read the
+    report on standard output is written with entities.
     """
     root = ET.Element("testsuites", name=visible(report.agent))
     if report.seconds is not None:
@@ -64,7 +66,7 @@ def _suite(info: SetInfo, cases: Sequence[CaseResult], report: RunReport) -> Ite
 
 def _around(element: ET.Element, children: Iterable[Iterable[str]], margin: str) -> Iterator[str]:
     """The text of an element with these children, one child at a time."""
-    start = ET.tostring(element, encoding="unicode").removesuffix(" />")
+    start = _written(element).removesuffix(" />")
     before = f"{start}>"
     for child in children:
         yield f"{before}{margin}  "
@@ -75,7 +77,15 @@ def _around(element: ET.Element, children: Iterable[Iterable[str]], margin: str)
 
 def _text(element: ET.Element, level: int) -> Iterator[str]:
     ET.indent(element, level=level)
-    yield ET.tostring(element, encoding="unicode")
+    yield _written(element)
+
+
+def _written(element: ET.Element) -> str:
+    text = ET.tostring(element, encoding="unicode").replace("##", "#&#35;")
+    return _AT_START.sub(r"\1&#58;:", text)
+
+
+_AT_START = re.compile(r"^(\s*)::", re.MULTILINE)
 
 
 def _cost(spent: Spending | None) -> dict[str, str]:

@@ -15,6 +15,7 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, some_of
 
@@ -22,6 +23,7 @@ CasesOfSets = Mapping[str, Collection[str] | None]
 """Ids of cases by the path of their set, None for all of its cases."""
 
 _PART = "not all of the cases"
+_SAME = "agent, variant and verdicts (--agent, -m, URL, --variant, --adk-verdicts, traces)"
 
 
 @dataclass(frozen=True)
@@ -30,14 +32,13 @@ class LaterRun:
 
     store: RunStore
     cases: CasesOfSets
+    kind: RunKind
     variant: Variant | None = None
     """None for the agent as it is."""
     logs: Collection[Path] = ()
     """Its own log if it is over, those that it is put together of, and the run that it resumes."""
     matrix: str = ""
     """The id that all runs of its matrix have; "" where it is of none."""
-    of_traces: bool = False
-    """Whether traces are scored instead of running the agent."""
 
 
 def stored_run(store: RunStore, *logs: Path) -> LaterRun:
@@ -48,14 +49,14 @@ def stored_run(store: RunStore, *logs: Path) -> LaterRun:
         others = cases.get(logged.path, ())
         cases[logged.path] = None if logged.whole or others is None else {*others, *logged.eval_ids}
     if not headers:
-        return LaterRun(store, cases, logs=logs)
+        return LaterRun(store, cases, RunKind(), logs=logs)
     first = headers[0]
-    return LaterRun(store, cases, first.variant, logs, first.matrix, first.of_traces)
+    return LaterRun(store, cases, RunKind.of_log(first), first.variant, logs, first.matrix)
 
 
 def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
-    """The newest run of the same variant that is complete and in which no case broke since its own baseline.
-    Where it lacks cases, an older run that lacks fewer sets comes first.
+    """The newest run of the same kind and variant that is complete and in which no case broke since its own
+    baseline. Where it lacks cases, an older run that lacks fewer sets comes first.
 
     Returns its log, and in words which newer runs are skipped and why, "" for none. Raises SelectionError
     where there is no such run.
@@ -81,13 +82,14 @@ def last_baseline(later: LaterRun, alpha: float = ALPHA) -> tuple[Path, str]:
     reasons = some_of([f"{run_id(path)} ({skipped[path]})" for path in newer])
     if best is None:
         if not reasons:
-            raise SelectionError(f"no runs of {later.store.title} yet")
+            others = f" with the same {_SAME}" if later.store.files() else ""
+            raise SelectionError(f"--baseline last: no runs of {later.store.title}{others} yet")
         raise SelectionError(f"--baseline last: no run to compare with: {reasons}. Name a run")
     return best, f"--baseline last is {run_id(best)}. Skipped: {reasons}" if reasons else ""
 
 
 def _is_comparable(header: RunHeader, later: LaterRun) -> bool:
-    if header.of_traces is not later.of_traces or (later.matrix and header.matrix == later.matrix):
+    if RunKind.of_log(header) != later.kind or (later.matrix and header.matrix == later.matrix):
         return False
     if header.variant is None:
         return True
@@ -122,6 +124,6 @@ def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> st
     if regressions := comparison.regressions:
         return f"{counted(len(regressions), 'regression')} from {base_id}"
     # Else a case could fall a little in every run, each time without evidence.
-    if broken := comparison.without_evidence:
+    if broken := comparison.broken_without_evidence:
         return f"{counted(len(broken), 'case')} broken since {base_id}, without evidence"
     return ""

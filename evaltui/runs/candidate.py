@@ -6,9 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evaltui.core.compare.run_summary import CaseSummary, Circumstances, RunSummary, selected_cases
+from evaltui.core.compare.run_summary import (
+    CaseSummary,
+    Circumstances,
+    RunSummary,
+    options_of_run,
+    selected_cases,
+)
+from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.agent_address import files_of_agent
+from evaltui.files.settings import secrets_of
 from evaltui.runs.selection import SelectedRun
 
 
@@ -20,6 +28,9 @@ def summary_of(
     `agent` is what is known of the agent since it was loaded.
     """
     plan = selected.plan
+    asked = {"agent_name": plan.agent.name, "url": plan.agent.url, "record": plan.record, "tools": plan.tools}
+    # As a log has them.
+    masked = secrets_of(plan.agent_dir).masked
     return RunSummary(
         id=log.stem if log is not None else "this run",
         cases=selected_cases(plan.selected(), results),
@@ -28,8 +39,9 @@ def summary_of(
             files={} if plan.agent.url else files_of_agent(plan.agent),
             agent=agent.get("name", ""),
             model=agent.get("model", ""),
-            configs={info.known_as: info.effective for info in selected.sets},
+            configs={info.known_as: normal_config(masked(info.effective)) for info in selected.sets},
             adk_verdicts=plan.adk_verdicts,
+            options=options_of_run(asked, agent),
         ),
         matrix=plan.matrix,
         variant=plan.agent.variant.shown if plan.agent.variant else None,

@@ -13,6 +13,7 @@ from evaltui.core.model.limits import Limit
 from evaltui.core.model.spending import Spending
 from evaltui.runner.plan import RunPlan
 from evaltui.runs.history import KeptRun, open_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 
 # Logs that are looked through for the last run of a case, the newest first.
@@ -84,7 +85,7 @@ def estimate(plan: RunPlan, store: RunStore, machines: int = 1) -> Estimate:
             known = plan.known.get(case, {})
             rule = plan.repeat_rule(one, case)
             runs[case] = 0 if rule.is_over(known) else rule.most - len(known)
-    taken = _last_taken(store, runs, plan.agent.variant.variant.name if plan.agent.variant else "")
+    taken = _last_taken(store, runs, plan)
     seconds = _sum(runs, taken, lambda one: one.seconds)
     if seconds is not None:
         longest = max((one.seconds for one in taken.values() if one.seconds), default=0.0)
@@ -142,13 +143,17 @@ def _sum(
     return sum((known.get(case) or 0.0 if case in known else usual) * number for case, number in runs.items())
 
 
-def _last_taken(store: RunStore, cases: Mapping[CaseId, int], variant: str) -> dict[CaseId, Taken]:
-    """Of each case that was run with this variant; what is damaged is passed over."""
+def _last_taken(store: RunStore, cases: Mapping[CaseId, int], plan: RunPlan) -> dict[CaseId, Taken]:
+    """Of each case that was run with the agent and variant of the plan; what is damaged is passed over."""
+    variant = plan.agent.variant.variant.name if plan.agent.variant else ""
     found: dict[CaseId, Taken] = {}
     for path in list(reversed(store.files()))[:_MOST_LOGS]:
         if len(found) == len(cases):
             break
         try:
+            header = RunFile(path).header
+            if header.of_traces or header.data.get("agent_name") != plan.agent.name:
+                continue
             run = open_run(path)
             if (run.summary.variant.name if run.summary.variant else "") != variant:
                 continue

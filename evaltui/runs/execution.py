@@ -292,6 +292,7 @@ class _Execution:
         self._on_update = on_update
         self._log: LoggedRun | None = None
         self._stopped: RunStopped | None = None
+        self._statuses: list[Status] = []
         # Fingerprints before the run, by the paths of the sets.
         self._recordings: Mapping[str, str] = {}
         secrets = secrets_of(selected.plan.agent_dir)
@@ -324,8 +325,9 @@ class _Execution:
         try:
             status = await follow_plan(plan, self._update, first=host, recordings=recordings)
         except asyncio.CancelledError:
-            # Being cancelled is one of the ways in which a run ends.
-            pass
+            # Being cancelled is one of the ways in which a run ends. With all its results, it is over.
+            if len(self._statuses) == plan.case_count:
+                status = worst_status(self._statuses)
         except ExecutorError as error:
             problem = str(error)
             self._on_update(Noted(problem))
@@ -375,6 +377,7 @@ class _Execution:
             case RunStopped():
                 self._stopped = update
             case CaseDone(result):
+                self._statuses.append(result.status)
                 self._add_adk_result(result)
                 self._tell_log()
         self._on_update(update)

@@ -15,6 +15,7 @@ from evaltui.core.compare.run_summary import (
     CaseSummary,
     Circumstances,
     RunSummary,
+    options_of_run,
     selected_cases,
     summarize,
 )
@@ -194,8 +195,9 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
         files=header.files,
         agent=str(agent.get("name") or ""),
         model=str(agent.get("model") or ""),
-        configs={one.path: one.config for one in header.sets if one.config is not None},
+        configs={one.path: form for one in header.sets if (form := one.scored_by) is not None},
         adk_verdicts=bool(header.data.get("adk_verdicts")),
+        options=options_of_run(header.data, agent),
     )
 
 
@@ -264,9 +266,11 @@ class History:
     Cheap to make. Not for a frame: reading takes tens of milliseconds.
     """
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: RunStore, agent_name: str | None = None) -> None:
         self.store = store
         """The runs that it is of."""
+        self.agent_name = agent_name
+        """The sub-agent that was run as the root; None for the root agent."""
         self._known: dict[Path, tuple[RunHeader, Circumstances]] = {}
 
     def of(self, case: CaseId, last: int = 20) -> CaseHistory:
@@ -284,6 +288,9 @@ class History:
         file = RunFile(path)
         stored = file.case(case)
         if stored is None:
+            return None
+        header, circumstances = self._run(file)
+        if not header.of_traces and header.data.get("agent_name") != self.agent_name:
             return None
         header, circumstances = self._run(file)
         run = RunSummary(file.id, {case: stored.summary}, circumstances=circumstances)

@@ -74,13 +74,16 @@ def finished_repeats(
         result = file.result(stored.data)
         spent = result.spent
         amount = Amount.of(spent if spent is None or not of_traces else spent.of("judge"))
-        if result.status is not Status.ERROR or (kinds is not None and _is_none_of(result, kinds)):
+        if not _had_error(result, kinds):
             facts.setdefault(stored.case, {})[stored.repeat] = _Facts(result.expects, amount)
         else:
             besides += amount
     return {case: KnownRepeats(file, case, of_case) for case, of_case in facts.items()}, besides
 
 
-def _is_none_of(result: RepeatResult, kinds: AbstractSet[ErrorKind]) -> bool:
+def _had_error(result: RepeatResult, kinds: AbstractSet[ErrorKind] | None) -> bool:
+    """Whether an error kept it from a verdict, of these kinds if there are any."""
+    if result.status is not Status.ERROR and not result.errors:
+        return False
     # Not every error has a kind: with all kinds, it is among them.
-    return kinds < set(ErrorKind) and kinds.isdisjoint(result.error_kinds)
+    return kinds is None or kinds >= set(ErrorKind) or not kinds.isdisjoint(result.error_kinds)

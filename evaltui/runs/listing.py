@@ -105,10 +105,9 @@ def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
     found = changed_files(before.files, after.files) if before.files and after.files else ()
     if before.model and after.model and before.model != after.model:
         found = (*found, "model")
-    then, now = (
-        {one.path: one.config for one in row.sets if one.config is not None} for row in (before, after)
-    )
-    if any(then[path] != now[path] for path in then.keys() & now.keys()):
+    then, now = ({one.path: one for one in row.sets if one.config is not None} for row in (before, after))
+    both = ((then[path], now[path]) for path in then.keys() & now.keys())
+    if any(mine.config != theirs.config and mine.scored_by != theirs.scored_by for mine, theirs in both):
         found = (*found, "config")
     return found
 

@@ -15,6 +15,7 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.runs.history import KeptRun, open_run, run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import SUFFIX, RunStore
 
 
@@ -113,11 +114,11 @@ def find_matrix(store: RunStore, ref: str) -> StoredMatrix | None:
     return found[0] if found else None
 
 
-def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
-    """The log of the newest run of the agent; where that is of a matrix, those of all of its variants. Scored
-    traces, and runs of the matrix `besides`, do not count."""
+def newest_runs(store: RunStore, kind: RunKind | None = None, besides: str = "") -> tuple[Path, ...]:
+    """The file of the newest run of the agent, of one kind if there is one; where that is of a matrix, those
+    of all of its variants. Scored traces, and runs of the matrix `besides`, do not count."""
     for path in reversed(store.files()):
-        if _is_of_traces(path):
+        if not _is_of_kind(path, kind):
             continue
         log = _variant_log(path)
         if log is None:
@@ -127,12 +128,14 @@ def newest_runs(store: RunStore, besides: str = "") -> tuple[Path, ...]:
     return ()
 
 
-def _is_of_traces(path: Path) -> bool:
-    """Whether a run scored traces; False for a log that cannot be read, which its reader reports."""
+def _is_of_kind(path: Path, kind: RunKind | None) -> bool:
+    """Whether a run is of a kind, without one any that ran the agent; True for a log that cannot be read,
+    which its reader reports."""
     try:
-        return RunFile(path).header.of_traces
+        header = RunFile(path).header
     except (OSError, ValueError):
-        return False
+        return True
+    return not header.of_traces if kind is None else RunKind.of_log(header) == kind
 
 
 def recorded_seconds(store: RunStore) -> dict[CaseId, float]:

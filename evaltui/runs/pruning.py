@@ -8,6 +8,7 @@ from pathlib import Path
 from evaltui.runs.history import run_id
 from evaltui.runs.run_file import RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import RunStore
 
 # A run that cannot be read is none of any set.
@@ -17,8 +18,8 @@ _Read = tuple[Path, RunHeader | None]
 def prune(store: RunStore, keep: int, in_use: Collection[Path] = ()) -> list[Path]:
     """Deletes the runs before the newest `keep`; returns their logs.
 
-    Those stay that have a name, that are the last one of a set or of a set in a matrix, with which a run that
-    stays was compared, that still go on, in any process, and those `in_use`. Raises OSError.
+    Those stay that have a name, that are the last one of a set, or of a set in a matrix, of their kind, with
+    which a run that stays was compared, that still go on, in any process, and those `in_use`. Raises OSError.
     """
     if len(store.files()) <= keep:
         return []
@@ -42,11 +43,11 @@ def _header(log: Path) -> RunHeader | None:
 
 
 def _last_of_sets(runs: list[_Read]) -> set[Path]:
-    last: dict[str, Path] = {}
+    last: dict[tuple[RunKind, str], Path] = {}
     for log, header in runs:
         for one in header.sets if header else ():
-            if one.eval_ids:
-                last[one.path] = log
+            if header and one.eval_ids:
+                last[RunKind.of_log(header), one.path] = log
     matrices = {header.matrix for log, header in runs if header and header.matrix and log in last.values()}
     return {*last.values(), *(log for log, header in runs if header and header.matrix in matrices)}
 

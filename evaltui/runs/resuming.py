@@ -9,6 +9,7 @@ from pathlib import Path
 
 from evaltui.core.compare.repeat_rules import FixedRuns
 from evaltui.core.compare.run_comparison import config_changes
+from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId, case_fingerprint
 from evaltui.core.model.errors import ErrorKind
@@ -197,9 +198,8 @@ def _opened(agent_dir: Path, began: SelectedSet, sets: SetSource) -> SetToRun:
     if gone := [eval_id for eval_id in began.eval_ids if eval_id not in here]:
         raise ResumeError(f"{name} no longer has {some_of(gone, _MOST_NAMES)}", differs=True)
     # As the log has it.
-    config = found.config.config.scoring()
-    now = secrets_of(agent_dir).masked(config)
-    if changes := list(config_changes(began.config, now)):
+    now = normal_config(secrets_of(agent_dir).masked(found.config.config.scoring()))
+    if changes := list(config_changes(began.scored_by, now)):
         raise ResumeError(f"the scoring of {name} changed: {'; '.join(changes)}", differs=True)
     return found
 

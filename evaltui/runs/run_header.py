@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.events import Json
@@ -43,6 +44,11 @@ class SelectedSet:
     """How often cases are run that are run more often than the others, by their ids."""
     fingerprint: str | None = None
     """Of the text of its file; None where nobody knows."""
+
+    @cached_property
+    def scored_by(self) -> Json | None:
+        """Normal form of its config."""
+        return None if self.config is None else normal_config(self.config)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
             continue
         if same.eval_set_id != one.eval_set_id:
             yield f"{one.path} has the set id {one.eval_set_id} → {same.eval_set_id}"
-        yield from (f"{one.path}: {change}" for change in config_changes(one.config, same.config))
+        yield from (f"{one.path}: {change}" for change in config_changes(one.scored_by, same.scored_by))
     yield from _divided_otherwise(first.shards, other.shards)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.eval_set import EvalCase, full_text
+from evaltui.core.model.events import Event, Json
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.runner.plan import HeldConversation, HeldConversations, HeldElsewhere, SetPlan
 from evaltui.runs.resuming import Resumption
@@ -83,12 +84,8 @@ def paired(
     found = pair(to_pair, traces.conversations, traces.case_from)
     count = len(selected) if shards is None else shards.case_count
     remark = _pair_the_only_ones(found, traces, selected) if count == 1 else ()
-    messages = {case.id: case.messages for case in to_pair}
     held = {
-        case: [
-            HeldElsewhere(one.id, partial(_held, messages[case], cases[case].conversation is None, one))
-            for one in conversations
-        ]
+        case: [HeldElsewhere(one.id, partial(_held, cases[case], one)) for one in conversations]
         for case, conversations in found.pairs.items()
     }
     return PairedTraces(held, (*remark, *_notes(traces, found, selected)), len(found.unpaired))
@@ -97,7 +94,7 @@ def paired(
 def _pair_the_only_ones(
     found: Pairing, traces: TracesToScore, selected: Collection[CaseId]
 ) -> tuple[str, ...]:
-    """One conversation and one case are meant for each other, whatever the user says in them."""
+    """One conversation and one case are meant for each other; turns of other messages are not evaluated."""
     if len(traces.conversations) != 1 or len(selected) != 1 or not found.unpaired:
         return ()
     (alone,), (case,) = found.unpaired, selected
@@ -115,15 +112,23 @@ def messages_of(case: EvalCase) -> tuple[str, ...]:
     return tuple(full_text(turn.user_content) for turn in case.conversation)
 
 
-def _held(messages: Sequence[str], is_simulated: bool, found: FoundConversation) -> HeldConversation:
-    from evaltui.traces.pairing import aligned_events
+def _user_contents(case: EvalCase) -> list[Json]:
+    """As `messages_of`, with all that the user gives."""
+    if case.conversation is None:
+        return [{"role": "user", "parts": [{"text": text}]} for text in messages_of(case)]
+    return [turn.user_content.model_dump(mode="json", exclude_none=True) for turn in case.conversation]
+
+
+def _held(case: EvalCase, found: FoundConversation) -> HeldConversation:
+    from evaltui.traces.pairing import aligned, aligned_events
 
     conversation = found.read()
-    places: Sequence[int | None]
-    if is_simulated:
-        events, places = conversation.events, range(len(conversation.turns))
-    else:
-        events, places = aligned_events(messages, conversation)
+    events: Sequence[Event] = conversation.events
+    places: Sequence[int | None] = range(len(conversation.turns))
+    expected = _user_contents(case)
+    # What a simulated user says after its first message, nobody knew beforehand.
+    if case.conversation is not None or (expected and not aligned(expected, conversation.turns[:1])):
+        events, places = aligned_events(expected, conversation)
     ended = next(
         (
             replace(turn.error, turn=place)
@@ -133,7 +138,7 @@ def _held(messages: Sequence[str], is_simulated: bool, found: FoundConversation)
         None,
     )
     seconds = sum(turn.seconds for turn in conversation.turns)
-    return HeldConversation(events, ended, seconds, conversation.final_state)
+    return HeldConversation(tuple(events), ended, seconds, conversation.final_state)
 
 
 def with_other_conversations(

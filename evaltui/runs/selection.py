@@ -29,6 +29,7 @@ from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
 from evaltui.runs.resuming import Resumption
 from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.scoring import (
     PairedTraces,
     TracesToScore,
@@ -99,6 +100,10 @@ class RunRequest:
         return self.agent.folder
 
     @property
+    def kind(self) -> RunKind:
+        return RunKind.of(self.agent, of_traces=self.traces is not None, adk_verdicts=self.adk_verdicts)
+
+    @property
     def store(self) -> RunStore:
         """Where the run is stored, and those before it."""
         if self.session:
@@ -154,7 +159,7 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     plans: list[SetPlan] = []
     infos: list[SetInfo] = []
     notes: list[str] = []
-    passed = _passed(request.store, request.matrix) if request.only_failed else frozenset()
+    passed = _passed(request) if request.only_failed else frozenset()
     opened: list[SetToRun] = []
     whole_before = _whole_sets(request.resumes)
     for path, eval_ids in request.cases.items():
@@ -381,12 +386,13 @@ def _without(plan: SetPlan, path: str, passed: Collection[CaseId]) -> SetPlan:
     return replace(plan, cases=only(plan.cases, left), whole=whole)
 
 
-def _passed(store: RunStore, matrix: str) -> frozenset[CaseId]:
-    """The cases that passed in the newest run before this matrix; where that is of a matrix itself, in all of
-    its variants. Raises SelectionError where it cannot be read."""
+def _passed(request: RunRequest) -> frozenset[CaseId]:
+    """The cases that passed in the newest run of the kind before this matrix; where that is of a matrix
+    itself, in all of its variants. Raises SelectionError where it cannot be read."""
     from evaltui.runs.matrices import newest_runs
 
-    last = newest_runs(store, besides=matrix)
+    store = request.store
+    last = newest_runs(store, request.kind, besides=request.matrix)
     if not last:
         raise SelectionError(f"--failed: no runs of {store.title} yet")
     try:

@@ -17,17 +17,19 @@ class NoAgentError(ValueError):
 
 
 def agent_of_set(path: Path, root: Path) -> Path:
-    """The nearest agent at or above the folder of a set, else the only one beside one of these folders.
+    """The nearest agent at or above the folder of a set, else the only one beside one of these folders in its
+    project.
 
     Agents are looked for up to the project of the set, or `root` where it is in none. Raises NoAgentError.
     """
     folders = [path.parent, *path.parent.parents]
-    top = project_root(path.parent) or root
+    project = project_root(path.parent)
+    top = project or root
     within = folders[: folders.index(top) + 1] if top in folders else folders[:1]
     for folder in within:
         if is_agent(folder):
             return folder
-    for folder in within:
+    for folder in within if project else ():
         if names := agents_in(folder):
             if len(names) == 1:
                 return folder / names[0]

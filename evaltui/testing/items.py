@@ -14,7 +14,7 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile, read_eval_set_file
 from evaltui.files.folders import agent_folder, json_files
-from evaltui.files.workspace import skipped_file, skipped_hint, with_tags
+from evaltui.files.workspace import keeps_sets, skipped_hint, skipped_in, with_tags
 from evaltui.testing.agents import NoAgentError
 from evaltui.testing.case_runs import CaseRuns, CaseToTest
 from evaltui.testing.failures import CaseFailedError, CaseUndecidedError, FailureLines
@@ -28,19 +28,24 @@ class FlakyWarning(pytest.PytestWarning):
 
 
 def name_skipped(path: Path, runs: CaseRuns) -> None:
-    """Notes a file that only its name keeps from being an eval set."""
-    if hint := skipped_hint(filter(None, [skipped_file(path)])):
-        runs.remarks.append(hint)
+    """Notes a file that might be expected among the eval sets, and is none."""
+    skipped = skipped_in([path])
+    hints = [f"{one.path}: {one.reason}" for one in skipped if not one.is_set]
+    runs.remarks += filter(None, [*hints, skipped_hint(skipped)])
 
 
-def unreachable_sets(folder: Path) -> list[str]:
-    """The eval sets of a folder, by their names, that are no files, each with the reason."""
-    return [
+def not_collected(folder: Path, root: Path) -> list[str]:
+    """The eval sets of a folder that cannot be collected, each with the reason: those that are no files, and
+    those that a run refuses to leave out."""
+    files = json_files(folder)
+    unreachable = [
         problem.located()
-        for file in json_files(folder)
+        for file in files
         if file.name.endswith(".evalset.json") and not file.is_file()
         for problem in read_eval_set_file(file, "", folder).errors
     ]
+    hint = skipped_hint(skipped_in(files)) if keeps_sets(folder, root) else ""
+    return [*unreachable, *([f"{hint}, or name the eval sets to run"] if hint else [])]
 
 
 class EvalSetNode(pytest.File):

@@ -124,7 +124,8 @@ class _Run:
         self._excuses = options.fail_on_regression
         self._alpha = alpha_of(options)
         cases = {case_path(request.agent_dir, path): eval_ids for path, eval_ids in request.cases.items()}
-        baseline = await asyncio.to_thread(baseline_of, options, LaterRun(request.store, cases))
+        later = LaterRun(request.store, cases, request.kind)
+        baseline = await asyncio.to_thread(baseline_of, options, later)
         if baseline is not None:
             self._baseline = baseline.run
             self._notes += filter(None, [baseline.note])

@@ -43,6 +43,9 @@ def may_hold_thoughts(operation: Operation) -> bool:
     return len(said) > 1 and is_all and (operation.usage or {}).get("thoughts_token_count") != 0
 
 
+_TRANSFERS = "transfer_to_"
+
+
 @dataclass(slots=True)
 class TurnCall:
     """A call of a tool. What nobody tells of it is ABSENT."""
@@ -57,6 +60,11 @@ class TurnCall:
     is_announced: bool = False
     """Whether a model's answer has it, at the place where it was asked for."""
     has_span: bool = False
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether the call hands over to another agent, which returns nothing."""
+        return self.name.startswith(_TRANSFERS)
 
     def as_json(self) -> Json:
         call: Json = {"name": self.name, "id": self.id}
@@ -85,7 +93,16 @@ class TurnCalls:
                 self._of[id(tool)] = call
         self.begins = {self._of[id(tool)].id: tool.span.begin for tool in tools if id(tool) in self._of}
         """By the ids of calls, when their tools began."""
-        self._find_results(models, asked)
+        strangers = self._find_results(models, asked)
+        unannounced = sum(not call.is_announced for call in self._of.values())
+        self.has_results_of_others = strangers > unannounced
+        """Whether requests have results of calls that neither an answer nor a span tells of."""
+        self.lacks_results = any(
+            call.result is ABSENT and not call.has_span and not call.is_transfer
+            for model in models[:-1]
+            for call in asked[id(model)]
+        )
+        """Whether a model was asked again after a call without a span, of which nobody tells the result."""
         for model in models:
             named = iter(asked[id(model)])
             self._parts[id(model)] = [
@@ -157,7 +174,7 @@ class TurnCalls:
         unclaimed.sort(key=lambda one: not one[0])
         named = [one for _, one in unclaimed if operation.name in ("", one.name)]
         if not operation.name:
-            named.sort(key=lambda one: not one.name.startswith("transfer_to_"))
+            named.sort(key=lambda one: not one.is_transfer)
         # Calls at once may end, and begin, in any order.
         same = (one for one in named if one.arguments == operation.arguments)
         call = call or next(same, None) or next(iter(named), None)
@@ -180,22 +197,33 @@ class TurnCalls:
         call.has_span = True
         return call
 
-    def _find_results(self, models: Sequence[Work], asked: dict[int, list[TurnCall]]) -> None:
-        """Results in later requests. What the first request of an agent has is of earlier turns."""
-        known: dict[str, int] = {}
+    def _find_results(self, models: Sequence[Work], asked: dict[int, list[TurnCall]]) -> int:
+        """Results in later requests. What the first request of an agent has is of earlier turns.
+
+        Returns how many are of no call that a model is known to have asked for.
+        """
+        before: dict[str, Sequence[Json]] = {}
+        ids = {call.own_id for call in self.announced if call.own_id}
         unanswered: list[TurnCall] = []
+        strangers = 0
         for model in models:
-            if model.operation.inputs is not None:
-                responses = responses_in(model.operation.inputs)
-                came = responses[known[model.agent] :] if model.agent in known else []
-                self._answered[id(model)] = _answer(unanswered, came)
-                known[model.agent] = len(responses)
+            if (inputs := model.operation.inputs) is not None:
+                sent = before.get(model.agent)
+                came = [] if sent is None else responses_in(inputs)[len(responses_in(sent)) :]
+                self._answered[id(model)], others = _answer(unanswered, came)
+                # Other histories, such as those of several agents without names, tell nothing of this one.
+                if sent is not None and inputs[: len(sent)] == sent:
+                    strangers += sum(one.get("id") not in ids for one in others)
+                before[model.agent] = inputs
             unanswered += asked[id(model)]
+        return strangers
 
 
-def _answer(unanswered: list[TurnCall], responses: Sequence[Json]) -> list[TurnCall]:
-    """Give calls their results: by their ids, else in order. Returns those that no span tells of."""
+def _answer(unanswered: list[TurnCall], responses: Sequence[Json]) -> tuple[list[TurnCall], Sequence[Json]]:
+    """Give calls their results: by their ids, else in order. Returns those that no span tells of, and the
+    responses to other calls."""
     answered: list[TurnCall] = []
+    others: list[Json] = []
     own_ids = {call.own_id for call in unanswered if call.own_id}
     for response in responses:
         given, name = str(response.get("id") or ""), response.get("name")
@@ -203,10 +231,11 @@ def _answer(unanswered: list[TurnCall], responses: Sequence[Json]) -> list[TurnC
         if call is None and given not in own_ids:
             call = next((one for one in unanswered if name in (None, one.name)), None)
         if call is None:
+            others.append(response)
             continue
         unanswered.remove(call)
         if call.result is ABSENT:
             call.result = as_result(response.get("response", ABSENT))
             if not call.has_span and call.result is not ABSENT:
                 answered.append(call)
-    return answered
+    return answered, others

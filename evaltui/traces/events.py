@@ -16,6 +16,9 @@ from evaltui.core.model.events import (
     ARGUMENTS,
     CALLS,
     MODEL_CALLS,
+    RESULTS,
+    SOME_MODEL_CALLS,
+    TEXTS,
     USER_MESSAGE,
     Event,
     Step,
@@ -26,7 +29,7 @@ from evaltui.core.model.outcome import ErrorInfo
 from evaltui.text.values import valid_json
 from evaltui.traces.calls import TurnCall, TurnCalls, may_hold_thoughts
 from evaltui.traces.layouts.adk import REMEDY as SCHEMA_1
-from evaltui.traces.layouts.operation import Json, Operation
+from evaltui.traces.layouts.operation import Json, Operation, calls_in
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.tree import TraceTurn, Work, user_message
 
@@ -34,6 +37,11 @@ _SECOND = 1_000_000_000
 _TRANSFER = "transfer_to_agent"
 _NAMELESS = "the span of a tool has no name of the tool (gen_ai.tool.name)"
 _UNWATCHED = "the trace has no spans of models or tools: instrument them where the agent runs"
+_ENDS_EARLY = (
+    "the trace ends after a call of a tool or the begin of an agent, without a response: if spans are "
+    "missing, flush the tracer before the process ends, and export all of them"
+)
+_HIDDEN_CALLS = "a request has results of calls that no span tells of: export all spans of the trace"
 _NO_BEGINS: Mapping[str, int] = {}
 
 
@@ -92,8 +100,14 @@ class TurnEvents:
                 yield from self._model(work, calls, inside)
             else:
                 yield from self._tool(work, calls, inside)
-        if not inside and any(call.arguments is ABSENT for call in calls.announced):
+        if inside:
+            return
+        if any(call.arguments is ABSENT for call in calls.announced):
             self._untold.setdefault(ARGUMENTS, _remedy(self._turn))
+        if calls.has_results_of_others:
+            self._untold |= dict.fromkeys((CALLS, SOME_MODEL_CALLS), _HIDDEN_CALLS)
+        if calls.lacks_results:
+            self._untold.setdefault(RESULTS, _remedy(self._turn))
 
     def _model(self, work: Work, calls: TurnCalls, inside: str) -> Iterator[Event]:
         operation, span = work.operation, work.span
@@ -220,6 +234,8 @@ class TurnEvents:
                 duration=_duration(span),
             )
             return
+        if call.result is ABSENT and not inside and not call.is_transfer:
+            self._untold.setdefault(RESULTS, operation.remedy)
         yield from self._result(span, span.end, work.agent, call, inside, _duration(span))
 
     def _result(
@@ -269,9 +285,12 @@ class TurnEvents:
             if not has_tools and not (turn.operation and turn.operation.is_adk):
                 self._untold.setdefault(CALLS, _UNWATCHED)
         last = models[-1].operation if models else None
-        is_failed = last is not None and bool(last.error)
+        is_failed = turn.span.status == "error"
         if not self._is_answer_told and not is_failed and (last is None or last.outputs is None):
             self._untold.setdefault(ANSWERS, _remedy(turn))
+        if not self._is_answer_told and not is_failed and _ends_early(turn):
+            self._untold.setdefault(ANSWERS, _ENDS_EARLY)
+            self._untold.setdefault(SOME_MODEL_CALLS, _ENDS_EARLY)
         hidden = [
             one.operation for one in models if one.operation.outputs is None and not one.operation.error
         ]
@@ -279,8 +298,22 @@ class TurnEvents:
         is_unsure = any(one.calls_tools or one.is_cut for one in hidden)
         if hidden and not has_tools and (is_unsure or not turn.agents):
             self._untold.setdefault(CALLS, hidden[0].remedy)
-        for what in (CALLS, ANSWERS) if turn.lost else ():
+        if any(one.operation.outputs is None for one in models[:-1]):
+            self._untold.setdefault(TEXTS, _remedy(turn))
+        for what in (CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS) if turn.lost else ():
             self._untold[what] = turn.lost
+
+
+def _ends_early(turn: TraceTurn) -> bool:
+    """Whether a turn ends with the call of a tool, or with an agent that did nothing: its answer may be in
+    a span that is missing."""
+    last = max(turn.works, key=lambda work: work.span.begin, default=None)
+    if last is None:
+        return False
+    begun = max((span.begin for span in turn.agent_spans), default=0)
+    return (
+        last.operation.kind == "tool" or begun > last.span.end or bool(calls_in(last.operation.outputs or ()))
+    )
 
 
 def _writable(event: Event) -> Event:

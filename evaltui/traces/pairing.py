@@ -6,19 +6,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import NamedTuple
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event
+from evaltui.core.model.content import Content
+from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event, Json
 from evaltui.text.figures import counted
+from evaltui.text.values import valid_json_text
 from evaltui.traces.conversations import RecordedConversation, RecordedTurn
 from evaltui.traces.found import FoundConversation
 from evaltui.traces.layouts.messages import NOT_RECORDED
 
-# Two messages that share this much are one, said in other words.
-_ALIKE = 0.6
-# Of a message; the rest of a long one does not decide.
+# A case whose message shares less of it is none to suggest.
+_LEAST_LIKENESS = 0.4
+# Of a message, for a suggestion.
 _COMPARED = 400
-_ATTACHMENT = re.compile(rf"\[{NOT_RECORDED}: [^\]]*\]")
+_ATTACHMENT = re.compile(rf"\[{NOT_RECORDED}(?:: ([^\]]*))?\]")
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class _Index:
                 ratio = matcher.ratio()
                 if ratio > likeness:
                     best, likeness = case.id, ratio
-        return best if likeness > 1 - _ALIKE else None
+        return best if likeness > _LEAST_LIKENESS else None
 
 
 def _why(hits: Sequence[CaseToPair], named: str) -> str:
@@ -128,27 +132,29 @@ def _plain(text: str) -> str:
 
 
 def aligned_events(
-    messages: Sequence[str], conversation: RecordedConversation
+    expected: Sequence[Json], conversation: RecordedConversation
 ) -> tuple[tuple[Event, ...], tuple[int | None, ...]]:
-    """The events of a conversation, numbered by the expected turns that they are of.
+    """The events of a conversation, numbered by the turns that expect them, each with this content of the
+    user.
 
     An expected turn that was not held is a message of the user alone, which says so; turns that nobody
     expects come last, and say so, too. Also returns for each turn of the conversation its new number.
     """
-    pairs = aligned(messages, conversation.turns)
+    pairs = aligned(expected, conversation.turns)
     events: list[Event] = []
-    for number, message in enumerate(messages):
+    for number, content in enumerate(expected):
         turn = pairs.get(number)
         if turn is None:
-            events.append(_not_held(message, number))
+            data = {"step": f"not held:{number}", "untold": [TURN]}
+            events.append(Event("user", content, turn=number, data=data))
         else:
             events += _numbered(conversation.turns[turn], number)
     places: list[int | None] = [None] * len(conversation.turns)
-    for expected, turn in pairs.items():
-        places[turn] = expected
+    for place, turn in pairs.items():
+        places[turn] = place
     extra = [turn for turn, place in enumerate(places) if place is None]
     for offset, turn in enumerate(extra):
-        first, *others = _numbered(conversation.turns[turn], len(messages) + offset)
+        first, *others = _numbered(conversation.turns[turn], len(expected) + offset)
         untold = [*first.data.get("untold", ()), UNEXPECTED]
         events += [replace(first, data={**first.data, "untold": untold}), *others]
     return tuple(events), tuple(places)
@@ -158,31 +164,36 @@ def _numbered(turn: RecordedTurn, number: int) -> Iterator[Event]:
     return (event if event.turn == number else replace(event, turn=number) for event in turn.events)
 
 
-def _not_held(message: str, number: int) -> Event:
-    content = {"role": "user", "parts": [{"text": message}] if message else []}
-    return Event("user", content, turn=number, data={"step": f"not held:{number}", "untold": [TURN]})
+def aligned(expected: Sequence[Json], turns: Sequence[RecordedTurn]) -> Mapping[int, int]:
+    """Which expected turn is which that was held, in order: the one with the same message of the user.
 
-
-def aligned(messages: Sequence[str], turns: Sequence[RecordedTurn]) -> Mapping[int, int]:
-    """Which expected turn is which that was held, in order: the same message, or one much like it.
-
-    A turn whose message nobody recorded may be any.
+    A turn whose message nobody recorded is the expected one at its place, where as many turns were held
+    between two that are known as are expected.
     """
-    wanted = [_plain(one)[:_COMPARED] for one in messages]
-    said = [None if USER_MESSAGE in one.untold else _plain(one.user)[:_COMPARED] for one in turns]
-    if wanted == said:
-        return {number: number for number in range(len(wanted))}
-    # The best sum of likenesses, from the end.
-    best = [[0.0] * (len(said) + 1) for _ in range(len(wanted) + 1)]
-    likeness = [[_likeness(one, other) for other in said] for one in wanted]
+    wanted = [_Message.of(content) for content in expected]
+    held = [
+        None if USER_MESSAGE in turn.untold else _Message.of(turn.events[0].content or {}) for turn in turns
+    ]
+    pairs = _same(wanted, held)
+    ends = [(-1, -1), *sorted(pairs.items()), (len(wanted), len(held))]
+    for (i, j), (next_i, next_j) in pairwise(ends):
+        if next_i - i == next_j - j:
+            pairs |= {i + n: j + n for n in range(1, next_i - i) if held[j + n] is None}
+    return pairs
+
+
+def _same(wanted: Sequence[_Message], held: Sequence[_Message | None]) -> dict[int, int]:
+    """The longest common subsequence."""
+    is_same = [[other is not None and one.is_like(other) for other in held] for one in wanted]
+    best = [[0] * (len(held) + 1) for _ in range(len(wanted) + 1)]
     for i in reversed(range(len(wanted))):
-        for j in reversed(range(len(said))):
-            together = likeness[i][j] + best[i + 1][j + 1] if likeness[i][j] else 0.0
+        for j in reversed(range(len(held))):
+            together = 1 + best[i + 1][j + 1] if is_same[i][j] else 0
             best[i][j] = max(together, best[i + 1][j], best[i][j + 1])
     pairs: dict[int, int] = {}
     i = j = 0
-    while i < len(wanted) and j < len(said):
-        if likeness[i][j] and best[i][j] == likeness[i][j] + best[i + 1][j + 1]:
+    while i < len(wanted) and j < len(held):
+        if is_same[i][j] and best[i][j] == 1 + best[i + 1][j + 1]:
             pairs[i] = j
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:
@@ -192,14 +203,49 @@ def aligned(messages: Sequence[str], turns: Sequence[RecordedTurn]) -> Mapping[i
     return pairs
 
 
-def _likeness(wanted: str, said: str | None) -> float:
-    """0.0 for messages that are not the same."""
-    if said is None:
-        return _ALIKE / 2
-    if wanted == said:
-        return 1.0
-    matcher = SequenceMatcher(None, wanted, said, autojunk=False)
-    if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
-        return 0.0
-    ratio = matcher.ratio()
-    return ratio if ratio >= _ALIKE else 0.0
+class _Attachment(NamedTuple):
+    """A file of a message; "" is what nobody recorded of it."""
+
+    mime_type: str
+    source: str
+    """Its address, or the data itself."""
+
+    def is_like(self, other: _Attachment) -> bool:
+        return all(one == two or not one or not two for one, two in zip(self, other, strict=True))
+
+
+@dataclass(frozen=True)
+class _Message:
+    """What makes two messages of a user the same."""
+
+    text: str
+    attachments: tuple[_Attachment, ...]
+    responses: tuple[Json, ...]
+    """To calls that waited for the user."""
+
+    @classmethod
+    def of(cls, content: Json) -> _Message:
+        parts = Content.model_validate_json(valid_json_text(content)).parts or []
+        text = "\n".join(part.text for part in parts if part.text)
+        attachments = [_Attachment(_mime(one[1]), "") for one in _ATTACHMENT.finditer(text)]
+        for part in parts:
+            if blob := part.inline_data:
+                attachments.append(_Attachment(_mime(blob.mime_type), str(blob.data or "")))
+            elif link := part.file_data:
+                attachments.append(_Attachment(_mime(link.mime_type), link.file_uri or ""))
+        responses = [
+            {"name": one.name, "response": one.response} for part in parts if (one := part.function_response)
+        ]
+        return cls(_plain(text), tuple(attachments), tuple(responses))
+
+    def is_like(self, other: _Message) -> bool:
+        return (
+            self.text == other.text
+            and self.responses == other.responses
+            and len(self.attachments) == len(other.attachments)
+            and all(map(_Attachment.is_like, self.attachments, other.attachments))
+        )
+
+
+def _mime(given: str | None) -> str:
+    return "" if given in (None, "application/octet-stream") else str(given)

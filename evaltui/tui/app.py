@@ -144,6 +144,12 @@ class WorkbenchApp(KeysInOrder[int]):
             gc.freeze()
             gc.enable()
 
+    def on_app_focus(self) -> None:
+        """Shows what was changed on disk while the user was elsewhere, where nobody follows that."""
+        bench = self.workbench
+        if bench.sets.is_read and not bench.is_running and not bench.agent.followed:
+            self.run_worker(bench.open(), group="look")
+
     async def _check_python(self) -> None:
         agent = self.workbench.agent
         await agent.check_python()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,7 +74,7 @@ class _Case:
     """The set as it is now."""
     scored: CaseOutcome
     changed: tuple[str, ...] = ()
-    """The files of the agent that were changed after its run."""
+    """The changes after its run that make it stale."""
 
 
 async def propose(editing: Editing, choice: Choice, progress: Progress | None = None) -> Proposal:
@@ -85,6 +86,11 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     left_out: list[str] = []
     documents: dict[Path, JsonDocument] = {}
     numbers: dict[Path, dict[str, int]] = {}
+    for path in {case.path for case in choice.cases}:
+        # Those that cannot be read are told of below.
+        with suppress(EvalSetError, OSError):
+            editing.document(editing.sets.file_of(path))
+    await editing.look_outside()
     await editing.outcomes.compare_files()
     for case in choice.cases:
         scored = editing.outcomes.get(case)
@@ -100,8 +106,9 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
                 continue
             numbers[file] = {one: number for number, one in enumerate(eval_ids(document.value))}
         if (number := numbers[file].get(case.eval_id)) is not None:
-            changed = editing.outcomes.changed_files(case)
-            cases.append(_Case(case, file, number, documents[file], scored, changed))
+            now = editing.outcomes.freshness(case)
+            reasons = now.reasons if now else ()
+            cases.append(_Case(case, file, number, documents[file], scored, reasons))
         else:
             left_out.append(f"{case.eval_id} is no longer in {file.name}")
     progress = progress or Progress()
@@ -258,20 +265,25 @@ def _remarks(choice: Choice, case: _Case, editor: CaseEditor, actual: Sequence[I
 
     run, result = case.scored.run.name, case.scored.shown
     which = f"{case.id.eval_id}: " if len(choice.cases) > 1 else ""
-    if case.changed:
-        yield f"{some_of(case.changed, _MOST_NAMES)} changed after {run}   {key_of('run')}  Run case"
+    changed = [reason for reason in case.changed if reason != "case"]
+    if changed:
+        yield f"{some_of(changed, _MOST_NAMES)} changed after {run}   {key_of('run')}  Run case"
     if len(result.repeats) > 1:
         number = case.scored.repeat + 1
         passed = f"{result.passed_repeats} of {counted(len(result.repeats), 'repeat')} passed"
         yield f"{which}{passed}; accepting run {number}"
     turns = range(editor.turn_count) if choice.what == "case" else [choice.turn]
+    is_said = False
     for turn in turns if choice.what != "state" else ():
         if turn >= len(actual):
             yield f"{which}turn {turn + 1} was not reached in {run}; it stays unchanged"
             continue
         message = "\n".join(one.text for one in editor.turn(turn).user.texts if one.text)
         if message != answer_text(actual[turn].user_content.parts):
+            is_said = True
             what = f"{which}the user message of turn {turn + 1}"
             yield f"{what} changed after {run}   {key_of('run')}  Run case"
+    if "case" in case.changed and not is_said:
+        yield f"{which}what the case gives the agent changed after {run}   {key_of('run')}  Run case"
     if case.scored.config.evaltui.thoughts == "score" and choice.what in ("answer", "turn", "case"):
         yield "thoughts are scored, but not accepted as expected text"

@@ -15,7 +15,7 @@ from evaltui.core.jsondoc.document import JsonDocument
 from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.jsondoc.edits import Edit
 from evaltui.core.jsondoc.splices import LineChange, changed_lines, differences
-from evaltui.core.metrics.registry import METRICS, Option
+from evaltui.core.metrics.registry import METRICS, Option, options_of
 from evaltui.core.model.config import DEFAULT_CRITERIA, EvalConfig
 from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import EvalSetError, JsonPath, Problem
@@ -223,16 +223,14 @@ class Criteria:
 
     # Changes
 
-    def add(self, row: Row) -> bool:
-        """Ask for a metric that is not in use."""
-        if not isinstance(row, MetricRow):
-            return False
-        return self._do(f"add {row.name}", lambda config: _added(config, row))
+    def add(self, row: MetricRow, text: str = "") -> bool:
+        """Ask for a metric that is not in use; `text` is the value of the option that it needs."""
+        return self._do(f"add {row.name}", lambda config: _added(config, row, text))
 
     def addition(self, row: MetricRow) -> tuple[LineChange, ...]:
         """The lines of the file that adding a metric would change; none where it is in use by now."""
         try:
-            edits = _added(ConfigEditor(self._data()), row)
+            edits = _added(ConfigEditor(self._data()), row, "…")
         except EditError:
             return ()
         is_new = not self.exists
@@ -258,6 +256,9 @@ class Criteria:
             case MetricRow(name=name):
                 return self._do(f"remove {name}", lambda config: config.remove_metric(name))
             case OptionRow(metric=metric, option=option):
+                if option.default is None:
+                    self._say(f"{metric} needs {option.name}; remove the metric")
+                    return False
                 label = f"remove {option.name} of {metric}"
                 return self._do(label, lambda config: config.set_option(metric, option.path, None))
             case RubricRow():
@@ -352,9 +353,17 @@ class Criteria:
         return bool(edits) and self._editing.do_edits(label, {self.path: edits}, typing=typing)
 
 
-def _added(config: ConfigEditor, row: MetricRow) -> list[Edit]:
+def needed_option(metric: MetricRow) -> OptionRow | None:
+    """The option without which a metric cannot be added; None where there is none."""
+    options = (OptionRow(metric.name, option, None, False) for option in options_of(metric.name))
+    return next((row for row in options if row.option.default is None), None)
+
+
+def _added(config: ConfigEditor, row: MetricRow, text: str) -> list[Edit]:
     """Raises EditError for a metric that cannot be added."""
-    return config.add_metric(row.name, DEFAULT_CRITERIA.get(row.name, first_threshold(row)))
+    threshold, needed = DEFAULT_CRITERIA.get(row.name, first_threshold(row)), needed_option(row)
+    criterion = {"threshold": threshold, needed.option.name: text} if needed else threshold
+    return config.add_metric(row.name, criterion)
 
 
 def _with_text(rubric: Any, text: str) -> Any:

@@ -10,10 +10,12 @@ from itertools import islice
 from typing import NamedTuple
 
 from evaltui.core.jsondoc.splices import LineChange
+from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.text.outcomes import STALE
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, Row
@@ -76,6 +78,8 @@ class Effect:
     """Names of the sets by their path, where the config is that of several."""
     twins: frozenset[str] = frozenset()
     """Ids of cases that more than one set has."""
+    stale: int = 0
+    """How many of the results only another run can tell of now."""
 
 
 class _Compared(NamedTuple):
@@ -133,7 +137,7 @@ class FlipSearch:
             self._look_again(compared, self._changes.take())
         else:
             self._look_at_all(compared)
-        if saved.scores_as(edited):
+        if score_alike(saved, edited):
             return Flips()
         known = self._count - len(self._waiting) - len(self._unknown)
         return Flips(tuple(self._in_order(sets)), known, len(self._waiting), len(self._unknown))
@@ -144,12 +148,12 @@ class FlipSearch:
         if before is None or results is not before.results:
             # `_known` looks at the configs of those that it needs.
             self._changes, self._by_saved, self._lost = results.follow(), results.copy(), set()
-        elif before.saved.scores_as(compared.saved):
+        elif score_alike(before.saved, compared.saved):
             self._remember(compared, self._changes.take())
         else:
             self._remember(compared, (case for path in compared.sets for case, _ in results.of(path)))
         self._waiting, self._unknown, self._flips = set(), set(), {}
-        if compared.saved.scores_as(compared.edited):
+        if score_alike(compared.saved, compared.edited):
             return
         cases = {case for path in compared.sets for case, _ in results.of(path)}
         self._count = len(cases)
@@ -159,7 +163,7 @@ class FlipSearch:
 
     def _look_again(self, compared: _Compared, changed: set[CaseId]) -> None:
         self._remember(compared, changed)
-        if compared.saved.scores_as(compared.edited):
+        if score_alike(compared.saved, compared.edited):
             return
         self._count = sum(compared.results.count(path) for path in compared.sets)
         self._sort(compared, changed)
@@ -220,6 +224,7 @@ class FlipSearch:
                 for one in several
             },
             twins=frozenset(eval_id for eval_id, count in cases.items() if count > 1),
+            stale=sum(self._outcomes.counts_of(one.case_path)[STALE] for one in sets),
         )
 
     def _still_failing(self, flips: Flips, metric: MetricRow) -> tuple[tuple[CaseId, CaseOutcome], ...]:

@@ -1,8 +1,7 @@
-"""Errors of a config as it is edited: those of the file, of each criterion, and keys that are given twice."""
+"""Errors of a config as it is edited: those of the file, and of each criterion."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaltui.core.editing.config import ConfigEditor
@@ -10,7 +9,7 @@ from evaltui.core.metrics.config_validation import validate_config
 from evaltui.core.metrics.gemini_access import GeminiAccess
 from evaltui.core.metrics.requirements import Facts, unmet_by_metric
 from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.json_values import camel, value_at
+from evaltui.core.model.json_values import value_at
 from evaltui.core.model.problems import JsonPath, Problem
 
 # What the machine lacks is no error of the config.
@@ -25,7 +24,7 @@ def config_problems(data: Any) -> list[Problem]:
     for path in _paths(editor):
         if path not in named and (why := _of_criterion(editor, path, model)):
             problems.append(Problem.error(path, why))
-    return [*problems, *_twice(editor)]
+    return problems
 
 
 def _paths(editor: ConfigEditor) -> list[JsonPath]:
@@ -42,29 +41,7 @@ def _of_criterion(editor: ConfigEditor, path: JsonPath, model: EvalConfig | None
         alone |= {"evaltui": {"criteria": criterion}} if path[0] == "evaltui" else {"criteria": criterion}
         model, problems = validate_config(alone)
         if model is None:
-            return problems[0].message
+            return next((one.message for one in problems if one.path[: len(path)] == path), "")
     metric = next((one for one in model.metrics() if one.metric_name == name), None)
     found = metric and unmet_by_metric(metric, model, _FACTS, recorded=True)
     return ". ".join(part.rstrip(".") for part in (found.why, found.fix) if part) if found else ""
-
-
-def _twice(editor: ConfigEditor) -> Iterator[Problem]:
-    """Keys that are given in both spellings, and metrics in both places."""
-    yield from _twins((), editor.config)
-    for name in editor.metrics:
-        path = editor.criterion_path(name)
-        if path is None:
-            continue
-        yield from _twins(path, editor.criterion(name))
-        if path[0] == "evaltui" and value_at(editor.config, ("criteria", name)) is not None:
-            yield Problem.warning(("criteria", name), "ignored: evaltui.criteria has it, too. Remove one")
-
-
-def _twins(path: JsonPath, holder: Any) -> Iterator[Problem]:
-    if not isinstance(holder, Mapping):
-        return
-    for key, value in holder.items():
-        if camel(key) != key and camel(key) in holder:
-            yield Problem.warning((*path, key), f"also given as {camel(key)}. Remove one")
-        if path:
-            yield from _twins((*path, key), value)

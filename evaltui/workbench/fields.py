@@ -19,9 +19,9 @@ from evaltui.core.editing.set import CaseEditor, EditBuilder
 from evaltui.core.jsondoc.edits import Edit, Remove
 from evaltui.core.model.declared_tool import DeclaredTool
 from evaltui.core.model.json_values import camel
-from evaltui.core.model.problems import JsonPath, Problem
+from evaltui.core.model.problems import JsonPath, Problem, format_path
 from evaltui.core.model.tool_values import kinds_of
-from evaltui.files.json_text import parse
+from evaltui.files.json_text import duplicate_keys, locate, parse
 
 RowId = tuple[str | int, ...]
 Kind = Literal["line", "string", "text", "value", "json"]
@@ -220,6 +220,10 @@ def json_of(text: str) -> Any:
         raise FieldError(
             f"line {place[0] + 1}, column {place[1] + 1}: {message}" if place else message, place
         )
+    if twice := duplicate_keys(text):
+        [problem, *_] = locate(twice, text)
+        place = (problem.line or 1) - 1, 0
+        raise FieldError(f"line {place[0] + 1}: {format_path(problem.path)} is given more than once", place)
     return found
 
 

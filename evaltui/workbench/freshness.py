@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +32,7 @@ class Freshness(NamedTuple):
 
     state: State
     reasons: tuple[str, ...] = ()
-    """The changes that made it stale: files of the agent, `case`, `config`."""
+    """The changes that made it stale: files of the agent, `case`, `config`, `set`."""
 
     @property
     def is_stale(self) -> bool:
@@ -49,17 +49,18 @@ def freshness(
     config: SameConfig | None,
     agent: AgentState,
     *,
+    broken: Collection[str] = (),
     is_rescored: bool = False,
 ) -> Freshness:
-    """`case` and `config` are those of now, None while they cannot be read.
+    """`case` and `config` are those of now, None before they are read, and where they are `broken`.
 
     `is_rescored` is whether the result is about to be scored again: it need not be by the case of now yet.
     """
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
-    if result.code == agent.code_version and is_case and is_config and _is_of_its_run(result):
+    if result.code == agent.code_version and is_case and is_config and _is_of_its_run(result) and not broken:
         return FRESH
-    reasons = [*files_changed(result, agent)]
+    reasons = [*files_changed(result, agent), *broken]
     if case is not None and gets_otherwise(result, case, config, agent):
         reasons.append("case")
     if config is not None and _runs_otherwise(result, case, config.config):
@@ -132,4 +133,6 @@ def _is_scored_as_run(result: CaseOutcome) -> bool:
     case, config = result.ran
     if case is None or config is None or not case.says_the_same(result.stored):
         return False
-    return config is result.config or config.scores_as(result.config)
+    from evaltui.core.metrics.normal_config import score_alike
+
+    return score_alike(config, result.config)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evaltui.core.model.case_id import CaseId
     from evaltui.runs.history import CaseHistory, CasePoint, History
-    from evaltui.runs.store import RunStore
+    from evaltui.workbench.agent_state import AgentState
 
 # Who goes through a list looks at no case for longer than this: nothing is read meanwhile.
 _PAUSE = 0.3
@@ -33,11 +33,11 @@ class CasePast:
 class Histories:
     """Reading many runs takes a moment: nothing waits for it, `changed` is called when it is done.
 
-    `store` says where the runs are now.
+    `agent` says where its runs are now.
     """
 
-    def __init__(self, store: Callable[[], RunStore], changed: Callable[[], None]) -> None:
-        self._store = store
+    def __init__(self, agent: AgentState, changed: Callable[[], None]) -> None:
+        self._agent = agent
         self._changed = changed
         self._known: dict[CaseId, tuple[int, CasePast]] = {}
         self._version = 0
@@ -77,9 +77,9 @@ class Histories:
         """In a thread: the first frame does not wait for what reads runs."""
         from evaltui.runs.history import CaseHistory, History
 
-        store = self._store()
+        store = self._agent.store
         if self._history is None or self._history.store != store:
-            self._history = History(store)
+            self._history = History(store, self._agent.address.name)
         try:
             history = self._history.of(key)
         except OSError:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.folders import CONFIG_NAME
 from evaltui.workbench.state import Selection
 from evaltui.workbench.steps import Step, Steps
@@ -66,7 +67,7 @@ class OpenFiles:
     # What there is
 
     def known(self, path: Path) -> OpenFile | None:
-        """A file that has been edited in this sitting; None where it was deleted outside."""
+        """A file that has been edited in this sitting; None where it is gone or unreadable on disk."""
         file = self._files.get(path)
         return None if file is None or file.deleted else file
 
@@ -329,28 +330,38 @@ class OpenFiles:
         """Take over what was changed outside; what is in conflict with unsaved edits is given back.
 
         `pending` is one that is to be decided: the same one is given back where nothing else has changed.
+        Raises OSError and EvalSetError for a file that cannot be read any more: it is open no longer then,
+        unless it has unsaved edits.
         """
         async with self._lock:
             if (file := self.known(path)) is None:
                 return None
-            outside = await asyncio.to_thread(file.snapshot().look)
-            if outside and await self._is_finished_soon(path, outside):
-                outside = await asyncio.to_thread(file.snapshot().look)
-            if outside is None:
-                return None
-            if pending and pending.outside.fingerprint == outside.fingerprint and file.dirty:
-                return pending
-            if file.dirty:
-                return await self._merge(file, outside)
-            if outside.fingerprint is None:
-                file.leave_deleted()
-            elif outside.document is not None and outside.is_whole:
-                self._rebase(file, outside.document, outside)
-            else:
-                from evaltui.files.open_file import unusable
+            try:
+                return await self._take_over(file, pending)
+            except (OSError, EvalSetError):
+                if not file.dirty:
+                    file.leave_unreadable()
+                raise
 
-                raise unusable(path, outside.text or "")
+    async def _take_over(self, file: OpenFile, pending: FileConflict | None) -> FileConflict | None:
+        outside = await asyncio.to_thread(file.snapshot().look)
+        if outside and await self._is_finished_soon(file.path, outside):
+            outside = await asyncio.to_thread(file.snapshot().look)
+        if outside is None:
             return None
+        if pending and pending.outside.fingerprint == outside.fingerprint and file.dirty:
+            return pending
+        if file.dirty:
+            return await self._merge(file, outside)
+        if outside.fingerprint is None:
+            file.leave_deleted()
+        elif outside.document is not None and outside.is_whole:
+            self._rebase(file, outside.document, outside)
+        else:
+            from evaltui.files.open_file import unusable
+
+            raise unusable(file.path, outside.text or "")
+        return None
 
     def _rebase(self, file: OpenFile, new: JsonDocument, outside: Outside) -> None:
         for steps in (self._done, self._undone):

@@ -122,6 +122,20 @@ class OpenSets:
             same = self._same_configs[path] = SameConfig(config)
         return same
 
+    def broken(self, path: str) -> tuple[str, ...]:
+        """Which of a `set` and its `config` no run takes as they are on disk, as far as is known.
+
+        A set that is being edited may be on its way to one that can be run: of its cases each speaks for
+        itself.
+        """
+        file = self.file_of(path)
+        eval_set, opened, open_file = self.by_case_path(path), self._opened.get(file), self.files.known(file)
+        is_unreadable = eval_set is not None and eval_set.format is None
+        has_errors = opened is not None and opened.file.is_validated and opened.file.eval_set is None
+        is_edited = open_file is not None and open_file.dirty
+        is_refused = opened is not None and isinstance(opened.config, EvalSetError)
+        return ("set",) * (is_unreadable or (has_errors and not is_edited)) + ("config",) * is_refused
+
     def find_case(self, case: CaseId, eval_set_id: str) -> CaseId | None:
         """The case of a run as it is called now; None where it is not any more."""
         by_label = case.path == eval_set_id
@@ -163,6 +177,11 @@ class OpenSets:
         """A set as it was when it was last opened."""
         known = self._opened.get(path)
         return known.file if known else None
+
+    def is_listed_otherwise(self, path: Path) -> bool:
+        """Whether a set had other contents when it was last opened than it is listed with."""
+        opened, listed = self.last_opened(path), self.by_path(path)
+        return opened is not None and listed is not None and opened.fingerprint != listed.fingerprint
 
     def errors(self, eval_set: EvalSetFile) -> list[Problem]:
         """Why a set cannot be run, as far as is known: before it is opened not everything is."""

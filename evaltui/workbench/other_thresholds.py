@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from evaltui.core.metrics.metric import effective_threshold
+from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, Status
@@ -49,7 +50,7 @@ class OtherThresholds:
         run = kept.file.as_run(kept.place) if isinstance(kept.file, ScoredWhenRead) else scored
         if not isinstance(run.kept, ResultInFile) or not isinstance(file := run.kept.file, ResultsInLog):
             return None
-        if is_followed and self._config.scores_as(run.config):
+        if is_followed and score_alike(self._config, run.config):
             return self._scored(scored, run.kept, stored)
         # Most results share their scores with others.
         key = id(run.config), id(run.kept.scores), run.kept.status

@@ -17,7 +17,7 @@ from evaltui.text.keys import key_of
 from evaltui.text.outcomes import NOT_RUN, RUNNING, STALE
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.background import Progress, in_thread
-from evaltui.workbench.freshness import Freshness, files_changed, freshness, gets_otherwise
+from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
 from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.open_sets import OpenSets
@@ -96,7 +96,7 @@ class Outcomes:
         # Sets that are validated before what was run of them is scored again.
         self._opening: dict[Path, asyncio.Task[None]] = {}
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
-        self._histories = Histories(lambda: agent.store, changed)
+        self._histories = Histories(agent, changed)
 
     # What there is
 
@@ -156,13 +156,9 @@ class Outcomes:
             self._sets.case_now(case),
             self._sets.config_scoring(case.path),
             self._agent,
+            broken=self._sets.broken(case.path),
             is_rescored=self.is_rescored(case),
         )
-
-    def changed_files(self, case: CaseId) -> tuple[str, ...]:
-        """The files of the agent that make the case's last result stale."""
-        scored = self.results.get(case)
-        return () if scored is None else tuple(files_changed(scored, self._agent))
 
     async def compare_files(self) -> None:
         """Looks which files of the agent have changed by now; while it runs, it may write them itself."""
@@ -187,7 +183,8 @@ class Outcomes:
         """Those of a set; while nothing else changes, only cases with another result are gone through."""
         eval_set, agent, results = self._sets.by_case_path(path), self._agent, self.results
         config = self._sets.config_scoring(path)
-        state = eval_set and eval_set.cases, config, agent.code_version, agent.settings, self.rescorings
+        changes = config, self._sets.broken(path), agent.code_version, agent.settings, self.rescorings
+        state = eval_set and eval_set.cases, *changes
         stale = self._stale.get(path)
         if stale is None or stale.results is not results or stale.state != state:
             stale = self._stale[path] = _StaleCases(results, state, results.follow(), set())
@@ -402,7 +399,7 @@ class Outcomes:
         agent, address = self._agent, self._agent.address
         python = "" if agent.read_only or address.url else str(address.interpreter.path)
         code = agent.code_version
-        found = last_outcomes(agent.store, sets, sets.workspace, code, address.url, python)
+        found = last_outcomes(agent.store, sets, sets.workspace, code, address, python)
         shown, progress, unscored = 0, Progress(), set[str]()
         while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
             progress.done += len(outcomes)

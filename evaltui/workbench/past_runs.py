@@ -157,14 +157,14 @@ def last_outcomes(
     sets: OpenSets,
     workspace: Workspace,
     code: int,
-    url: str = "",
+    address: AgentAddress,
     python: str = "",
 ) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
-    `code` is the agent's version now; results of an agent that was changed since have version -1. Of one
-    behind a network with this `url`, and where traces were scored, no change is known. `python` is
-    the agent's Python now, "" where none was looked for.
+    `code` is the version now of the agent with this `address`; results of an agent that was changed since
+    have version -1, those of another sub-agent are left out. Of one behind a network, and where traces were
+    scored, no change is known. `python` is the agent's Python now, "" where none was looked for.
     What cannot be read of a log is passed over.
     """
     count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
@@ -180,8 +180,10 @@ def last_outcomes(
             if header.variant is not None and header.variant.changes:
                 # Not what the agent does as it is.
                 continue
+            if not header.of_traces and header.data.get("agent_name") != address.name:
+                continue
             title = run_title(header.number, header.started, names.get(run_id(log), ""))
-            read = _Reading(store, sets, workspace, code, url, python, file, title)
+            read = _Reading(store, sets, workspace, code, address.url, python, file, title)
             if any(read.is_wanted(case, done) for case, _ in header.selected()):
                 outcomes = read.outcomes(done, found)
                 while some := list(islice(outcomes, _AT_ONCE)):
@@ -281,10 +283,10 @@ def _ran_as(
     header: RunHeader, row: CaseInRun, eval_set: SetOfRun, stored: StoredCase, config: EvalConfig
 ) -> dict[str, Any]:
     """The fields of `CaseOutcome` that say what the run was of, and whether case and config of now are it."""
-    then, now = eval_set.scored_then, eval_set.scored_now
+    forms = eval_set.forms
     ids = row.summary.eval_set_id, row.id.eval_id
     config_then: EvalConfig | None = config
-    if then is not None and now is not None and config_of(then, *ids) != config_of(now, *ids):
+    if forms is not None and config_of(forms[0], *ids) != config_of(forms[1], *ids):
         config_then = eval_set.config_then
     expects = row.summary.expects
     is_case = not expects or eval_set.is_same or expects == stored.fingerprint
@@ -294,5 +296,5 @@ def _ran_as(
         "config": config_then or config,
         "ran": None if None not in ran else ran,
         "given": row.summary.given,
-        "unscored": None in ran or config_then is not config,
+        "unscored": None in ran or config_then is not config or eval_set.config is None,
     }

@@ -35,9 +35,10 @@ Chosen = Mapping[Path, tuple[str, ...] | None]
 class RunController:
     """One run at a time, of cases in several sets.
 
-    `reload` looks again which sets there are; `changed` is called after every change, and `say` shows a
-    sentence, "" none. `service` selects, executes and keeps the runs: that of `evaltui.runs` where it is
-    None; `tests/fake_runs.py` has one that needs no process.
+    `look_outside` takes over what others have changed in open files, `reload` looks again which sets there
+    are; `changed` is called after every change, and `say` shows a sentence, "" none. `service` selects,
+    executes and keeps the runs: that of `evaltui.runs` where it is None; `tests/fake_runs.py` has one that
+    needs no process.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class RunController:
         outcomes: Outcomes,
         navigation: Navigation,
         console: Console,
+        look_outside: Callable[[], Awaitable[None]],
         reload: Callable[[], Awaitable[None]],
         changed: Callable[[], None],
         say: Callable[[str], None],
@@ -63,6 +65,7 @@ class RunController:
         self._outcomes = outcomes
         self._navigation = navigation
         self._console = console
+        self._look_outside = look_outside
         self._reload = reload
         self._changed = changed
         self._say = say
@@ -247,6 +250,7 @@ class RunController:
 
     async def _work(self, run: Run, chosen: Chosen, first: StartedHost | None) -> None:
         try:
+            await self._look_outside()
             await self._agent.compare_files()
             run.code = self._agent.code_version
             stage = await self._execute(run, chosen, first)
@@ -255,7 +259,8 @@ class RunController:
             run.stage = stage
         except asyncio.CancelledError:
             # The task is ours alone: a cancelled run is an outcome, nobody above waits for the exception.
-            run.stage = Stage.CANCELLED
+            has_all = run.selected and len(run.done) == len(run.selected)
+            run.stage = Stage.FINISHED if has_all else Stage.CANCELLED
         except Exception as error:  # whatever it is, the workbench goes on and says so
             run.stage = Stage.FAILED
             self._tell_failure(run, error)
@@ -359,11 +364,12 @@ class RunController:
         )
 
     def _reload_if_stale(self, run: Run, chosen: Chosen) -> None:
-        """Looks for the sets again where the files have other cases than the list shows."""
+        """Looks for the sets again where the files say something else than the list shows."""
         known = set(self._sets.every_case())
         whole = {self._sets.case_path(file) for file, eval_ids in chosen.items() if eval_ids is None}
         listed = {case for case in known if case.path in whole}
-        if not run.selected <= known or not listed <= run.selected:
+        is_other = any(self._sets.is_listed_otherwise(file) for file in chosen)
+        if is_other or not run.selected <= known or not listed <= run.selected:
             self._reloading = asyncio.ensure_future(self._reload())
 
     async def finished(self) -> None:

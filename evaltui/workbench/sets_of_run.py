@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Json
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
+from evaltui.files.settings import secrets_of
 from evaltui.files.workspace import Workspace
 from evaltui.runs.run_header import SelectedSet
 from evaltui.workbench.open_sets import OpenSets
@@ -27,8 +29,8 @@ class SetOfRun:
     """Whether the file is what it was in the run. It need not be validated then."""
     scored_then: Json | None = None
     """The config that scored it in the run; None where nobody knows, or it says the same now."""
-    scored_now: Json | None = None
-    """As `EvalConfig.scoring`; None where that says the same as then, or nobody knows."""
+    forms: tuple[Json, Json] | None = None
+    """Normal form of the config in the run and of that now; None where they are equal, or nobody knows."""
 
     @cached_property
     def config_then(self) -> EvalConfig | None:
@@ -75,7 +77,11 @@ class SetsOfRun:
         found = self._sets.config_now(listed.path) if is_same else file.config
         if found is None or isinstance(found, EvalSetError):
             return SetOfRun(file, None, is_same, then.config if then else None)
-        now = found.config.scoring()
-        if then is None or then.config is None or then.config == now:
+        # As the log has it.
+        now = secrets_of(self._sets.agent_dir).masked(found.config.scoring())
+        if then is None or then.scored_by is None or then.config == now:
             return SetOfRun(file, found.config, is_same)
-        return SetOfRun(file, found.config, is_same, then.config, now)
+        forms = then.scored_by, normal_config(now)
+        if forms[0] == forms[1]:
+            return SetOfRun(file, found.config, is_same)
+        return SetOfRun(file, found.config, is_same, then.config, forms)

@@ -215,9 +215,11 @@ class SameConfig:
         self._known: dict[int, tuple[EvalConfig, bool]] = {}
 
     def __call__(self, other: EvalConfig) -> bool:
+        from evaltui.core.metrics.normal_config import score_alike
+
         known = self._known.get(id(other))
         if known is None:
-            is_same = other is self.config or other.scores_as(self.config)
+            is_same = score_alike(other, self.config)
             known = self._known[id(other)] = other, is_same
         return known[1]
 

@@ -37,6 +37,8 @@ class Unapplied:
     part: str
     text: str
     problem: str
+    base: str
+    """What was there when it was typed."""
     data: Any
     is_gone: bool = False
 
@@ -120,9 +122,9 @@ class UnappliedTexts:
     def at(self, path: str, at: JsonPath, part: str) -> Unapplied | None:
         return next((one for one in self.now() if (one.path, one.at, one.part) == (path, at, part)), None)
 
-    def keep(self, path: str, at: JsonPath, part: str, text: str, problem: str) -> None:
+    def keep(self, path: str, at: JsonPath, part: str, text: str, problem: str, base: str) -> None:
         self.drop(path, at, part)
-        self._texts.append(Unapplied(path, at, part, text, problem, self._data(path)))
+        self._texts.append(Unapplied(path, at, part, text, problem, base, self._data(path)))
         self._changed()
 
     def drop(self, path: str, at: JsonPath, part: str) -> None:
@@ -140,7 +142,7 @@ class UnappliedTexts:
         from evaltui.files.journal import Draft
 
         return tuple(
-            Draft(one.case.eval_id, one.at, one.part, one.text, one.problem)
+            Draft(one.case.eval_id, one.at, one.part, one.text, one.problem, one.base)
             for one in self.now()
             if one.path == path and one.case is not None
         )
@@ -149,5 +151,5 @@ class UnappliedTexts:
         """Puts a text of an earlier session where it was typed; False where that is gone."""
         at = self._place_in(case, draft.at)
         if at is not None:
-            self.keep(case.path, at, draft.part, draft.text, draft.problem)
+            self.keep(case.path, at, draft.part, draft.text, draft.problem, draft.base)
         return at is not None

@@ -97,6 +97,8 @@ class Watch:
         # next one will be, too.
         self._several = False
         self._waiting = Waiting()
+        # What that was made of: the stale cases, and the sets of which nothing can be run.
+        self._stale: tuple[frozenset[CaseId], frozenset[str]] | None = None
 
     # On and off
 
@@ -342,11 +344,14 @@ class Watch:
     # What waits
 
     def waiting(self) -> Waiting:
-        """The cases with a stale result, of earlier sittings too; none while anything runs."""
+        """The cases with a stale result that can be run, also of earlier sittings; none during a run."""
         if self._runs.is_running:
             return Waiting()
-        cases = self._outcomes.stale()
-        if self._waiting.cases is not cases:
+        stale = self._outcomes.stale()
+        broken = frozenset(path for path in self._outcomes.results.paths() if self._sets.broken(path))
+        if self._stale is None or self._stale[0] is not stale or self._stale[1] != broken:
+            self._stale = stale, broken
+            cases = frozenset(case for case in stale if case.path not in broken) if broken else stale
             self._waiting = Waiting(cases, self._due.calls_of(cases))
         return self._waiting
 

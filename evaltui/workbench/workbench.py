@@ -76,6 +76,7 @@ class Workbench:
             self.outcomes,
             self.navigation,
             self.console,
+            look_outside=self.editing.look_outside,
             reload=self.open,
             changed=notify,
             say=say,

@@ -125,11 +125,15 @@ def test_a_reader_that_goes_away_ends_it(agent):
         (["my_agent", "--initial-session", "nowhere.json"], "nowhere.json cannot be read"),
         (["my_agent", "--initial-session", "bad.json"], "bad.json:1: state: must be an object"),
         (["my_agent", "--initial-session", "broken.json"], "broken.json:1: not valid JSON"),
+        (["my_agent", "--initial-session", "typo.json"], "typo.json:1: sate: "),
+        (["my_agent", "--initial-session", "twice.json"], "twice.json:2: state: given more than once"),
     ],
 )
 def test_wrong_use_is_two_with_one_line_that_says_what(agent, tmp_path, monkeypatch, words, says, capsys):
     monkeypatch.chdir(tmp_path)
     Path("bad.json").write_text('{"state": 1}')
+    Path("typo.json").write_text('{"sate": {"a": 1}}')
+    Path("twice.json").write_text('{"state": {"a": 1},\n"state": {}}')
     Path("broken.json").write_text("{")
     assert call("chat", *words) == 2
     out, err = capsys.readouterr()

@@ -142,6 +142,41 @@ def test_every_kind_is_told_and_run_again(agent, tmp_path, capsys):
     assert {one.id.eval_id for one in RunFile(last).cases} == set(KINDS)
 
 
+@pytest.mark.parametrize(
+    ("failure", "kind", "others"),
+    [
+        ('raise ConnectionError("503")', "network", "judge,config"),
+        ('raise RuntimeError("broken")', "judge", "network,config"),
+        ('return "I cannot tell."', "judge", "network,config"),
+    ],
+)
+def test_a_verdict_that_errors_of_a_judge_prevented_is_run_again(
+    agent, tmp_path, capsys, failure, kind, others
+):
+    """Fewer than half of the votes: the case is not evaluated, for an error."""
+    judge = JUDGE.replace('raise RuntimeError("no verdict")', failure)
+    judge = judge.replace("    if not FIXED", "    ASKED.append(1)\n    if len(ASKED) > 2 and not FIXED")
+    (agent / "judging.py").write_text(judge.replace("FIXED =", "ASKED = []\nFIXED ="))
+    options = {"judge_model": "judging:judge", "num_samples": 5}
+    criterion = {"threshold": 1.0, "judge_model_options": options}
+    (agent / "test_config.json").write_text(json.dumps({"criteria": {"final_response_match_v2": criterion}}))
+
+    def run(*words: str) -> dict[str, Any]:
+        code = call("run", agent, *words, "--report", f"json={tmp_path / 'json'}")
+        return json.loads((tmp_path / "json").read_text()) | {"code": code}
+
+    first = run("all:judge")
+    assert (first["code"], first["totals"]["not_evaluated"]) == (3, 1)
+    assert kinds_in(first) == {"judge": kind}
+    (metric,) = [one for one in first["cases"][0]["metrics"] if one["name"] == "final_response_match_v2"]
+    assert "3 of 5 votes without a verdict" in metric["reason"]
+    (agent.parent / "fixed").touch()
+    assert call("run", agent, f"--retry-errors={others}") == 2
+    assert run(f"--retry-errors={kind}")["code"] == 0
+    capsys.readouterr()
+    assert call("run", agent, "--retry-errors=all") == 2
+
+
 def _raised(error: BaseException, cause: BaseException | None = None) -> BaseException:
     try:
         raise error from cause

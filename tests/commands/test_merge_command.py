@@ -148,6 +148,17 @@ def test_another_plan_is_refused(agent, tmp_path, capsys, kind):
     assert [path.name for path in tmp_path.glob(".evaltui*")] == []
 
 
+def test_a_config_in_other_words_is_of_the_same_plan(agent, tmp_path, capsys):
+    logs_of(agent, ["first:case_0"])
+    config = {
+        "criteria": {"response_match_score": {"threshold": "1", "lowerIsBetter": False}},
+        "evaltui": None,
+    }
+    (agent / "test_config.json").write_text(json.dumps(config))
+    logs_of(agent, ["first:case_1"])
+    assert call("merge", *RunStore(agent).files(), "-o", tmp_path / "merged.sqlite") == 0
+
+
 def test_sets_that_the_first_run_has_not_are_compared_too(agent, tmp_path, capsys):
     logs_of(agent, ["first:case_0"], ["second:case_8"])
     _write_config(agent)
@@ -176,7 +187,8 @@ def test_a_merged_run_that_regressed_is_no_baseline(agent, monkeypatch):
 def _record(agent: Path) -> None:
     (agent / "recordings").mkdir()
     (agent / "recordings" / "first.jsonl").write_text(
-        '{"kind": "tool", "case": "case_0", "repeat": 0, "turn": 0, "tool": "find", "args": {}}\n'
+        '{"kind": "tool", "case": "case_0", "repeat": 0, "turn": 0, "tool": "find", "args": {}, '
+        '"result": 1}\n'
     )
 
 

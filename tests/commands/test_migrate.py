@@ -93,8 +93,8 @@ def test_no_file_is_overwritten(tmp_path, capsys):
 
 
 def test_a_name_that_would_not_be_found_is_remarked(tmp_path, capsys):
-    assert call("migrate", write(tmp_path / "lamps.test.json", [TURN]), tmp_path / "new.json") == 0
-    assert ".evalset.json" in capsys.readouterr().err
+    assert call("migrate", write(tmp_path / "lamps.test.json", [TURN]), tmp_path / "new.txt") == 0
+    assert "only names that end in .json" in capsys.readouterr().err
 
 
 def test_warnings_are_told(tmp_path, capsys):

@@ -9,6 +9,7 @@ from fake_runs import run_without_processes, says
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
 from evaltui.runs.baselines import last_baseline, stored_run
 from evaltui.runs.matrices import newest_runs
@@ -73,6 +74,14 @@ def agent(write_agent):
         ("f", "f", 0),
         ("ff", "fe", 0),
         ("pf", "ff", 0),
+        # It failed by its policy before, and fails more often now: by chance or not.
+        ("ppppf", "fffff", 1),
+        ("ppppf", "ffffe", 1),
+        ("ppppf", "feeee", 1),
+        ("ppppf", "pffff", 0),
+        ("ppppf", "ppppf", 0),
+        ("pffff", "fffff", 0),
+        ("pffff", "ppppf", 0),
         # A failure excuses no error, an error no failure.
         ("f", "e", 1),
         ("ff", "ee", 1),
@@ -93,6 +102,15 @@ def test_failures_may_be_chance_and_errors_are_not(agent, capsys, before, now, c
     assert call(*words) == code
     (case,) = json.loads(capsys.readouterr().out)["cases"]
     assert case["regression"] is (code == 1)
+
+
+def test_a_case_that_fails_more_often_is_named(agent, capsys):
+    base = store_run(agent, {"a": "ppppf", "b": "ppppf"})
+    now = store_run(agent, {"a": "fffff", "b": "ppppf"})
+    assert call("compare", agent, base, now, "--fail-on-regression") == 1
+    out = capsys.readouterr().out
+    assert "  regression, failed before and passes less often: a\n" in out
+    assert "p = 0.0" in out
 
 
 def test_errors_before_hide_no_cases_that_fail_more_often_now(agent, capsys):
@@ -158,6 +176,62 @@ def test_scored_traces_stand_for_no_run_of_the_agent(agent):
     assert (path.stem, note) == (first, "")
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"agent_name": "weather"},
+        {"module": "my_agent.other"},
+        {"url": "http://127.0.0.1:8000/app"},
+        {"adk_verdicts": True},
+        {"in_process": True},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_the_last_run_is_one_of_the_same_agent_and_verdicts(agent, other):
+    """A failure of a sub-agent excuses none of the root agent, nor the other way round."""
+    first = store_run(agent, {"a": "p"})
+    of_other = store_run(agent, {"a": "f"}, **other)
+    store = RunStore(agent)
+    with pytest.raises(SelectionError, match=r"no runs of .* with the same agent, variant and verdicts"):
+        last_baseline(stored_run(store, store.latest()))
+    store_run(agent, {"a": "f"})
+    assert last_baseline(stored_run(store, store.latest()))[0].stem == first
+    store_run(agent, {"a": "f"}, **other)
+    assert last_baseline(stored_run(store, store.latest()))[0].stem == of_other
+
+
+def test_a_comparison_names_the_options_that_differ(agent, capsys):
+    base = store_run(agent, {"a": "p"}, agent_name="weather", record="replay")
+    candidate = store_run(agent, {"a": "p"}, url="http://127.0.0.1:8000/app")
+    assert call("compare", agent, base, candidate) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "between them --agent weather → root; record replay → off; tools stub → live" in out
+    assert call("compare", agent, base, base) == 0
+    assert "between them" not in capsys.readouterr().out
+
+
+def test_a_run_of_another_agent_excuses_and_leaves_out_nothing(agent, monkeypatch, capsys):
+    cases = [{"eval_id": eval_id, "conversation": [turn(eval_id)]} for eval_id in "ab"]
+    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+
+    def half_right(case, repeat):
+        return says("right" if case.eval_id == "a" else "wrong")(case, repeat)
+
+    fake = run_without_processes(monkeypatch, half_right)
+    gate = ("--baseline", "last", "--fail-on-regression")
+    assert call("run", agent) == 1
+    fake.act = says("wrong")
+    assert call("run", agent, "--agent", "weather") == 1
+    assert call("run", agent, *gate) == 1
+    fake.act = half_right
+    assert call("run", agent, *gate) == 0
+    fake.act = says("right")
+    assert call("run", agent, "--agent", "weather", *gate) == 0
+    capsys.readouterr()
+    assert call("run", agent, "--failed", "--report", "json") == 0
+    assert [case["eval_id"] for case in json.loads(capsys.readouterr().out)["cases"]] == ["b"]
+
+
 def test_without_a_complete_run_there_is_no_last_baseline(agent, capsys):
     broken = store_run(agent, {"a": "p"}, is_complete=False)
     candidate = store_run(agent, {"a": "p"})
@@ -169,6 +243,42 @@ def test_without_a_complete_run_there_is_no_last_baseline(agent, capsys):
 def turn(text):
     said = {"final_response": {"role": "model", "parts": [{"text": "right"}]}}
     return {"user_content": {"role": "user", "parts": [{"text": text}]}, **said}
+
+
+def test_a_config_in_other_words_is_no_other_expectation(agent, monkeypatch, capsys):
+    cases = [{"eval_id": "a", "conversation": [turn("a")]}]
+    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    run_without_processes(monkeypatch, says("wrong"))
+    config = agent / "test_config.json"
+    config.write_text(json.dumps({"criteria": {"response_match_score": 0.8}}))
+    assert call("run", agent) == 1
+    gate = ("run", agent, "--baseline", "last", "--fail-on-regression")
+    prices = {"m": {"input_mtok": 1, "output_mtok": 2}}
+    for criterion in ({"threshold": 0.8}, {"lowerIsBetter": False, "threshold": "0.8"}):
+        block = {"prices": prices, "optional": ["safety_v1"]}
+        config.write_text(json.dumps({"evaltui": block, "criteria": {"response_match_score": criterion}}))
+        capsys.readouterr()
+        assert call(*gate) == 0
+        assert "1 unchanged" in capsys.readouterr().out
+    config.write_text(json.dumps({"criteria": {"response_match_score": 0.7}}))
+    assert call(*gate) == 1
+    assert "config: criteria.response_match_score 0.8 → 0.7" in capsys.readouterr().out
+
+
+def test_a_secret_in_a_config_is_no_other_expectation(agent, monkeypatch, capsys):
+    """Logs have it masked; the config of the run that is compared with them is the same."""
+    cases = [{"eval_id": "a", "conversation": [turn("a")]}]
+    (agent / "lights.evalset.json").write_text(json.dumps({"eval_set_id": "lights", "eval_cases": cases}))
+    (agent / ".env").write_text("API_KEY=sk-abcdefgh12345678\n")
+    rule = {"tool": "find", "arg": "key", "match": {"any_of": ["sk-abcdefgh12345678"]}}
+    config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"rules": [rule]}}
+    (agent / "test_config.json").write_text(json.dumps(config))
+    run_without_processes(monkeypatch, says("wrong"))
+    assert call("run", agent) == 1
+    assert call("run", agent, "--baseline", "last", "--fail-on-regression") == 0
+    out = capsys.readouterr().out
+    assert "1 unchanged" in out
+    assert "sk-abc" not in out
 
 
 def test_a_run_that_regressed_is_no_baseline_and_a_gate_without_effect_is_refused(agent, monkeypatch, capsys):

@@ -296,6 +296,15 @@ def test_another_config_is_refused(finished, capsys):
     assert "config: criteria.response_match_score 0.8 → 0.5" in err
 
 
+def test_a_config_in_other_words_is_the_same(finished, capsys):
+    criteria = {"response_match_score": {"threshold": 0.8}, "tool_trajectory_avg_score": {"threshold": 1.0}}
+    prices = {"m": {"input_mtok": 1, "output_mtok": 2}}
+    block = {"optional": ["safety_v1"], "prices": prices}
+    (finished / "test_config.json").write_text(json.dumps({"criteria": criteria, "evaltui": block}))
+    assert call("run", finished, "--resume", "last") == 3
+    capsys.readouterr()
+
+
 def test_the_config_that_was_named_is_used_again(finished, tmp_path, capsys):
     config = tmp_path / "strict.json"
     config.write_text('{"criteria": {"response_match_score": 0.5}}')

@@ -132,12 +132,16 @@ def test_a_folder_that_cannot_be_read_is_named(agent, monkeypatch):
     assert call("run", agent) == 2
 
 
-def test_a_folder_that_may_be_listed_and_not_entered_is_named(agent, monkeypatch):
+def test_a_folder_that_may_be_listed_and_not_entered_is_named(agent, monkeypatch, capsys):
     write_set(agent / "evals" / "deep" / "bad.evalset.json", "other words")
     access = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: path != agent / "evals" and access(path, mode))
     assert json_files(agent / "evals") == [agent / "evals"]
     assert call("run", agent) == 2
+    closed = "cannot be read: no permission to list and enter this folder; allow it with chmod u+rx"
+    assert f"{agent / 'evals'}: {closed}" in capsys.readouterr().err
+    assert call("lint", agent) == 1
+    assert f"{agent / 'evals'}: error: {closed}" in capsys.readouterr().out
 
 
 def test_a_folder_beside_the_agent_that_may_not_be_entered_is_named(agent, monkeypatch, capsys):
@@ -186,4 +190,5 @@ def test_where_there_are_no_others_it_is_named_too(write_agent, pytester, capsys
     assert call("lint", agent / "evals") == 1
     assert f"{other}: error: looks like an eval set" in capsys.readouterr().out
     result = pytester.runpytest_inprocess("--evaltui", agent)
-    result.stdout.fnmatch_lines([f"evaltui: {HINT.format(other)}"])
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"*{HINT.format(other)}, or name the eval sets to run"])

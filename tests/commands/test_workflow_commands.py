@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from xml.etree import ElementTree
 
 import pytest
 
@@ -59,6 +60,24 @@ def test_no_line_that_commands_print_of_an_agent_is_one(write_agent, tmp_path, c
     assert not obeyed(printed.err)
     assert "\\::stop-commands::abc" in printed.out
     assert "#\\#vso[task.complete]" in printed.out
+
+
+@pytest.mark.parametrize("kind", ["json", "junit", "markdown"])
+def test_a_report_for_programs_that_is_printed_has_none_and_says_the_same(write_agent, capfd, kind):
+    agent = write_agent(AGENT)
+    case = {"eval_id": "a ##vso[x]", "conversation": [turn("hi ##[error]x", "expected\n::expected::1")]}
+    (agent / "s.evalset.json").write_text(json.dumps({"eval_set_id": "##teamcity[x]", "eval_cases": [case]}))
+    assert call("run", agent, "--workers", "1", "--report", kind) == 1
+    printed = capfd.readouterr().out
+    assert not obeyed(printed)
+    if kind == "json":
+        (found,) = json.loads(printed)["cases"]
+        assert found["eval_id"] == "a ##vso[x]"
+        assert "::set-output name=answer::1" in found["turns"][0]["response"]["actual"]
+        assert "a ##vso[task.complete]" in found["turns"][0]["response"]["actual"]
+    if kind == "junit":
+        (found,) = ElementTree.fromstring(printed).iter("testcase")
+        assert (found.get("name"), found.get("classname")) == ("a ##vso[x]", "##teamcity[x]")
 
 
 @pytest.mark.parametrize(

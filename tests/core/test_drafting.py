@@ -225,3 +225,9 @@ def test_a_proposed_id_fits_and_can_be_selected(message, taken):
         ids.append(propose_eval_id(message, ids))
     assert len(set(ids)) == len(ids)
     assert all(0 < len(one) <= 40 and not set(one) & set(":, \n/") for one in ids)
+
+
+def test_a_result_that_nobody_knows_is_not_expected():
+    unknown = {"function_response": {"id": "c1", "name": "set_light"}}
+    expected = drafted_turn(step(CALL), step(unknown, role="user"), step(text("Done.")))
+    assert [part for _, part in expected_parts(expected)] == [{"function_call": CALL["function_call"]}]

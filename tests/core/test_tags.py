@@ -11,6 +11,7 @@ from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.jsondoc.merge import Conflict, merge
 from evaltui.core.jsondoc.shapes import CONFIG
 from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.metrics.normal_config import score_alike
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.tags import TagChoice, tags_in
 
@@ -59,8 +60,8 @@ def test_wrong_entries_are_passed_over():
 def test_tags_have_no_part_in_scoring():
     tagged, plain = EvalConfig.model_validate(config(entry("a", "b"))), EvalConfig.model_validate(config())
     assert tagged.scoring() == plain.scoring() == {"criteria": {"response_match_score": 0.5}}
-    assert tagged.scores_as(plain)
-    assert not tagged.scores_as(EvalConfig.default())
+    assert score_alike(tagged, plain)
+    assert not score_alike(tagged, EvalConfig.default())
 
 
 def test_tags_are_given_and_taken():

@@ -76,7 +76,7 @@ def test_a_missing_key_is_named_in_the_spelling_around_it():
     [
         ({"user_contents": USER}, "user_contents: unknown key. Did you mean user_content?"),
         ({"qqq": 1}, "qqq: unknown key"),
-        ({"userContent": USER}, "user_content: given twice, also as userContent"),
+        ({"userContent": USER}, "user_content: given twice, also as userContent; remove one"),
         (
             {"final_response": {"parts": [{"tex": "x"}]}},
             "final_response.parts[0].tex: unknown key. Did you mean text?",
@@ -223,20 +223,21 @@ def test_camel_case_at_the_set_level_is_read_with_a_warning():
     ]
 
 
-def test_of_two_spellings_at_the_set_level_the_one_that_adk_reads_counts():
+def test_two_spellings_at_the_set_level_are_refused():
     eval_set, problems = validate_eval_set({"evalSetId": "other", "eval_set_id": "s", "eval_cases": []})
-    assert eval_set.eval_set_id == "s"
-    assert "warning evalSetId: eval_set_id is given too and counts" in [
+    assert eval_set is None
+    assert "error evalSetId: given twice, also as eval_set_id; remove one" in [
         f"{problem.severity} {problem}" for problem in problems
     ]
 
 
-def test_of_two_spellings_in_a_case_the_camel_one_counts_as_in_adk():
-    read, problems = validate_case(
+def test_two_spellings_in_a_case_are_refused():
+    _, problems = validate_case(
         {"eval_id": "snake", "evalId": "camel", "conversation": [{"userContent": USER}]}
     )
-    assert read.eval_id == "camel"
-    assert [str(problem) for problem in problems] == ["eval_id: given twice; evalId counts"]
+    assert [f"{one.severity} {one}" for one in problems] == [
+        "error eval_id: given twice, also as evalId; remove one"
+    ]
 
 
 def test_duplicate_ids_name_both_cases_even_where_one_is_broken():

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from base64 import urlsafe_b64encode
+from hashlib import sha256
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -96,16 +99,50 @@ def test_uvs_own_place_for_the_environment(agent, monkeypatch):
     assert (found.path, found.reason) == (executable, "UV_PROJECT_ENVIRONMENT")
 
 
-def test_poetry_says_where_its_environment_is(agent, tmp_path, monkeypatch):
-    executable = environment(tmp_path / "cache" / "bot-py3.12")
-    (agent.parents[1] / "poetry.lock").touch()
-    poetry = tmp_path / "bin" / "poetry"
-    poetry.parent.mkdir()
-    poetry.write_text(f"#!/bin/sh\n[ \"$*\" = 'env info --path' ] && echo {executable.parents[1]}\n")
-    poetry.chmod(0o755)
-    monkeypatch.setenv("PATH", str(poetry.parent), prepend=":")
+@pytest.fixture
+def of_poetry(agent, tmp_path, monkeypatch):
+    """How the environments of the project begin: a project of Poetry, where starting `poetry` fails."""
+    project = agent.parents[1]
+    (project / "poetry.lock").touch()
+    for name in ("POETRY_CACHE_DIR", "POETRY_VIRTUALENVS_PATH", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("POETRY_CONFIG_DIR", str(tmp_path / "config"))
+    started = Mock(side_effect=AssertionError("something was started"))
+    monkeypatch.setattr("evaltui.files.interpreters.subprocess.run", started)
+    digest = urlsafe_b64encode(sha256(str(project.resolve()).encode()).digest()).decode()[:8]
+    return tmp_path / "cache" / "pypoetry" / "virtualenvs" / f"bot-{digest}-py"
+
+
+def test_the_environment_of_poetry_is_found_without_starting_it(agent, of_poetry):
+    executable = environment(Path(f"{of_poetry}3.12"))
     found = find_interpreter(agent)
     assert (found.path, found.reason) == (executable, "Poetry")
+
+
+def test_of_several_environments_of_poetry_one_is_chosen(agent, of_poetry):
+    first, second = (environment(Path(f"{of_poetry}{minor}")) for minor in ("3.11", "3.12"))
+    with pytest.raises(InterpreterError, match=f"{first.parents[1]} and {second.parents[1]}. Choose with"):
+        find_interpreter(agent)
+    (of_poetry.parent / "envs.toml").write_text(f'[{of_poetry.name[:-3]}]\nminor = "3.11"\n')
+    assert find_interpreter(agent).path == first
+
+
+@pytest.mark.parametrize("where", ["poetry.toml", "config.toml", "POETRY_VIRTUALENVS_PATH", "cache"])
+def test_poetrys_settings_say_where_environments_are(where, agent, of_poetry, tmp_path, monkeypatch):
+    folder = tmp_path / "elsewhere"
+    executable = environment(folder / "virtualenvs" / f"{of_poetry.name}3.12")
+    setting = f'cache-dir = "{folder}"\n[virtualenvs]\npath = "{{cache-dir}}/virtualenvs"\n'
+    if where == "poetry.toml":
+        (agent.parents[1] / "poetry.toml").write_text(setting)
+    elif where == "config.toml":
+        (tmp_path / "config").mkdir()
+        (tmp_path / "config" / "config.toml").write_text(setting)
+    elif where == "cache":
+        monkeypatch.setenv("POETRY_CACHE_DIR", str(folder))
+    else:
+        monkeypatch.setenv(where, str(folder / "virtualenvs"))
+    assert find_interpreter(agent).path == executable
 
 
 def test_the_project_says_which(agent):

@@ -156,13 +156,14 @@ def test_problems_get_lines_and_the_file():
     assert [(problem.line, problem.file) for problem in located] == [(9, "x.json"), (77, "other.json")]
 
 
-def test_keys_given_twice_are_warnings_where_the_last_one_is():
+def test_keys_given_twice_are_errors_where_the_last_one_is():
     text = '{"a": 1, "b": [{"c": 1,\n"d": 2,\n"c": 3, "c": 4}],\n"a": {"x": 1, "y": 1}}'
-    assert sorted(str(problem) for problem in duplicate_keys(text)) == [
-        "line 3: b[0].c: given more than once; the last one counts",
-        "line 4: a: given more than once; the last one counts",
+    twice = "given more than once, of which ADK reads the last; remove all but one"
+    assert sorted(str(problem) for problem in locate(duplicate_keys(text), text)) == [
+        f"line 3: b[0].c: {twice}",
+        f"line 4: a: {twice}",
     ]
-    assert {problem.severity for problem in duplicate_keys(text)} == {Severity.WARNING}
+    assert {problem.severity for problem in duplicate_keys(text)} == {Severity.ERROR}
     assert duplicate_keys(TEXT) == []
 
 

@@ -53,13 +53,15 @@ def test_nothing_to_write_makes_no_file(path):
 
 def test_other_cases_keep_their_text(path):
     path.parent.mkdir()
-    odd = '{"tool":"find", "kind":"tool",  "case":"b","repeat":0,"turn":0,"args":{}}'
+    odd = '{"tool":"find", "kind":"tool",  "case":"b","repeat":0,"turn":0,"args":{},"result":null}'
     path.write_bytes(f"\ufeff{odd}\r\n\r\n".encode())
     assert read_recordings(path).entries("b", 0) == [ToolCall("b", 0, 0, "find", {})]
     save_recordings(path, {("a", 0): [call("a")]}, {})
     assert path.read_text() == f"{written(call('a'))}\n{odd}\n"
 
 
+TOOL = '{"kind": "tool", "case": "a", "repeat": 0, "turn": 0, "tool": "t", "args": {}, "result": null}'
+MODEL = '{"kind": "model", "case": "a", "repeat": 0, "turn": 0, "model": "m", "key": "k", "contents": ""}'
 CUT = (
     "no recording: the line is cut or no JSON. Restore the file, or delete the line and record its case again"
 )
@@ -72,6 +74,16 @@ CUT = (
         ("=======", "conflict marker of git. Resolve the conflict, or delete the file and record again"),
         (written(call("a"))[:-9], CUT),
         ("[1]", "`kind` is missing"),
+        (written(call("a"))[:-1] + ', "case": "b"}', "no recording: a key is given more than once. Restore"),
+        (TOOL.replace('"args": {}', '"args": {"n": 1, "n": 2}'), "a key is given more than once"),
+        (TOOL.replace('"repeat": 0', '"repeat": true'), "repeat is not a int"),
+        (TOOL.replace(', "result": null', ""), "neither result nor error"),
+        (TOOL.replace('"result": null', '"error": null'), "neither result nor error"),
+        (TOOL.replace('"result": null', '"error": "x"'), "error is not a dict"),
+        (TOOL[:-1] + ', "removed": "key"}', "removed is not a list"),
+        (TOOL[:-1] + ', "removed": [1]}', "removed has something that is not a str"),
+        (MODEL, "neither responses nor error"),
+        (MODEL[:-1] + ', "responses": ["x"]}', "responses has something that is not a dict"),
         ('{"kind": "tool", "case": "a"}', "missing 4 required"),
         ('{"kind": "tool", "case": 7, "repeat": 0, "turn": 0, "tool": "t", "args": {}}', "case is not a str"),
         (

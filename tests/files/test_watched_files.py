@@ -136,6 +136,7 @@ async def test_sets_beside_the_agent_and_from_elsewhere_are_watched(agent, tmp_p
     elsewhere.mkdir(parents=True)
     single = tmp_path / "single.json"
     single.write_text("{}")
+    (agent.parent / "pyproject.toml").touch()
     async with watched(agent, [elsewhere, single]) as changes:
         for path in (
             agent.parent / "tests" / "one.evalset.json",

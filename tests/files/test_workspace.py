@@ -27,6 +27,7 @@ def write_set(path: Path, set_id: str, *case_ids: str) -> Path:
 def project(tmp_path):
     (tmp_path / "agent").mkdir()
     (tmp_path / "agent" / "agent.py").touch()
+    (tmp_path / "pyproject.toml").touch()
     return tmp_path
 
 
@@ -80,7 +81,8 @@ def test_the_sets_of_another_agent_are_left_out_in_a_folder_that_holds_several(p
         (project / folder / "agent.py").touch()
     assert {one.eval_set_id for one in open_workspace(project).sets} == {"shared"}
     assert {one.eval_set_id for one in open_workspace(project / "agent").sets} == {"shared", "agent"}
-    assert {one.eval_set_id for one in open_workspace(project / "tests" / "bot").sets} == {"tests/bot"}
+    bots = {one.eval_set_id for one in open_workspace(project / "tests" / "bot").sets}
+    assert bots == {"shared", "tests/bot"}
 
 
 def test_an_agent_may_be_a_single_file_or_the_current_folder(project, monkeypatch):

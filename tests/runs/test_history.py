@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.metrics.normal_config import normal_config
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import RepeatResult, Status
@@ -109,7 +110,7 @@ def test_a_run_is_opened_with_its_summaries(tmp_path):
         "home",
         "gemini-1",
     )
-    assert circumstances.configs == {PATH: CONFIG}
+    assert circumstances.configs == {PATH: normal_config(CONFIG)}
     assert circumstances.adk_verdicts
     case = run.case(lights("b"))
     assert (case.status, case.repeats[0].seconds, case.repeats[0].expects) == (F, 1.5, "x")

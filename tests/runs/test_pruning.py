@@ -53,6 +53,14 @@ def test_the_last_run_of_each_set_stays(store, seed):
     assert prune(store, keep) == []
 
 
+def test_runs_of_another_agent_do_not_replace_the_last_one(store):
+    """--baseline last would find no run of the root agent any more."""
+    root, other = run_of(store, 0, "a"), run_of(store, 1, "a", agent_name="other")
+    newest = run_of(store, 2, "a", agent_name="other")
+    assert prune(store, 1) == [other]
+    assert store.files() == [root, newest]
+
+
 def test_all_runs_of_a_matrix_stay_with_the_last_one_of_a_set(store):
     matrix = [run_of(store, number, "a", matrix="m1") for number in range(3)]
     run_of(store, 3, "b")

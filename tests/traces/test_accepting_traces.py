@@ -28,7 +28,7 @@ def accepted(expected, messages, environment):
     """The case after all that was done is accepted, and what came of each turn."""
     told = run("tools", messages, environment)
     (found,) = conversations_in([read_bytes(written_traces.otlp_json(told))]).found
-    said = [turn["user_content"]["parts"][0]["text"] for turn in expected["conversation"]]
+    said = [turn["user_content"] for turn in expected["conversation"]]
     actual = invocations_from_events(aligned_events(said, found)[0])
     result = asyncio.run(score_case(EvalCase.model_validate(expected), actual, EvalConfig.default()))
     data = {"eval_set_id": "s", "eval_cases": [expected]}

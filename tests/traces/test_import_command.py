@@ -164,7 +164,8 @@ def test_what_a_trace_does_not_hold_is_said_with_what_brings_it(shop, capsys):
     assert call("inspect", trace) == 0
     shown = capsys.readouterr().out
     assert "conversation s1   3 turns   4 calls" in shown
-    assert "missing  arguments (turns 1, 2), the user's message, response: set OTEL_" in shown
+    assert "missing  arguments (turns 1, 2), tool results (turns 1, 2), " in shown
+    assert " the user's message, response, intermediate responses (turns 1, 2): set OTEL_" in shown
     assert shown.count("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT") == 1
     assert call("import", trace, "--into", "all.evalset.json") == 2
     assert "turn 1: the user's message was not recorded: set OTEL_" in capsys.readouterr().err

@@ -31,6 +31,10 @@ def case(eval_id, *messages, set_id="s"):
     return CaseToPair(CaseId(f"{set_id}.json", eval_id), set_id, messages)
 
 
+def user(*texts):
+    return [{"role": "user", "parts": [{"text": text}]} for text in texts]
+
+
 CASES = [case("one", "Find a lamp"), case("two", "Hello", "Bye"), case("three", "Hello", "Stay")]
 
 
@@ -76,18 +80,27 @@ def test_several_conversations_of_a_case_are_its_repeats():
 
 
 def test_turns_are_aligned_by_what_the_user_says():
-    expected = ("Hello there", "Find a lamp", "Thanks a lot")
-    assert aligned(expected, conversation("Hello there", "Thanks a lot").turns) == {0: 0, 2: 1}
-    assert aligned(expected, conversation("Hi", "Find a lamp, please", "x", "Thanks a lot").turns) == {
-        1: 1,
-        2: 3,
-    }
-    unknown = (turn("", 0, [USER_MESSAGE]), turn("Find a lamp", 1), turn("", 2, [USER_MESSAGE]))
+    expected = user("Hello there", "Find a lamp", "Thanks a lot")
+    assert aligned(expected, conversation("hello  There", "Thanks a lot").turns) == {0: 0, 2: 1}
+    assert aligned(expected, conversation("Hi", "Find a lamp, please", "x", "Thanks a lot").turns) == {2: 3}
+    long = "x " * 500
+    assert aligned(user(f"{long}yes"), conversation(f"{long}no").turns) == {}
+
+
+def test_turns_whose_messages_are_unknown_are_aligned_by_their_places():
+    expected = user("Hello there", "Find a lamp", "Thanks a lot")
+    unknown = [turn("", number, [USER_MESSAGE]) for number in range(3)]
+    lamp = turn("Find a lamp", 1)
     assert aligned(expected, unknown) == {0: 0, 1: 1, 2: 2}
+    assert aligned(expected, [unknown[0], lamp, unknown[2]]) == {0: 0, 1: 1, 2: 2}
+    # One of several expected turns, and nobody knows which.
+    assert aligned(expected, unknown[:2]) == {}
+    assert aligned(expected, [lamp, unknown[2]]) == {1: 0, 2: 1}
+    assert aligned(expected, [unknown[0], turn("Find a lamb", 1), unknown[2]]) == {0: 0, 2: 2}
 
 
 def test_missing_and_extra_turns_say_so():
-    expected = ("Hello there", "Find a lamp", "Thanks a lot")
+    expected = user("Hello there", "Find a lamp", "Thanks a lot")
     events, places = aligned_events(expected, conversation("Hello there", "A joke?", "Thanks a lot"))
     assert places == (0, None, 2)
     found = invocations_from_events(events)
@@ -100,7 +113,7 @@ def test_missing_and_extra_turns_say_so():
 def test_an_alignment_keeps_the_order_and_uses_each_turn_once(messages, choice):
     held = [one for one in messages if choice.random() < 0.7]
     held.insert(choice.randint(0, len(held)), "zzz yyy")
-    pairs = aligned(messages, conversation(*held).turns)
+    pairs = aligned(user(*messages), conversation(*held).turns)
     assert list(pairs.values()) == sorted(set(pairs.values()))
     assert list(pairs) == sorted(pairs)
     assert all(messages[one] == held[other] for one, other in pairs.items())

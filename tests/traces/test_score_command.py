@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("google.adk")
 
+from google.genai import types
+
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
 from evaltui.core.model.outcome import Status
@@ -112,13 +114,86 @@ def test_missing_and_extra_turns_never_pass(shop):
     assert code == 3
     assert cases["buy"]["status"] == cases["time"]["status"] == "NOT_EVALUATED"
     said = metrics(cases["buy"])
-    assert said["conversation"] == ("NOT_EVALUATED", "turn 2 not in the trace")
+    assert said["conversation"] == ("NOT_EVALUATED", 'turn 2 "What does it cost?" not in the trace')
     assert said["tool_trajectory_avg_score"][0] == said["response_match_score"][0] == "PASSED"
     assert metrics(cases["time"])["conversation"][1] == '1 turn in the trace, not in the case: "Thanks"'
     # Other turns are paired by what the user says, not by their numbers.
     assert [one["response"]["actual"] for one in cases["buy"]["turns"]] == [LAMP[2], None, THANKS[2]]
     code, cases = shop.score(missing, extra, "--adk-verdicts")
     assert code == 3
+
+
+@pytest.mark.parametrize("named", ["session", "attribute", "alone"])
+@pytest.mark.parametrize("said", ["Thanks", "Thanks!", "No thanks"])
+def test_a_turn_of_another_message_is_never_the_turn_of_a_case(shop, tmp_path, named, said):
+    """However the conversation is paired, and however like the message is."""
+    shop.sets(case("bye", (said, [], THANKS[2])))
+    trace = shop.trace("a.json", [THANKS[0]], session="bye" if named == "session" else "s1", agent="tools")
+    words = [trace]
+    if named == "attribute":
+        trace.write_text(trace.read_text().replace("service.name", "mine").replace('"shop"', '"bye"'))
+        words += ["--case-from", "mine"]
+    code, cases = shop.score(*words)
+    metric = metrics(cases["bye"])
+    if said == THANKS[0]:
+        assert (code, cases["bye"]["status"]) == (0, "PASSED")
+        return
+    assert (code, cases["bye"]["status"]) == (3, "NOT_EVALUATED")
+    _, reason = metric["conversation"]
+    assert f'turn 1 "{said}" not in the trace; 1 turn in the trace, not in the case: "Thanks"; ' in reason
+    assert reason.endswith("import the conversation as another one (evaltui import)")
+    assert metric["response_match_score"][0] == "NOT_EVALUATED"
+
+
+def test_a_message_with_another_attachment_is_another_message(shop):
+    picture = {"inline_data": {"mime_type": "image/png", "data": "AQ=="}}
+    sent = [types.Part(text="Look"), types.Part(inline_data=types.Blob(mime_type="image/png", data=b"1"))]
+    trace = shop.trace("a.json", [sent], agent="attachment")
+    for parts, status in (
+        ([picture], "PASSED"),
+        ([], "NOT_EVALUATED"),
+        ([picture, picture], "NOT_EVALUATED"),
+        ([{"inline_data": {"mime_type": "image/gif", "data": "AQ=="}}], "NOT_EVALUATED"),
+    ):
+        look = case("look", ("Look", [], "A nice picture."))
+        look["conversation"][0]["user_content"]["parts"] += parts
+        shop.sets(look)
+        code, cases = shop.score(trace)
+        assert (code, cases["look"]["status"]) == (0 if status == "PASSED" else 3, status)
+        assert (
+            status == "PASSED"
+            or '"Look [attachment not recorded: image/png]"' in metrics(cases["look"])["conversation"][1]
+        )
+
+
+def test_a_simulated_conversation_that_begins_otherwise_is_not_evaluated(shop):
+    scenario = {"starting_prompt": "Find the lamp", "conversation_plan": "Buy it."}
+    simulated = {"eval_id": "buy", "conversation_scenario": scenario}
+    shop.sets(simulated, criteria={}, evaltui={"criteria": {"seconds": 1000}})
+    trace = shop.trace("a.json", [LAMP[0], COST[0]], session="buy")
+    code, cases = shop.score(trace)
+    assert (code, cases["buy"]["status"]) == (3, "NOT_EVALUATED")
+    assert 'turn 1 "Find the lamp" not in the trace' in metrics(cases["buy"])["conversation"][1]
+    scenario["starting_prompt"] = LAMP[0]
+    shop.sets(simulated, criteria={}, evaltui={"criteria": {"seconds": 1000}})
+    code, cases = shop.score(trace)
+    assert (code, cases["buy"]["status"]) == (0, "PASSED")
+
+
+def test_the_state_after_another_conversation_is_not_the_final_one(shop, tmp_path):
+    thanks = case("bye", THANKS)
+    thanks["final_session_state"] = {"paid": True}
+    shop.sets(thanks)
+    trace = shop.trace("a.json", [THANKS[0], TIME[0]], session="bye")
+    state = {"key": "evaltui.final_session_state", "value": {"stringValue": '{"paid": false}'}}
+    document = json.loads(trace.read_text())
+    for group in document["resourceSpans"]:
+        for span in (span for scope in group["scopeSpans"] for span in scope["spans"]):
+            span["attributes"] += [] if span.get("parentSpanId") else [state]
+    trace.write_text(json.dumps(document))
+    code, cases = shop.score(trace)
+    assert (code, cases["bye"]["status"]) == (3, "NOT_EVALUATED")
+    assert metrics(cases["bye"])["final_session_state"] == ("NOT_EVALUATED", "final session state is unknown")
 
 
 def test_content_that_was_not_captured_is_not_evaluated_with_the_variable(shop):

@@ -6,7 +6,7 @@ import pytest
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, USER_MESSAGE
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, SOME_MODEL_CALLS, TEXTS, USER_MESSAGE
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.span import OtelSpan, Recorded, SpanEvent
 
@@ -358,6 +358,7 @@ def test_openinference_beside_google_adk_does_not_mix_calls():
         "llm.output_messages.0.message.tool_calls.0.tool_call.function.name": "gone",
     }
     tool = {**TOOL, "openinference.span.kind": "TOOL", "tool.parameters": json.dumps(ARGS)}
+    tool["output.value"] = json.dumps(RESULT)
     spans = [
         span(1, 0, root, length=900),
         span(2, 1, agent),
@@ -367,7 +368,7 @@ def test_openinference_beside_google_adk_does_not_mix_calls():
     ]
     (turn,) = conversation(spans).turns
     (one,) = invocations_from_events(turn.events)
-    assert (turn.user, dict(turn.untold)) == (QUESTION, {})
+    assert (turn.user, set(turn.untold)) == (QUESTION, {TEXTS})
     assert [(call.name, call.args) for call in tool_calls(one.intermediate_data)] == [("weather", ARGS)]
     assert scored_text(one, thoughts=False) == ANSWER
 
@@ -378,7 +379,7 @@ def test_redacted_content_is_absent():
         for name in ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.arguments"):
             if name in one.attributes:
                 one.attributes[name] = "<REDACTED>" if "messages" in name else ""
-    assert set(conversation(spans).turns[0].untold) == {USER_MESSAGE, ANSWERS, ARGUMENTS}
+    assert set(conversation(spans).turns[0].untold) == {USER_MESSAGE, ANSWERS, ARGUMENTS, TEXTS}
 
 
 def test_an_attachment_of_a_response_is_no_text_of_it():
@@ -414,7 +415,8 @@ def test_five_thousand_spans_in_each_other():
 
 
 def test_two_spans_of_one_id_are_one_and_that_is_said():
-    for said, unknown in (({"other": 1}, set()), (TOOL, {CALLS, ANSWERS})):
+    lost = {CALLS, SOME_MODEL_CALLS, TEXTS, ANSWERS}
+    for said, unknown in (({"other": 1}, set()), (TOOL, lost)):
         twin = span(2, 1, said, name="something else", begin=250)
         for spans in ([*genai(), twin], [twin, *genai()]):
             found = conversations_in([Recorded(spans)])

@@ -8,7 +8,7 @@ from google.genai import types
 
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.eval_set import scored_text, tool_calls
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, USER_MESSAGE
+from evaltui.core.model.events import ANSWERS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE
 from evaltui.core.trace.span_lines import what_line
 from evaltui.core.trace.spans import SpanTree
 from evaltui.text.lines import draw
@@ -108,7 +108,7 @@ def test_messages_only_in_log_records():
 def test_what_was_not_captured_is_absent_not_empty(environment, variable):
     found = conversation("tools", ["Find a lamp", "Thanks", "What time is it?"], environment)
     first, second, third = found.turns
-    assert set(first.untold) == set(third.untold) == {USER_MESSAGE, ARGUMENTS, ANSWERS}
+    assert set(first.untold) == set(third.untold) == {USER_MESSAGE, ARGUMENTS, RESULTS, TEXTS, ANSWERS}
     assert set(second.untold) == {USER_MESSAGE, ANSWERS}
     assert all(variable in remedy for turn in found.turns for remedy in turn.untold.values())
     assert turns(found) == [("", [("find", None)], ""), ("", [], ""), ("", [("now", None)], "")]

@@ -1,5 +1,7 @@
 """The rows of the criteria and the page beside them, as text."""
 
+from dataclasses import replace
+
 import pytest
 
 from evaltui.core.jsondoc.splices import LineChange
@@ -97,6 +99,12 @@ def test_a_metric_shows_its_scores_the_flips_and_what_is_written():
     ]
     assert list(places.values()) == [HALF, BAD, BAD, HALF, FINE]
     assert all(case.eval_id in lines[line] for line, case in places.items())
+
+
+def test_stale_results_are_said_beside_what_is_made_of_them():
+    lines, _ = page_of(ROW, replace(EFFECT, stale=2), width=60)
+    assert any(line.startswith("Last run  3 scores, mean 0.50   2 stale ─") for line in lines)
+    assert any(line.startswith("Outcomes   ✗ → ✓ 1   2 stale ─") for line in lines)
 
 
 def test_where_it_is_low_the_outcomes_come_first():

@@ -6,6 +6,9 @@ import pytest
 from fake_runs import FakeRuns, says
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
+from evaltui.cli import main
+from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.metrics.registry import METRICS
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.criteria import CriteriaRows, CriteriaScreen
 from evaltui.tui.screens.prompt import PromptScreen
@@ -145,12 +148,45 @@ async def test_what_a_metric_cannot_do_without_is_asked_for(parrot):
         screen.rows.go_to(single)
         await pilot.press("o")
         await until(pilot, lambda: "tool of trajectory_single_tool_use" in screen_text(app))
+        assert config_of(app, parrot) == json.loads(CONFIG)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, CriteriaScreen))
+        assert app.workbench.editing.unsaved() == []
+        await pilot.press("o")
+        await until(pilot, lambda: "tool of trajectory_single_tool_use" in screen_text(app))
         await pilot.press(*"find_orders", "enter")
         await until(pilot, lambda: isinstance(app.screen, CriteriaScreen))
         block = config_of(app, parrot)["evaltui"]
         assert block == {
             "criteria": {"trajectory_single_tool_use": {"threshold": 1.0, "tool": "find_orders"}}
         }
+
+
+@pytest.mark.parametrize("metric", [name for name, info in METRICS.items() if info.gates])
+async def test_whatever_is_added_makes_a_config_that_a_run_takes(parrot, metric):
+    app = WorkbenchApp(Workbench(parrot))
+    async with app.run_test(size=WIDE) as pilot:
+        screen = await opened(app, pilot)
+        row = next(row for row in screen.rows.rows() if getattr(row, "name", "") == metric)
+        if row.asked:
+            await pilot.press("delete")
+        screen.rows.go_to(row)
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(app.screen, PromptScreen) or screen.rows.current.asked)
+        if isinstance(app.screen, PromptScreen):
+            await pilot.press(*"find_orders", "enter")
+            await until(pilot, lambda: screen.rows.current.asked)
+        assert validate_config(config_of(app, parrot))[0] is not None
+        # Whatever is taken out of it again, too.
+        for option in [row for row in screen.rows.rows() if getattr(row, "metric", "") == metric]:
+            screen.rows.go_to(option)
+            await pilot.press("delete")
+            assert validate_config(config_of(app, parrot))[0] is not None
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: not app.workbench.editing.unsaved())
+    with pytest.raises(SystemExit) as ended:
+        main(["lint", str(parrot)])
+    assert ended.value.code == 0
 
 
 async def test_what_cannot_be_done_is_said(parrot):

@@ -7,6 +7,8 @@ from pilots import screen_text, turn, until, write_cases
 from textual import events
 from textual.widgets import Input
 
+from evaltui.core.editing.json_paths import put_field
+from evaltui.core.jsondoc.writing import laid_out
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.details import RawScreen
@@ -254,6 +256,10 @@ async def test_what_is_typed_on_once_the_field_was_closed_from_outside_is_no_com
         assert app.focused is not pane(app)
 
 
+def laid_out_case(path):
+    return laid_out(json.dumps(json.loads(path.read_text())["eval_cases"][0]))
+
+
 def stored_texts(app):
     stored = (app.workbench.agent.dir / ".evaltui" / "recovery").glob("*.drafts")
     return [draft["text"] for file in stored for draft in json.loads(file.read_text())["drafts"]]
@@ -266,8 +272,10 @@ async def test_unfinished_texts_of_a_crash_go_on_where_they_were_typed(house):
     case = ("eval_cases", 0)
     before.editing.data(path)
     call = (*case, "conversation", 0, "intermediate_data", "tool_uses", 0, "args", "room")
-    before.editing.unapplied.keep(path.name, call, "turn/call/arg value", '{"a": 1,', "not JSON")
-    before.editing.unapplied.keep(path.name, case, "raw", '{"n": [1,', "draft")
+    unapplied_texts = before.editing.unapplied
+    base = '{\n  "a": 1\n}'
+    unapplied_texts.keep(path.name, call, "turn/call/arg value", '{"a": 1,', "not JSON", base)
+    unapplied_texts.keep(path.name, case, "raw", '{"n": [1,', "draft", laid_out_case(path))
     before.editing.journal_drafts()
     # The lock ends with the process; this one goes on.
     before.editing.open_file(path).journal._file.close()
@@ -313,6 +321,99 @@ async def test_a_long_draft_of_a_case_stays_when_another_case_is_selected(house)
         assert app.focused.text == case
         await pilot.press("escape")
         await until(pilot, lambda: unapplied(app) == [])
+
+
+async def changed_by_another_program(app, path):
+    data = json.loads(path.read_text())
+    data["eval_cases"][0]["conversation"][1]["final_response"]["parts"][0]["text"] = "elsewhere"
+    path.write_text(json.dumps(data))
+    await app.workbench.open()
+
+
+async def changed_in_a_field(app, path):
+    def change(eval_set):
+        place = ("eval_cases", 0, "conversation", 1, "final_response", "parts", 0, "text")
+        return put_field(eval_set.data, place, "elsewhere")
+
+    assert app.workbench.editing.do("change the answer", path, change)
+
+
+async def draft_of_another_session(folder):
+    before = Workbench(folder)
+    await before.open()
+    (path,) = (one.path for one in before.sets.listed)
+    before.editing.data(path)
+    text, base = '{"eval_id": "dim", "conversation": []}', laid_out_case(path)
+    before.editing.unapplied.keep(path.name, ("eval_cases", 0), "raw", text, "draft", base)
+    before.editing.journal_drafts()
+    before.editing.open_file(path).journal._file.close()
+    return path
+
+
+def turns(app, path):
+    return app.workbench.editing.data(path)["eval_cases"][0]["conversation"]
+
+
+@pytest.mark.parametrize("change", [changed_by_another_program, changed_in_a_field])
+async def test_a_recovered_draft_asks_before_it_replaces_a_change_made_elsewhere(house, change):
+    path = await draft_of_another_session(house)
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await until(pilot, lambda: "1 text not applied in dim: {" in screen_text(app))
+        await pilot.press("enter", "2")
+        await until(pilot, lambda: "Not applied: {" in screen_text(app))
+        await change(app, path)
+        for _ in range(2):
+            await pilot.press("f4")
+            await until(pilot, lambda: isinstance(app.screen, RawScreen))
+            await pilot.press("ctrl+j")
+            await until(pilot, lambda: "! The case was changed elsewhere" in screen_text(app))
+            assert turns(app, path)[1]["final_response"]["parts"] == [{"text": "elsewhere"}]
+            await pilot.press("escape")
+            await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        await pilot.press("f4")
+        await until(pilot, lambda: isinstance(app.screen, RawScreen))
+        await pilot.press("ctrl+j", "ctrl+j")
+        await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+        assert turns(app, path) == []
+        assert unapplied(app) == []
+
+
+async def test_a_json_dialog_without_a_change_takes_none_back(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        path = app.workbench.sets.listed[0].path
+        for key in ("ctrl+j", "escape"):
+            await pilot.press("f4")
+            await until(pilot, lambda: isinstance(app.screen, RawScreen))
+            await changed_by_another_program(app, path)
+            await pilot.press(key)
+            await until(pilot, lambda: not isinstance(app.screen, RawScreen))
+            assert turns(app, path)[1]["final_response"]["parts"] == [{"text": "elsewhere"}]
+            assert unapplied(app) == []
+
+
+async def test_a_text_kept_for_a_field_says_what_was_changed_there_elsewhere(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=(150, 40)) as pilot:
+        await in_the_case(app, pilot)
+        await edit(app, pilot, *ARG)
+        await pilot.press(",")
+        await until(pilot, lambda: len(unapplied(app)) == 1)
+        await pilot.press("alt+1")
+        path = app.workbench.sets.listed[0].path
+        data = json.loads(path.read_text())
+        call = data["eval_cases"][0]["conversation"][0]["intermediate_data"]["tool_uses"][0]
+        call["args"]["room"] = {"a": 2}
+        path.write_text(json.dumps(data))
+        await app.workbench.open()
+        await pilot.press("2")
+        await edit(app, pilot, *ARG)
+        await until(pilot, lambda: "Changed outside to {" in screen_text(app))
+        await pilot.press("escape")
+        assert args(app)["room"] == {"a": 2}
+        assert unapplied(app) == []
 
 
 async def test_the_first_key_that_cannot_be_journaled_is_told_of_until_it_can(house):

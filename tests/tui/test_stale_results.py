@@ -6,10 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 from fake_runs import FakeRuns, NoHost, says
-from pilots import turn, write_cases
+from pilots import screen_text, turn, until, until_ran, write_cases
+from textual import events
 
 from evaltui.runs import execution
 from evaltui.text.lines import draw
+from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.pages.selected import View, write_page
 from evaltui.tui.pages.writer import NOT_FOLDED, Page
 from evaltui.workbench.state import Selection
@@ -61,3 +63,25 @@ async def test_a_stale_result_shows_the_messages_of_its_run(where, tmp_path, mon
     # The expectations that are shown are in no file any more.
     assert "Something else" in shown
     assert "talk.evalset.json" not in shown
+
+
+@pytest.mark.parametrize("name", ["agent.py", "talk.evalset.json", "test_config.json"])
+async def test_what_was_changed_elsewhere_is_stale_when_the_terminal_gets_the_focus(name, tmp_path):
+    set_path = write(tmp_path, RAN, RAN)
+    app = WorkbenchApp(Workbench(tmp_path, run_service=FakeRuns()))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await until(pilot, lambda: app.workbench.sets.is_read)
+        await pilot.press("R")
+        await until_ran(pilot, lambda: "✓ PASSED" in screen_text(app))
+        app.post_message(events.AppBlur())
+        if name == "agent.py":
+            (tmp_path / name).write_text("def root_agent(message, session):\n    return 'other'\n")
+        elif name == "test_config.json":
+            (tmp_path / name).write_text("{oops")
+        else:
+            set_path.write_text(set_path.read_text().replace(RAN, NOW))
+        app.post_message(events.AppFocus())
+        reason = {"talk.evalset.json": "case", "test_config.json": "config"}.get(name, name)
+        app.workbench.navigation.select(Selection("talk.evalset.json", "a"))
+        await until(pilot, lambda: f"stale: {reason} changed after run 1" in screen_text(app))
+        assert not app.workbench.outcomes.counts()["PASSED"]

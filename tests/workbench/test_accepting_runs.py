@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from evaltui.core.jsondoc.edits import Put
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench import results
 from evaltui.workbench.acceptable import (
@@ -235,6 +236,25 @@ async def test_what_has_changed_since_the_run_is_said(house, until):
         "the user message of turn 2 changed after run 1   r  Run case",
     )
     assert proposal.changes
+
+
+@pytest.mark.parametrize("where", ["here", "on disk"])
+async def test_a_session_that_was_changed_since_the_run_is_said(house, until, where):
+    workbench, path = await ran(house, until)
+    workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
+    case = workbench.navigation.selection.case
+    session = {"app_name": "house", "user_id": "me", "state": {"room": "attic"}}
+    if where == "here":
+        number = workbench.sets.listed[0].number(case.eval_id)
+        put = Put(("eval_cases", number, "session_input"), session)
+        assert workbench.editing.do("change the state", path, lambda _: [put])
+    else:
+        data = json.loads(path.read_text())
+        (changed,) = [one for one in data["eval_cases"] if one["eval_id"] == case.eval_id]
+        changed["session_input"] = session
+        path.write_text(json.dumps(data))
+    proposal = await propose(workbench.editing, chosen(workbench, "This argument"))
+    assert proposal.remarks == ("what the case gives the agent changed after run 1   r  Run case",)
 
 
 async def test_what_was_shown_is_what_is_done(house, until):

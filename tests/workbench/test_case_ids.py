@@ -22,6 +22,7 @@ async def workbench(tmp_path, write_agent, write_set):
     write_set(folder, "own", a=HELLO)
     write_set(folder / "evals", "own", "twin", a=HELLO)
     write_set(tmp_path / "evals", "own", "twin", a=HELLO)
+    (tmp_path / "pyproject.toml").touch()
     write_set(tmp_path / "given", "real", a=HELLO)
     (folder / "linked.evalset.json").symlink_to(tmp_path / "given" / "real.evalset.json")
     elsewhere = write_set(tmp_path / "given", "elsewhere", a=HELLO)

@@ -45,11 +45,11 @@ from evaltui.workbench.criteria_problems import config_problems
                     "tool_trajectory_avg_score": {"threshold": 1, "matchType": "EXACT", "match_type": "EXACT"}
                 }
             },
-            "criteria.tool_trajectory_avg_score.match_type: also given as matchType. Remove one",
+            "criteria.tool_trajectory_avg_score.match_type: given twice, also as matchType; remove one",
         ),
         (
             {"criteria": {"response_match_score": 1}, "custom_metrics": {}, "customMetrics": {}},
-            "custom_metrics: also given as customMetrics. Remove one",
+            "custom_metrics: given twice, also as customMetrics; remove one",
         ),
         (
             {"criteria": {"trajectory_recall": 1}, "evaltui": {"criteria": {"trajectory_recall": 0.5}}},

@@ -220,7 +220,7 @@ async def test_looking_outside_takes_over_what_does_not_clash(echo):
 @pytest.mark.parametrize(
     ("broken", "says"), [('{"eval_set_id": "s",', "line 1: not valid JSON"), ("[]", "expected an object")]
 )
-async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
+async def test_a_file_that_is_broken_outside_is_shown_so_until_it_is_mended(
     echo, broken, says, looked_at_only
 ):
     workbench, path = await opened(echo)
@@ -233,13 +233,17 @@ async def test_a_file_that_is_broken_outside_is_said_and_what_is_here_stays(
     path.write_text(broken)
     await workbench.open()
     assert workbench.notice.text.startswith(f"{path.name} is unreadable: {says}")
-    assert workbench.editing.refuses_to_edit(path) is None
-    assert [case.eval_id for case in workbench.sets.listed[0].cases] == ["good", "bad"]
-    assert workbench.editing.data(path)["eval_cases"][0]["eval_id"] == "good"
+    assert workbench.editing.refuses_to_edit(path).startswith(f"{path.name} is unreadable: line 1: not ")
+    assert workbench.sets.listed[0].cases == ()
     path.write_text(saved.replace('"hello"', '"theirs"'))
     await workbench.open()
-    assert '"theirs"' in workbench.editing.open_file(path).document.text
+    assert workbench.editing.refuses_to_edit(path) is None
+    assert [case.eval_id for case in workbench.sets.listed[0].cases] == ["good", "bad"]
+    assert '"theirs"' in workbench.editing.document(path).text
     assert not workbench.editing.is_dirty(path)
+    # What was done before can be taken back still.
+    workbench.editing.undo()
+    assert '"mine"' not in workbench.editing.document(path).text
 
 
 async def test_mine_can_be_kept_where_theirs_is_broken(echo):

@@ -96,7 +96,7 @@ def test_failed_runs_what_did_not_pass_in_any_variant(folder):
 def test_a_matrix_does_not_look_at_its_own_runs(folder):
     with pytest.raises(SelectionError, match="no runs of"):
         run_again(folder, "m1")
-    assert newest_runs(RunStore(folder), "m1") == ()
+    assert newest_runs(RunStore(folder), besides="m1") == ()
 
 
 def test_a_later_run_that_is_no_matrix_counts_alone(folder):

@@ -2,15 +2,19 @@
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
-from fake_runs import FakeRuns, says
+from fake_runs import FakeRuns, NoHost, says
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.stored_cases import StoredCase
+from evaltui.runs import execution
+from evaltui.runs.listing import newest_run
+from evaltui.tui.pages.status import run_line
 from evaltui.workbench.state import CaseOutcome, Repeated, Run, RunRef, Selection, Stage
 from evaltui.workbench.workbench import Workbench
 
@@ -94,6 +98,36 @@ async def test_a_run_can_be_held_and_cancelled(begin, until):
     assert statuses(workbench) == {"good": "NOT_RUN", "other": "NOT_RUN"}
     (request,) = service.requests
     assert list(request.cases.values()) == [None]
+
+
+@pytest.mark.parametrize("where", ["while hosts end", "after that"])
+async def test_a_run_with_all_its_results_was_not_cancelled(begin, until, monkeypatch, where):
+    fakes, never = FakeRuns(), asyncio.Event()
+
+    async def follow(plan, on_update, **options):
+        status = await fakes.follow(plan, on_update, **options)
+        if where == "while hosts end":
+            await never.wait()
+        return status
+
+    async def run(request, sets, on_update, start_host):
+        settings = SimpleNamespace(agent=SimpleNamespace(variant=None))
+        executed = await execution.run(request, sets, on_update, lambda: NoHost(settings))
+        if where == "after that":
+            await never.wait()
+        return executed
+
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", follow)
+    workbench = await begin(run)
+    workbench.runs.run_all()
+    await until(lambda: len(workbench.runs.current.done) == 2)
+    workbench.runs.cancel()
+    await workbench.runs.finished()
+    assert workbench.runs.current.stage is Stage.FINISHED
+    line = "".join(text for text, _ in run_line(workbench, 80))
+    assert line.startswith("✓ Run 1: 2 passed in ")
+    # As the list of runs, and a report of it, have it.
+    assert newest_run(workbench.agent.store).ending == "over"
 
 
 class _Results(dict):

@@ -167,6 +167,8 @@ def test_json_that_is_not_valid_is_refused_with_its_place(bench):
     field = bench.rows["turn", 0, "call", 0, "arg", 2].field
     with pytest.raises(FieldError, match="line 2, column 10: a comma"):
         field.change('{\n  "a": [1,}\n}')
+    with pytest.raises(FieldError, match=r"line 3: b\.c is given more than once"):
+        value_of('{"a": 1,\n"b": {"c": 1,\n"c": 2}}')
     with pytest.raises(FieldError, match="Must be a JSON object"):
         bench.rows["turn", 0, "response", 0].field.change("3")
 

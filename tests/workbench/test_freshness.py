@@ -75,7 +75,8 @@ CHANGES = {
     "stubbed tool": (CONFIG, config(tools={"look_up": "stub"}), "stale: config"),
     "threshold": (CONFIG, config(METRICS | {"response_match_score": 0.5}), "rescored PASSED"),
     "further metric": (CONFIG, config(METRICS | {"cost_usd": 1.0}), "rescored NOT_EVALUATED"),
-    "no config any more": (CONFIG, "{oops", "fresh"),
+    "no config any more": (CONFIG, "{oops", "stale: config"),
+    "config refused": (CONFIG, json.dumps(config({"tool_trajectory_avg_score": 7.0})), "stale: config"),
     "code": ("agent.py", "# more", "stale: agent.py"),
     "prompt": ("prompt.md", "Be short.", "stale: prompt.md"),
     "environment": (".env", "KEY=1", "stale: .env"),
@@ -159,7 +160,8 @@ async def stand(workbench):
     if now is None or key.eval_id not in ids:
         return "none"
     counts = outcomes.counts()
-    assert workbench.watch.waiting().cases == outcomes.stale()
+    # No run takes a set that has errors, or whose config has.
+    assert workbench.watch.waiting().cases == (set() if workbench.sets.broken(SET) else outcomes.stale())
     assert outcomes.is_stale(key) is now.is_stale is (key in outcomes.stale())
     if now.is_stale:
         assert counts["STALE"]
@@ -184,6 +186,8 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
             await workbench.open()
         if change == "renamed" and where == "workbench":
             expected = "rescored PASSED"
+        if change == "no case any more" and where == "outside":
+            expected = "stale: set, case"
         assert await stand(workbench) == expected
         assert workbench.outcomes.counts().total() == len(list(workbench.sets.every_case()))
         if where == "workbench":
@@ -198,6 +202,78 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         elif name in (SET, CONFIG) and expected != "none":
             # Of what it was changed from between two starts, a run has only fingerprints.
             assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
+    finally:
+        await workbench.close()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize(("name", "reason"), [(SET, "set"), (CONFIG, "config")])
+async def test_verdicts_are_stale_while_set_or_config_cannot_be_read(name, reason, is_open, as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    text = (folder / name).read_text()
+    workbench = await opened(folder)
+    try:
+        outcomes = workbench.outcomes
+        if is_open:
+            workbench.editing.data(folder / name)
+        assert outcomes.counts() == {"PASSED": 2}
+        (folder / name).write_text("{oops")
+        await workbench.open()
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "a")) == ("stale", (reason,))
+        assert outcomes.counts() == {"STALE": 2}
+        assert not workbench.watch.waiting().cases
+        (folder / name).write_text(text)
+        await workbench.open()
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
+        assert outcomes.counts() == {"PASSED": 2}
+    finally:
+        await workbench.close()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_verdicts_of_a_set_that_no_run_takes_are_stale_unless_it_is_being_edited(
+    is_open, as_run, tmp_path
+):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        outcomes, twin = workbench.outcomes, case("a", **first_turn(user_content=message("ho")))
+        if is_open:
+            workbench.editing.data(folder / SET)
+        data = json.loads((folder / SET).read_text())
+        (folder / SET).write_text(json.dumps(data | {"eval_cases": [*data["eval_cases"], twin]}))
+        await workbench.open()
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "other")) == ("stale", ("set",))
+        assert "PASSED" not in outcomes.counts()
+        workbench.editing.do_edits("mend", {folder / SET: [Remove(("eval_cases", 2))]})
+        await outcomes.rescored([])
+        assert outcomes.counts() == {"PASSED": 2}
+        workbench.editing.do_edits("break", {folder / SET: [Put(("eval_cases", 0, "conversation"), 1)]})
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
+    finally:
+        await workbench.close()
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+async def test_a_run_takes_what_is_on_disk_and_that_is_shown(is_open, as_run, tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        if is_open:
+            workbench.editing.data(folder / SET)
+        write(folder, SET, case(**first_turn(user_content=message("ho"))))
+        workbench.runs.run_cases("a", [CaseId(SET, "a")])
+        await workbench.runs.finished()
+        assert workbench.outcomes.freshness(CaseId(SET, "a")) == ("fresh", ())
+        shown = workbench.sets.case_now(CaseId(SET, "a"))
+        assert "ho" in shown.text
+        assert workbench.outcomes.get(CaseId(SET, "a")).stored.says_the_same(shown)
+        assert workbench.outcomes.counts() == {"PASSED": 2}
     finally:
         await workbench.close()
 

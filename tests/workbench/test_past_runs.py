@@ -4,6 +4,7 @@ import asyncio
 import json
 
 import pytest
+from fake_runs import run_without_processes, says
 from stored_runs import FOREIGN
 
 from evaltui.core.model.case_id import CaseId
@@ -21,6 +22,7 @@ from evaltui.workbench.past_runs import case_changed
 from evaltui.workbench.running import EditedSets
 from evaltui.workbench.state import Repeated, Selection
 from evaltui.workbench.workbench import Workbench
+from tests.commands.command_line import call
 
 GREETER = """
     import asyncio
@@ -83,6 +85,19 @@ async def history(workbench, key, until, runs=1):
 def rewrite_agent(greeter, greeting):
     agent = greeter.with_name("agent.py")
     agent.write_text(agent.read_text().replace('"hello"', f'"{greeting}"', 1))
+
+
+async def test_results_of_a_sub_agent_are_none_of_the_root_agent(greeter, open_workbench, monkeypatch, until):
+    run_without_processes(monkeypatch, says("hello"))
+    assert await asyncio.to_thread(call, "run", greeter.parent, "--agent", "other") == 1
+    workbench = await open_workbench()
+    await workbench.outcomes.restore()
+    assert workbench.outcomes.results.counts() == {}
+    assert await asyncio.to_thread(call, "run", greeter.parent) == 1
+    workbench = await open_workbench()
+    await workbench.outcomes.restore()
+    assert workbench.outcomes.results.counts() == {"PASSED": 3, "FAILED": 1}
+    await history(workbench, CaseId(greeter.name, "good"), until, runs=1)
 
 
 # History

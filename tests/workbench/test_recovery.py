@@ -209,7 +209,7 @@ async def leave_texts(folder, *paths, case=0, text=TEXTS["unfinished"], edits=Fa
             assert workbench.editing.do("change the answer", path, lambda _, at=where: [Put(at, "edited")])
         workbench.editing.data(path)
         at = ("eval_cases", case, *ANSWER)
-        workbench.editing.unapplied.keep(path.name, at, "answer value", text, "not JSON")
+        workbench.editing.unapplied.keep(path.name, at, "answer value", text, "not JSON", "hi")
     workbench.editing.journal_drafts()
     for path in paths:
         workbench.editing.open_file(path).journal._file.close()
@@ -315,7 +315,7 @@ async def test_the_status_line_says_what_a_crash_would_lose_until_it_can_be_writ
         edit("first")
     else:
         editing.data(typed_in.path)
-        editing.unapplied.keep(typed_in.path.name, where, "value", "{", "not JSON")
+        editing.unapplied.keep(typed_in.path.name, where, "value", "{", "not JSON", "hi")
         editing.journal_drafts()
     workbench.say("Another sentence")
     assert status(workbench).startswith("! No crash recovery: File exists   ctrl+s saves")

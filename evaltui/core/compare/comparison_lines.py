@@ -74,9 +74,14 @@ def comparison_lines(comparison: Comparison, width: int) -> Iterator[Line]:
             yield from _indented("  ", text + visible(some_of([case.eval_id for case in missing])), width)
     if comparison.paired.cases:
         yield from _indented("  ", f"{comparison.paired} (exact McNemar test)", width)
-    if chance := comparison.without_evidence:
-        names = some_of([_name(change, comparison) for change in chance])
-        yield from _indented("  ", f"without evidence (p > {comparison.alpha:g}): {names}", width)
+    rarer = [change for change in comparison.regressions if change.passes_less_often]
+    for what, changes in (
+        ("regression, failed before and passes less often", rarer),
+        (f"without evidence (p > {comparison.alpha:g})", comparison.without_evidence),
+    ):
+        if changes:
+            names = some_of([_name(change, comparison) for change in changes])
+            yield from _indented("  ", f"{what}: {names}", width)
     if spent := ", ".join(_spent(comparison)):
         yield from _indented("  ", f"{spent}, of the cases in both", width)
 

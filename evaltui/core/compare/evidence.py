@@ -55,11 +55,25 @@ def chance_of_fall(before: CaseSummary, after: CaseSummary) -> float | None:
     None where a repeat ended with an error or was not evaluated now, which is no chance, and where the case
     was not repeated in both runs, which proves nothing and is believed.
     """
-    passed_before, judged_before = before.judged_repeats
-    passed_now, judged_now = after.judged_repeats
+    _, judged_before = before.judged_repeats
+    _, judged_now = after.judged_repeats
     if judged_now < after.runs or judged_before < 2 or judged_now < 2:
         return None
-    return fisher_worse(passed_before, judged_before, passed_now, judged_now)
+    return chance_of_rate(before, after)
+
+
+def chance_of_rate(before: CaseSummary, after: CaseSummary) -> float:
+    """How likely so few repeats pass now, if they pass as often as before; what has no verdict now does not
+    pass."""
+    return fisher_worse(*before.judged_repeats, after.judged_repeats[0], after.runs)
+
+
+def passes_less_often(before: CaseSummary, after: CaseSummary) -> bool:
+    """Whether a case that failed in both runs did so in more of its repeats now."""
+    if not (before.failed and after.failed):
+        return False
+    passed, judged = before.judged_repeats
+    return after.judged_repeats[0] * judged < passed * after.runs
 
 
 def fell_to_none(before: CaseSummary, after: CaseSummary) -> bool:

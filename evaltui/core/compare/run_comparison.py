@@ -9,7 +9,14 @@ from functools import cached_property
 from math import fsum
 from typing import Any, Literal, NamedTuple, get_args
 
-from evaltui.core.compare.evidence import Paired, chance_of_fall, fell_to_none, paired
+from evaltui.core.compare.evidence import (
+    Paired,
+    chance_of_fall,
+    chance_of_rate,
+    fell_to_none,
+    paired,
+    passes_less_often,
+)
 from evaltui.core.compare.run_summary import CaseSummary, Circumstances, Json, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
@@ -84,9 +91,10 @@ def config_changes(before: Json | None, after: Json | None) -> Iterator[str]:
 
 def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
-        # An empty object says as much as none.
+        # An empty object says as much as none. The threshold of a criterion may stand for all of it.
         for name, item in value.items():
-            yield from _leaves(item, f"{path}.{name}" if path else str(name))
+            inner = f"{path}.{name}" if path else str(name)
+            yield from _leaves(item, path if name == "threshold" else inner)
     else:
         yield path, value
 
@@ -123,7 +131,12 @@ def _agent_changes(then: Circumstances, now: Circumstances) -> Iterator[str]:
         more = [counted(len(words) - _MOST_DETAILS, "more file")] if len(words) > _MOST_DETAILS else []
         if words:
             yield f"agent: {', '.join([*words[:_MOST_DETAILS], *more])}"
-    for what, mine, theirs in (("agent", then.agent, now.agent), ("model", then.model, now.model)):
+    options = ((name, then.options.get(name, ""), option) for name, option in now.options.items())
+    for what, mine, theirs in (
+        ("agent", then.agent, now.agent),
+        ("model", then.model, now.model),
+        *options,
+    ):
         if mine and theirs and mine != theirs:
             yield f"{what} {mine} → {theirs}"
 
@@ -177,26 +190,36 @@ class CaseChange:
 
     @property
     def p(self) -> float | None:
-        """How likely it broke by chance alone; None where it did not, or was not repeated in both runs."""
-        if self.kind != "broken" or self.base is None or self.candidate is None:
+        """How likely it broke, or passes less often, by chance alone; None where it did neither, or was not
+        repeated in both runs."""
+        if self.base is None or self.candidate is None:
             return None
-        return chance_of_fall(self.base, self.candidate)
+        if self.passes_less_often:
+            return chance_of_rate(self.base, self.candidate)
+        return chance_of_fall(self.base, self.candidate) if self.kind == "broken" else None
+
+    @property
+    def passes_less_often(self) -> bool:
+        """Whether it failed in both runs, by its policy, and fewer of its repeats pass now."""
+        if self.base is None or self.candidate is None or self.reasons:
+            return False
+        return passes_less_often(self.base, self.candidate)
 
     @property
     def may_be_regression(self) -> bool:
         """Whether it does not pass now, and the base run does not excuse that.
 
-        A failure is excused where the same expectation was not met there either; an error, and what was not
-        evaluated, where there was no verdict either.
+        A failure is excused where the same expectation was not met there either, as often; an error, and what
+        was not evaluated, where there was no verdict either.
         """
         if self.candidate is None or self.candidate.passes:
             return False
         if self.base is None or self.kind in ("broken", "new", "expectation changed"):
             return True
-        return self.base.failed is not self.candidate.failed
+        return self.passes_less_often or self.base.failed is not self.candidate.failed
 
     def may_be_chance(self, alpha: float) -> bool:
-        """Whether it broke, and its own repeats are no evidence that it is worse."""
+        """Whether its own repeats are no evidence that it is worse."""
         if self.p is None or self.base is None or self.candidate is None:
             return False
         return self.p > alpha and not fell_to_none(self.base, self.candidate)
@@ -244,11 +267,13 @@ class Comparison:
         return tuple(change for change in self.cases if change.kind == kind)
 
     def is_regression(self, change: CaseChange) -> bool:
-        """Whether a case did not only break by chance: one that was repeated needs evidence, its own or that
-        of all cases together."""
+        """Whether a case is not only worse by chance: one that was repeated needs evidence, its own or, if it
+        broke, that of all cases together."""
         if not change.may_be_regression:
             return False
-        return not change.may_be_chance(self.alpha) or self.paired.is_worse(self.alpha)
+        if not change.may_be_chance(self.alpha):
+            return True
+        return change.kind == "broken" and self.paired.is_worse(self.alpha)
 
     @property
     def regressions(self) -> tuple[CaseChange, ...]:
@@ -256,8 +281,13 @@ class Comparison:
 
     @property
     def without_evidence(self) -> tuple[CaseChange, ...]:
-        """Cases that broke, by chance maybe."""
+        """Cases that broke or pass less often, by chance maybe."""
         return tuple(one for one in self.cases if one.may_be_regression and not self.is_regression(one))
+
+    @property
+    def broken_without_evidence(self) -> tuple[CaseChange, ...]:
+        """Cases that broke, by chance maybe."""
+        return tuple(one for one in self.without_evidence if one.kind == "broken")
 
     @property
     def lacks_verdicts(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, get_args
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
 from evaltui.core.model.json_values import member, members_of
+from evaltui.core.model.modes import DEFAULT_MODE, modes_of
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Cost, Payer
 from evaltui.core.model.variants import Variant
@@ -297,8 +298,8 @@ def _mean(values: Sequence[float]) -> float | None:
 class Circumstances:
     """What a run depends on besides its cases.
 
-    `files` are the agent's with what they hold, as fingerprints; `configs` the effective config of each set
-    as JSON, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
+    `files` are the agent's with what they hold, as fingerprints; `configs` the config of each set in its
+    normal form, by the set's path as in `CaseId`. Each is empty, and `model` "", where nobody knows.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -306,6 +307,21 @@ class Circumstances:
     model: str = ""
     configs: Mapping[str, Json] = field(default_factory=dict)
     adk_verdicts: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+    """How and where the agent was run, by what it is called; "" for what nobody knows."""
+
+
+def options_of_run(asked: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[str, str]:
+    """The options of `Circumstances`: `asked` as the header of a log has it, `agent` as the run found it."""
+    record = asked.get("record") or DEFAULT_MODE
+    return {
+        "--agent": asked.get("agent_name") or "root",
+        "URL": asked.get("url") or "",
+        "record": record,
+        "tools": modes_of(record, asked.get("tools"), {}).tools,
+        "Python": str(agent.get("python") or ""),
+        "framework": f"{agent.get('framework') or ''} {agent.get('version') or ''}".strip(),
+    }
 
 
 @dataclass(frozen=True)

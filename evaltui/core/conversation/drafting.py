@@ -186,7 +186,8 @@ def _expected_events(happened: Invocation, draft: TurnDraft) -> list[InvocationE
         if part.function_call is not None:
             return draft.calls
         if part.function_response is not None:
-            return draft.calls and draft.results and _belongs(part.function_response, calls)
+            is_known = part.function_response.response is not None
+            return is_known and draft.calls and draft.results and _belongs(part.function_response, calls)
         return draft.intermediate and not in_answer and not part.thought
 
     expected = []

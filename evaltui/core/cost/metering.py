@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evaltui.core.cost.prices import Prices, load_table
-from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, Event, Json
+from evaltui.core.model.events import MODEL_CALLS, SIMULATED_USER, SOME_MODEL_CALLS, Event, Json
 from evaltui.core.model.spending import ModelSpending, Payer, Spending, Tokens
 
 
@@ -138,11 +138,14 @@ class _Meter:
         self._at: datetime | None = None
         self._seen_turns: set[int | None] = set()
         self._hidden_turns: set[int | None] = set()
+        self._lacks_some = False
 
     def add(self, event: Event) -> None:
         self._at = _moment(event.data.get("timestamp")) or self._at
-        if MODEL_CALLS in event.data.get("untold", ()):
+        untold = event.data.get("untold", ())
+        if MODEL_CALLS in untold:
             self._hidden_turns.add(event.turn)
+        self._lacks_some = self._lacks_some or SOME_MODEL_CALLS in untold
         if event.kind == "model_request":
             self._begin(event)
         elif request := self._requests.get(event.parent):
@@ -187,9 +190,9 @@ class _Meter:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether there is a turn of which nobody saw the model calls."""
+        """Whether there is a turn of which nobody saw the model calls, or not all of them."""
         told = {turn for turn, _ in self._told}
-        return bool(self._hidden_turns - self._seen_turns - told)
+        return self._lacks_some or bool(self._hidden_turns - self._seen_turns - told)
 
 
 def _moment(timestamp: Any) -> datetime | None:

@@ -78,11 +78,11 @@ class ConfigEditor(References):
         value = criterion.get("threshold") if isinstance(criterion, dict) else criterion
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
-    def add_metric(self, metric: str, threshold: float) -> list[Edit]:
+    def add_metric(self, metric: str, criterion: Any) -> list[Edit]:
         """Ask for a metric: in `criteria`, or in the `evaltui` block where ADK has no such metric.
 
-        Raises EditError where it is asked for already, and for a metric that is reported without being asked
-        for and takes no threshold.
+        `criterion` is a threshold, or an object. Raises EditError where it is asked for already, and for a
+        metric that is reported without being asked for and takes no threshold.
         """
         if self.criterion_path(metric):
             raise EditError(f"{metric} is already a criterion")
@@ -90,8 +90,8 @@ class ConfigEditor(References):
         if info and not info.gates:
             raise EditError(f"{metric} is always reported and takes no threshold")
         if info is None or info.source == "adk":
-            return [put_member(self.config, _ADK, metric, threshold)]
-        return [self.put_own_criterion(metric, threshold)]
+            return [put_member(self.config, _ADK, metric, criterion)]
+        return [self.put_own_criterion(metric, criterion)]
 
     def put_own_criterion(self, metric: str, criterion: Any) -> Edit:
         """Puts a criterion, a threshold or an object, into the `evaltui` block."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evaltui.core.jsondoc.chunks import CASES, Chunks, cut
 from evaltui.core.jsondoc.edit_error import EditError
-from evaltui.core.jsondoc.spans import BOM, Tree
+from evaltui.core.jsondoc.spans import Tree
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.problems import JsonPath
 from evaltui.core.model.stored_cases import StoredCase
@@ -40,10 +40,9 @@ class JsonDocument:
         return self.chunks.text
 
     @property
-    def objects(self) -> Iterator[str]:
-        """The texts of the cases, and that of everything besides."""
-        yield (self.chunks.head + self.chunks.tail).removeprefix(BOM)
-        yield from (case.text for case in self.chunks.cases)
+    def frame(self) -> str:
+        """The text without the chunks."""
+        return self.chunks.head + self.chunks.tail
 
     @property
     def size(self) -> int:
@@ -143,7 +142,7 @@ class JsonDocument:
         chunks = self.chunks
         number = self._case_at(path)
         if number is None:
-            text = chunks.head + chunks.tail
+            text = self.frame
             position = Tree.parse(text).deepest_way(path)[-1].begin
             lines = text.count("\n", 0, position) + 1
             if chunks.key is not None and position >= len(chunks.head):
@@ -170,7 +169,7 @@ class JsonDocument:
             own = self.chunks.cases[number].text
             return own if len(path) == 2 else _own_text(own, path[2:], path[:2])
         if path and path[0] != self.chunks.key:
-            return _own_text(self.chunks.head + self.chunks.tail, path, ())
+            return _own_text(self.frame, path, ())
         return _own_text(self.text, path, ())
 
     def _case_at(self, path: JsonPath) -> int | None:

@@ -23,9 +23,17 @@ from evaltui.core.model.config import (
     Interval,
     OwnCriterion,
 )
-from evaltui.core.model.json_values import camel, path_as_spelt
+from evaltui.core.model.json_values import camel, path_as_spelt, value_at
 from evaltui.core.model.model_errors import spellings, validate_model
-from evaltui.core.model.problems import JsonPath, LintRule, Problem, has_error, likely_typos, unknown_keys
+from evaltui.core.model.problems import (
+    JsonPath,
+    LintRule,
+    Problem,
+    given_twice,
+    has_error,
+    likely_typos,
+    unknown_keys,
+)
 from evaltui.text.values import did_you_mean
 
 _OF_CRITERION = ("lower_is_better", "lowerIsBetter")
@@ -43,6 +51,9 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
     problems = [_placed_better(_named_for_the_block(problem)) for problem in problems]
     if isinstance(data, dict):
         problems += unknown_keys(data, spellings(EvalConfig))
+        problems += [
+            one for one in _given_twice(data) if one.path not in {problem.path for problem in problems}
+        ]
     if config is not None:
         problems += [
             Problem.error(path_as_spelt(path, data), why, rule=LintRule.UNUSABLE_CRITERION)
@@ -59,6 +70,31 @@ def validate_config(data: Any) -> tuple[EvalConfig | None, list[Problem]]:
             for problem in _warnings_for_own_metrics(config)
         ]
     return None if has_error(problems) else config, problems
+
+
+def _given_twice(data: Any) -> Iterator[Problem]:
+    """Keys of the config, of its block and of criteria that stand beside their other spelling."""
+    for path in ((), ("evaltui",)):
+        block = value_at(data, path)
+        if isinstance(block, dict):
+            yield from _twins(block, path)
+            for key in ("criteria", "custom_metrics", "customMetrics"):
+                metrics = block.get(key)
+                for name, metric in metrics.items() if isinstance(metrics, dict) else ():
+                    yield from _twins_below(metric, (*path, key, name))
+
+
+def _twins_below(data: Any, path: JsonPath) -> Iterator[Problem]:
+    if isinstance(data, dict):
+        yield from _twins(data, path)
+    if isinstance(data, dict | list):
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from _twins_below(value, (*path, key))
+
+
+def _twins(data: dict[str, Any], path: JsonPath) -> Iterator[Problem]:
+    twice = (key for key in data if camel(key) != key and camel(key) in data)
+    return (given_twice((*path, key), camel(key)) for key in twice)
 
 
 def _path_of(config: EvalConfig, metric: EvalMetric) -> JsonPath:
@@ -161,6 +197,8 @@ def _misplaced(config: EvalConfig) -> Iterator[tuple[JsonPath, str]]:
             yield ("criteria", name, "lower_is_better"), _NOT_LOOKED_AT
     for name, criterion in config.evaltui.criteria.items():
         path: JsonPath = ("evaltui", "criteria", name)
+        if name in config.criteria:
+            yield ("criteria", name), "ignored: evaltui.criteria has it, too. Remove one"
         if not isinstance(criterion, OwnCriterion):
             continue
         if criterion.function is not None and name in custom:

@@ -15,7 +15,7 @@ from evaltui.core.metrics.metric import (
 )
 from evaltui.core.metrics.response_match import rouge_1_f
 from evaltui.core.model.eval_set import Invocation, texts_before
-from evaltui.core.model.events import ANSWERS
+from evaltui.core.model.events import ANSWERS, TEXTS
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.core.model.text_diff import IntermediateDiff
 from evaltui.text.figures import counted, plural, show_score, some_of
@@ -49,7 +49,8 @@ def intermediate_match_score(given: MetricInput) -> MetricResult:
     unknown = [number for number in scored if not knows_texts(given.actual[number])]
     if unknown:
         where = f"{plural(len(unknown), 'turn')} {some_of([str(number + 1) for number in unknown])}"
-        remedy = given.actual[unknown[0]].untold.get(ANSWERS) or "the agent does not send them"
+        untold = given.actual[unknown[0]].untold
+        remedy = untold.get(ANSWERS) or untold.get(TEXTS) or "the agent does not send them"
         return not_evaluated(given.metric, f"the intermediate responses of {where} are unknown: {remedy}")
 
     def score_turn(expected: Invocation, actual: Invocation) -> TurnScore:
@@ -70,7 +71,7 @@ def intermediate_match_score(given: MetricInput) -> MetricResult:
 
 def knows_texts(actual: Invocation) -> bool:
     """Whether it is known what the agent said in a turn that was run."""
-    return actual.intermediate_data is not None and ANSWERS not in actual.untold
+    return actual.intermediate_data is not None and actual.untold.keys().isdisjoint((ANSWERS, TEXTS))
 
 
 def _no_score(expected: Invocation, actual: Invocation) -> TurnScore:

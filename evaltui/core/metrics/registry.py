@@ -263,8 +263,7 @@ Kind = Literal["choice", "flag", "text", "whole number", "rubrics"]
 class Option:
     """One key of a criterion. `path` is where it is, from the criterion, in snake_case.
 
-    `default` is what applies where the key is absent; None where the metric cannot do without it, or takes
-    nothing for it.
+    `default` is what applies where the key is absent; None where the metric cannot do without it.
     """
 
     path: JsonPath

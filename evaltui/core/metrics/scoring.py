@@ -181,10 +181,14 @@ async def score_repeat(
     held = [turn for turn in actual if UNEXPECTED not in turn.untold]
     rules = with_patience(expected.rules, expected.config_name)
     is_all_known = all_is_known(held)
+    differing = differing_turns(actual)
 
     metrics: list[MetricResult] = []
     for metric in expected.metrics:
-        if (reason := _withheld(expected, metric)) is not None:
+        reason = _withheld(expected, metric)
+        if reason is None and differing and _is_of_conversation(metric):
+            reason = f"the conversation is another one: {differing}"
+        if reason is not None:
             metrics.append(metric_not_evaluated(metric, reason))
             continue
         given = metric_input(expected, metric, held, rules, spent)
@@ -195,12 +199,13 @@ async def score_repeat(
         metrics = [_marked(metric, expected) for metric in metrics]
     state: tuple[StateDiff, ...] = ()
     if expected.case.final_session_state and not expected.adk_verdicts:
-        if final_state is not None:
+        is_known = final_state is not None and not differing
+        if final_state is not None and is_known:
             state = diff_state(expected.case.final_session_state, dict(final_state))
-        metrics.append(_state_result(state, known=final_state is not None))
+        metrics.append(_state_result(state, known=is_known))
     metrics += _reservations(expected)
-    if reason := differing_turns(actual):
-        metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=reason))
+    if differing:
+        metrics.append(MetricResult(_CONVERSATION, None, None, Status.NOT_EVALUATED, reason=differing))
     return RepeatResult(
         status=worst_status(metric.status for metric in metrics if not _passed_over(metric, expected)),
         metrics=tuple(metrics),
@@ -265,6 +270,13 @@ def _withheld(expected: Expected, metric: EvalMetric) -> str | None:
     if expected.adk_verdicts and is_own:
         return "unknown to google-adk, so --adk-verdicts passes it over"
     return expected.withheld.get(metric.metric_name)
+
+
+def _is_of_conversation(metric: EvalMetric) -> bool:
+    """Whether a built-in metric looks at all turns together: a judge is shown those before."""
+    info = METRICS.get(metric.metric_name)
+    is_built_in = info is not None and metric.custom_function_path is None
+    return info is not None and is_built_in and (info.judged is not None or info.lower_is_better)
 
 
 def _judged_metric(metric: EvalMetric) -> JudgedMetric | None:

@@ -9,14 +9,26 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from evaltui.core.metrics import response_match
+from evaltui.core.metrics.judges.final_response import final_response_match_v2
+from evaltui.core.metrics.judges.hallucinations import judges_texts
+from evaltui.core.metrics.judges.user_simulator import per_turn_user_simulator_quality_v1
 from evaltui.core.metrics.metric import MetricInput, left_out, not_evaluated
 from evaltui.core.metrics.registry import METRICS, MetricInfo, run_metric
 from evaltui.core.metrics.trajectory import WITH_IGNORE_ARGS, ignores_args, with_ignored_args
-from evaltui.core.model.eval_set import Invocation, full_text
-from evaltui.core.model.events import ANSWERS, ARGUMENTS, CALLS, TURN, UNEXPECTED, USER_MESSAGE
+from evaltui.core.model.eval_set import Invocation, user_text
+from evaltui.core.model.events import (
+    ANSWERS,
+    ARGUMENTS,
+    CALLS,
+    RESULTS,
+    TEXTS,
+    TURN,
+    UNEXPECTED,
+    USER_MESSAGE,
+)
 from evaltui.core.model.outcome import MetricResult, Status
 from evaltui.text.figures import counted, plural, some_of
-from evaltui.text.values import cut
+from evaltui.text.values import cut, visible
 
 
 def all_is_known(actual: Sequence[Invocation]) -> bool:
@@ -48,15 +60,20 @@ def _unknown_content(given: MetricInput) -> str:
         unknown = [number for number in needs_calls if given.actual[number].intermediate_data is None]
         if unknown:
             return _unknown_in(given, unknown, CALLS, "the agent does not send them")
-    read = _READ_BY_FUNCTIONS if is_custom else _read_by(info)
-    for what in read:
-        unknown = [number for number in scored if what in given.actual[number].untold]
-        if unknown:
+    for what in _READ_BY_FUNCTIONS if is_custom else _read_by(info, given):
+        read = scored
+        if info is not None and info.judged is not None and not is_custom:
+            # A judge is shown what was before, context turns, too.
+            is_before = what in _SHOWN and info.judged is final_response_match_v2
+            read = set(range(max(scored, default=-1) + (not is_before)))
+        if unknown := [number for number in read if what in given.actual[number].untold]:
             return _unknown_in(given, unknown, what, "not recorded")
     return ""
 
 
-_READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, USER_MESSAGE)
+_READ_BY_FUNCTIONS = (ANSWERS, CALLS, ARGUMENTS, RESULTS, TEXTS, USER_MESSAGE)
+_SHOWN = (ARGUMENTS, RESULTS)
+"""What a judge is shown besides the messages of user and agent."""
 
 
 def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:
@@ -65,12 +82,13 @@ def _waiting_turns(info: MetricInfo, given: MetricInput) -> frozenset[int]:
     return frozenset(response_match.turns_without_text(given)) if is_compared else frozenset()
 
 
-def _read_by(info: MetricInfo | None) -> tuple[str, ...]:
-    """What else than names of tools a built-in metric reads; arguments are looked at by those of calls."""
+def _read_by(info: MetricInfo | None, given: MetricInput) -> tuple[str, ...]:
+    """What a built-in metric reads besides calls; their arguments are compared elsewhere."""
     if info is None:
         return ()
     if info.judged is not None:
-        return (ANSWERS, USER_MESSAGE, ARGUMENTS) if info.reads_calls else (ANSWERS, USER_MESSAGE)
+        shown = () if info.judged is per_turn_user_simulator_quality_v1 else _SHOWN
+        return (ANSWERS, USER_MESSAGE, *shown, *((TEXTS,) if judges_texts(given.metric) else ()))
     return (ANSWERS,) if info.function is response_match.response_match_score else ()
 
 
@@ -104,18 +122,27 @@ def _unknown_arguments(given: MetricInput) -> str:
 
 
 _LONGEST_MESSAGE = 60
+_MORE_HELD = (
+    "turns are the same where the user says the same: correct the messages of the case, or import the "
+    "conversation as another one (evaltui import)"
+)
 
 
 def differing_turns(actual: Sequence[Invocation]) -> str:
-    """Which expected turns were not held, and which were held that nobody expects; "" for none."""
-    missing = [str(number + 1) for number, turn in enumerate(actual) if TURN in turn.untold]
-    extra = [
-        f'"{cut(full_text(turn.user_content), _LONGEST_MESSAGE)}"'
-        for turn in actual
-        if UNEXPECTED in turn.untold
-    ]
+    """Which expected turns were not held, and which were held that nobody expects, with what to do about
+    both; "" for none."""
+    missing = [f"{number + 1} {_message(turn)}" for number, turn in enumerate(actual) if TURN in turn.untold]
+    extra = [_message(turn) for turn in actual if UNEXPECTED in turn.untold]
     found = [
         f"{plural(len(missing), 'turn')} {some_of(missing)} not in the trace" if missing else "",
         f"{counted(len(extra), 'turn')} in the trace, not in the case: {some_of(extra)}" if extra else "",
+        _MORE_HELD if missing and extra else "",
     ]
     return "; ".join(filter(None, found))
+
+
+def _message(turn: Invocation) -> str:
+    parts = turn.user_content.parts or []
+    files = [one.mime_type or "file" for part in parts if (one := part.inline_data or part.file_data)]
+    said = [*user_text(turn.user_content).split(), *(f"[{name}]" for name in files)]
+    return f'"{visible(cut(" ".join(said), _LONGEST_MESSAGE))}"'

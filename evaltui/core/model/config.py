@@ -365,18 +365,10 @@ class EvalConfig(_Camel):
         entries = ((one.set, one.case, one.tags) for one in self.evaltui.tags)
         return tags_by_case(entries, eval_set_id)
 
-    def scores_as(self, other: EvalConfig) -> bool:
-        """Whether both score alike, whatever tags they give."""
-        return self == other or self._untagged() == other._untagged()
-
     def scoring(self) -> dict[str, Any]:
-        """What cases are scored by, as JSON without defaults."""
-        return self._untagged().model_dump(mode="json", exclude_defaults=True)
-
-    def _untagged(self) -> EvalConfig:
-        if not self.evaltui.tags:
-            return self
-        return self.model_copy(update={"evaltui": self.evaltui.model_copy(update={"tags": []})})
+        """What cases are scored by, as JSON without defaults and tags."""
+        untagged = self.evaltui.model_copy(update={"tags": []})
+        return self.model_copy(update={"evaltui": untagged}).model_dump(mode="json", exclude_defaults=True)
 
 
 def _metric(name: str, value: float | BaseCriterion, custom: dict[str, CustomMetricConfig]) -> EvalMetric:

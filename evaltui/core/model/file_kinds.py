@@ -79,8 +79,8 @@ def _is_invented(data: Any) -> bool:
 
 
 _OF_SESSIONS = (
-    "Add the session to an eval set in the Eval tab of `adk web`, or record its user messages "
-    "with `evaltui record`"
+    "Add the session to an eval set in the Eval tab of `adk web`, or write its user messages to a file, with "
+    "blank lines between them, and record them: `evaltui record AGENT_DIR SET --case ID --turns FILE`"
 )
 _KINDS = (
     FileKind(

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from evaltui.core.model.content import Content
 from evaltui.core.model.eval_set import InvocationEvents
 from evaltui.core.model.genai_types import GenaiType
-from evaltui.core.model.problems import JsonPath, LintRule, Problem
+from evaltui.core.model.problems import JsonPath, LintRule, Problem, given_twice
 from evaltui.text.values import did_you_mean, in_words
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -155,7 +155,7 @@ def _unknown_key(model: type[BaseModel], data: Any, path: JsonPath) -> str:
     for names in fields:
         present = [spelling for spelling in names if spelling in siblings and spelling != key]
         if key in names and present:
-            return f"given twice, also as {present[0]}"
+            return given_twice(path, present[0]).message
     if InvocationEvents in models and any(key in names for names in fields):
         return "cannot stand beside invocation events; a turn has one or the other"
     return "unknown key" + did_you_mean(str(key), [spelling for names in fields for spelling in names])

@@ -9,6 +9,7 @@ file twice gives the same data: invocation ids are empty instead of random, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from evaltui.core.model.datasets import is_dataset
@@ -109,14 +110,16 @@ def _repeated_names(data: list[Any]) -> Iterator[Problem]:
 
 
 def session_input(data: Any, path: JsonPath = ()) -> tuple[Json | None, list[Problem]]:
-    """An initial session as a case's session input; None where it is empty. Other keys are ignored."""
+    """An initial session as a case's session input; None where it is empty. Other keys are ignored, but a
+    misspelt one is an error: without it the agent would begin with another state."""
     if data is None or data == {}:
         return None, []
     if not isinstance(data, dict):
         return None, [
             Problem.error(path, f"must be an object with app_name, user_id and state, is {in_words(data)}")
         ]
-    problems: list[Problem] = []
+    typos = likely_typos(data, [(key,) for key in ("app_name", "user_id", "state")], path)
+    problems = [replace(problem, severity=Severity.ERROR) for problem in typos]
     session = {
         "app_name": _get(data, "app_name", str, path, problems) or "",
         "user_id": _get(data, "user_id", str, path, problems) or "",

@@ -20,7 +20,7 @@ from evaltui.core.secrets import HOLDS_TEXT
 if TYPE_CHECKING:
     from evaltui.core.model.eval_set import Invocation
 else:
-    # For pydantic, which reads and writes results without what the agent did (see `stored_results`).
+    # For pydantic, which reads and writes results without what the agent did.
     Invocation = Any
 
 
@@ -70,7 +70,7 @@ class MetricResult:
     reason: str = ""
     """Why it is not better, or not there."""
     error: ErrorInfo | None = None
-    """What was raised, where it is an ERROR."""
+    """What was raised, where it is an ERROR; where it is NOT_EVALUATED, for want of answers of a judge."""
     details: dict[str, float | None] = field(default_factory=dict)
     """The parts of a compound value, such as tokens."""
     judge: JudgedBy | None = None
@@ -209,12 +209,13 @@ class RepeatResult:
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
-        """What made it an ERROR: what ended it, else the errors of its metrics; empty for other results."""
-        if self.status is not Status.ERROR:
+        """What made it an ERROR or kept it from being evaluated: what ended it, else the errors of its
+        metrics; empty for other results."""
+        if self.status not in (Status.ERROR, Status.NOT_EVALUATED):
             return ()
         if self.error is not None:
             return (self.error,)
-        found = (one.error for one in self.metrics if one.status is Status.ERROR)
+        found = (one.error for one in self.metrics if one.status is self.status)
         return tuple(one for one in found if one is not None)
 
     @property

@@ -185,6 +185,11 @@ def unknown_keys(
             yield Problem.warning((*path, key), IGNORED, rule=LintRule.UNKNOWN_KEY)
 
 
+def given_twice(path: JsonPath, other: str) -> Problem:
+    """An error for a key that stands beside its other spelling: readers differ in which of them counts."""
+    return Problem.error(path, f"given twice, also as {other}; remove one", rule=LintRule.DUPLICATE_KEY)
+
+
 def merge_ignored(problems: Iterable[Problem]) -> list[Problem]:
     """The problems; an unknown key that many cases have is named at the first, with the number of others."""
     problems = list(problems)

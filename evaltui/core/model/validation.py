@@ -1,7 +1,7 @@
 """What is wrong with the data of an eval set, in sentences at the place where it is wrong.
 
-Errors are what google-adk 2.13 refuses, and ids that are used twice. Warnings are what it takes without a
-word although it cannot work as meant. Paths are as the data spells them (snake_case or camelCase).
+Errors are what google-adk 2.13 refuses, and ids and keys that are used twice. Warnings are what it takes
+without a word although it cannot work as meant. Paths are as the data spells them (snake_case or camelCase).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from evaltui.core.model.problems import (
     JsonPath,
     LintRule,
     Problem,
+    given_twice,
     has_error,
     likely_typos,
     merge_ignored,
@@ -127,8 +128,11 @@ def _set_warnings(data: dict[str, Any]) -> Iterator[Problem]:
     for name in EvalSet.model_fields:
         other = camel(name)
         if other != name and other in data:
-            also = f"{name} is given too and counts" if name in data else f"ADK reads only {name} here"
-            yield Problem.warning((other,), also, rule=LintRule.UNKNOWN_KEY)
+            if name in data:
+                yield given_twice((other,), name)
+            else:
+                only = f"ADK reads only {name} here"
+                yield Problem.warning((other,), only, rule=LintRule.UNKNOWN_KEY)
     if data.get(key := spelt("eval_cases", data)) == []:
         yield Problem.warning((key,), "empty; nothing to run", rule=LintRule.NOTHING_TO_RUN)
 
@@ -173,9 +177,7 @@ def _open_keys(
     yield from unknown(data, spellings(model), path)
     for name in model.model_fields:
         if camel(name) != name and name in data and camel(name) in data:
-            yield Problem.warning(
-                (*path, name), f"given twice; {camel(name)} counts", rule=LintRule.DUPLICATE_KEY
-            )
+            yield given_twice((*path, name), camel(name))
 
 
 def _child(data: Any, path: JsonPath, name: str) -> tuple[Any, JsonPath]:

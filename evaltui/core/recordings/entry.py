@@ -279,17 +279,30 @@ _KINDS: dict[str, type[ModelCall] | type[ToolCall] | type[Shared]] = {
     "shared": Shared,
 }
 # What the rest of the program relies on.
-_TYPES: dict[str, type] = {"str": str, "int": int, "Json": dict, "list[Json]": list}
+_TYPES: dict[str, type] = {
+    "str": str,
+    "int": int,
+    "Json": dict,
+    "Json | None": dict,
+    "list[Json]": list,
+    "list[Json] | None": list,
+    "tuple[str, ...]": list,
+}
+_ITEMS: dict[str, type] = {"list[Json]": dict, "list[Json] | None": dict, "tuple[str, ...]": str}
+# What a line is there for, unless it has an error.
+_ANSWERS = {"model": "responses", "tool": "result"}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def entry_to_json(line: Entry | Shared) -> Json:
-    """`kind` first, then the fields in their order; nothing that says nothing."""
-    data: Json = {"kind": _NAMES[type(line)]}
+    """`kind` first, then the fields in their order; nothing that says nothing but for an answer."""
+    name = _NAMES[type(line)]
+    data: Json = {"kind": name}
+    answer = "" if getattr(line, "error", None) else _ANSWERS.get(name)
     for item in fields(line):
         value = getattr(line, item.name)
         empty = item.default_factory() if item.default_factory is not MISSING else item.default
-        if value != empty:
+        if value != empty or item.name == answer:
             data[item.name] = list(value) if isinstance(value, tuple) else value
     return data
 
@@ -310,15 +323,29 @@ def entry_from_json(data: Any) -> Entry | Shared:
     if unknown := sorted(data.keys() - given.keys() - {"kind"}):
         raise NewerRecordingError(f"unknown key {unknown[0]!r} in a {name} line")
     for item in fields(kind):
-        wanted = _TYPES.get(str(item.type))
-        if wanted and item.name in given and not isinstance(given[item.name], wanted):
-            raise ValueError(f"{item.name} is not a {wanted.__name__}")
+        if item.name in given:
+            _check_type(item.name, str(item.type), given[item.name])
     if "removed" in given:
         given["removed"] = tuple(given["removed"])
     try:
-        return kind(**given)
+        line = kind(**given)
     except TypeError as error:
         raise ValueError(str(error)) from None
+    if (answer := _ANSWERS.get(name)) and answer not in given and not given.get("error"):
+        raise ValueError(f"neither {answer} nor error")
+    return line
+
+
+def _check_type(name: str, declared: str, value: Any) -> None:
+    """Raises ValueError for a value of another type."""
+    wanted, item = _TYPES.get(declared), _ITEMS.get(declared)
+    if wanted is None or (value is None and declared.endswith("| None")):
+        return
+    # In Python, true is an int as well.
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise ValueError(f"{name} is not a {wanted.__name__}")
+    if isinstance(value, list) and item is not None and not all(isinstance(one, item) for one in value):
+        raise ValueError(f"{name} has something that is not a {item.__name__}")
 
 
 def written(line: Entry | Shared) -> str:

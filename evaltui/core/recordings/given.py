@@ -32,9 +32,10 @@ def given_to_agent(case: EvalCase, modes: Modes) -> str:
 def stubs_of_case(case: EvalCase) -> list[ToolCall]:
     """The calls that a case expects and has a response for, in order."""
     return [
-        ToolCall(case.eval_id, 0, turn, call.name or "", call.args or {}, response.response or {})
+        ToolCall(case.eval_id, 0, turn, call.name or "", call.args or {}, response.response)
         for turn, invocation in enumerate(case.conversation or [])
         for call, response in _answered(invocation)
+        if response.response is not None
     ]
 
 

@@ -103,9 +103,9 @@ def _tool(span: Span, room: int) -> Line:
     called, returned = span.event("tool_call"), span.event("tool_result")
     call = part_of(called, "function_call") or part_of(returned, "function_response")
     line: Line = [(visible(str(call.get("name", ""))), "bold"), *arguments_line(call.get("args"), _LONGEST)]
-    if returned is not None and cells(line) + _LEAST_RESPONSE <= room:
-        response = part_of(returned, "function_response").get("response")
-        line += [(" → ", "muted"), *value_line(response, _LONGEST)]
+    response = part_of(returned, "function_response")
+    if "response" in response and cells(line) + _LEAST_RESPONSE <= room:
+        line += [(" → ", "muted"), *value_line(response["response"], _LONGEST)]
     return line
 
 

@@ -103,7 +103,7 @@ def _message(item: Any, role: str) -> Json | None:
     said = item.get("role") or (item.get("type") if "content" in item else None) or role
     who = str(said)
     if who in _TOOL:
-        return {"role": "user", "parts": [_response(item)]}
+        return {"role": "user", "parts": _responses(item)}
     given = item["parts"] if "parts" in item else item.get("contents", item.get("content"))
     if is_placeholder(given) and not item.get("tool_calls"):
         return None
@@ -190,6 +190,15 @@ def _call(item: Any) -> Iterator[Json]:
     yield {"function_call": call}
 
 
+def _responses(item: Json) -> list[Json]:
+    """The results in a message of a tool: parts of it, or the message as a whole."""
+    given = item.get("parts", item.get("content"))
+    found = [one for one in _parts(given) if "function_response" in one] if isinstance(given, list) else []
+    if len(found) == 1 and item.get("name"):
+        found[0]["function_response"].setdefault("name", item["name"])
+    return found or [_response(item)]
+
+
 def _response(item: Any) -> Json:
     if not isinstance(item, dict):
         item = {"content": item}
@@ -204,11 +213,7 @@ def _response(item: Any) -> Json:
     )
     if call_id:
         response["id"] = str(call_id)
-    inner = _alone(given)
-    if isinstance(inner, dict) and ("response" in inner or "result" in inner) and "type" in inner:
-        # A message of role tool with its response as a part.
-        return _response({**inner, **{key: item[key] for key in ("name",) if item.get(key)}})
-    result = as_result(_alone_text(inner))
+    result = as_result(_alone_text(_alone(given)))
     if result is not ABSENT:
         response["response"] = result
     return {"function_response": response}

@@ -40,7 +40,7 @@ def _decorated(span: OtelSpan) -> Operation:
     said = span.attributes
     kind = _KINDS.get(str(said[_KIND]), "other")
     name = str(said.get(_NAME) or ("" if lacks(span, _NAME) else span.name))
-    given, returned = (json_attribute(said.get(f"traceloop.entity.{one}")) for one in ("input", "output"))
+    given, returned = json_attribute(said.get("traceloop.entity.input")), said.get("traceloop.entity.output")
     operation = Operation(kind, conversation=_session(said), remedy=TRACELOOP)
     if kind == "tool":
         operation.name = name

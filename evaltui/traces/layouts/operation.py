@@ -124,11 +124,11 @@ def of_function(given: Any) -> Any:
 
 
 def as_result(value: Any) -> Any:
-    """What a tool returned as an object; ABSENT where nobody knows."""
-    value = json_attribute(value)
-    if value is ABSENT or value is None or value == "":
+    """What a tool returned as an object; ABSENT where nobody knows. The text `null` is a known value."""
+    if value is None or value == "":
         return ABSENT
-    return value if isinstance(value, dict) else {"result": value}
+    value = json_attribute(value)
+    return value if isinstance(value, dict) or value is ABSENT else {"result": value}
 
 
 def texts(contents: Sequence[Json]) -> list[str]:

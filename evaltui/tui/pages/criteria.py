@@ -49,11 +49,11 @@ def write_row(
     if metric and not (metric.asked or metric.trial.scored):
         metric = None
     if metric and not is_low:
-        _write_scores(page, metric, _TALL if height >= _FROM else _LOW)
+        _write_scores(page, metric, _TALL if height >= _FROM else _LOW, effect.stale)
     places = _write_flips(page, effect)
     _write_change(page, effect)
     if metric and is_low:
-        _write_scores(page, metric, _LOW)
+        _write_scores(page, metric, _LOW, effect.stale)
     if metric:
         places |= _write_cases(page, metric, effect)
     return places
@@ -132,7 +132,7 @@ def _write_metric(page: Page, row: MetricRow, *, in_short: bool) -> None:
     page.text(line[1:])
 
 
-def _write_scores(page: Page, row: MetricRow, height: int) -> None:
+def _write_scores(page: Page, row: MetricRow, height: int, stale: int) -> None:
     """The scores of the last run as a histogram, and how many cases pass."""
     trial = row.trial
     page.blank()
@@ -141,7 +141,8 @@ def _write_scores(page: Page, row: MetricRow, height: int) -> None:
         page.row(("Not scored in the last run", "muted"))
         return
     scores = counted(len(trial.scores), "score")
-    page.section(("Last run", "bold"), (f"  {scores}, mean {show_score(trial.mean)}", "muted"))
+    mean = f"  {scores}, mean {show_score(trial.mean)}"
+    page.section(("Last run", "bold"), (mean, "muted"), *_stale(stale))
     page.lines += histogram(
         trial.scores,
         row.interval or (0.0, max(1.0, trial.scores[-1], row.threshold or 0.0)),
@@ -161,6 +162,10 @@ def _write_scores(page: Page, row: MetricRow, height: int) -> None:
     saved = row.saved is not None and row.saved != row.threshold
     right: Line = [(f"saved {show_threshold(row.saved)}", "muted")] if saved and row.saved is not None else []
     page.lines.append(both_ends(left, right, page.width))
+
+
+def _stale(number: int) -> Line:
+    return [(f"   {show_number(number)} stale", "warning")] if number else []
 
 
 def _write_cases(page: Page, row: MetricRow, effect: Effect) -> dict[int, CaseId]:
@@ -196,7 +201,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
         return {}
     if not effect.change:
         return {}
-    page.section(("Outcomes", "bold"), *_counts(flips))
+    page.section(("Outcomes", "bold"), *_counts(flips), *_stale(effect.stale))
     places: dict[int, CaseId] = {}
     for flip in flips.cases[:_MOST_CASES]:
         places[len(page.lines)] = flip.case

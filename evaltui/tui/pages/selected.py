@@ -10,7 +10,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.problems import Severity
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.files.eval_set_file import EvalSetFile
-from evaltui.files.workspace import Workspace, skipped_hint
+from evaltui.files.workspace import Workspace, searched_places, skipped_hint
 from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
@@ -86,15 +86,7 @@ def write_no_sets(page: Page, workspace: Workspace) -> None:
         ]
     )
     page.blank()
-    page.text(
-        [
-            (
-                "Looked in: the folder itself, eval*/ and test*/ in it, eval*/ and tests/ beside it and "
-                "above, up to the root of its project.",
-                "muted",
-            )
-        ]
-    )
+    page.text([(f"Looked in: {searched_places(workspace.folder)}.", "muted")])
     if workspace.skipped:
         page.blank()
         page.row(("Passed over", "bold"))
@@ -261,10 +253,11 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return [(visible(scored.problem), "warning")]
     now = workbench.outcomes.freshness(case)
     if now is not None and now.is_stale:
-        key = key_of("run")
         what = some_of([visible(reason) for reason in now.reasons])
-        stale = f"stale: {what} changed after {scored.run.name}"
-        return [(stale, "warning"), ("   ", ""), (key, "bold accent"), (" run again", "muted")]
+        stale: Line = [(f"stale: {what} changed after {scored.run.name}", "warning")]
+        if workbench.sets.broken(case.path):
+            return stale
+        return [*stale, ("   ", ""), (key_of("run"), "bold accent"), (" run again", "muted")]
     if scored.run.title and case_changed(scored):
         return [
             (f"case changed after {visible(scored.run.title)}: compared with the case of then", "warning")

@@ -130,7 +130,10 @@ def _write_value_of(page: Page, part: Json) -> None:
         write_json(page, call.get("args") or {}, 1)
     elif returned := part.get("function_response"):
         page.section(("Response", "bold"))
-        write_json(page, returned.get("response"), 1)
+        if "response" in returned:
+            write_json(page, returned["response"], 1)
+        else:
+            page.text([("Not in the trace", "muted")])
     elif not part.get("text"):
         page.section((visible(", ".join(part)), "bold"))
         write_json(page, part, 1)
@@ -229,7 +232,8 @@ def _part(part: Json, role: str) -> Line:
         name = visible(str(result.get("name")))
         response = result.get("response")
         shown = response if isinstance(response, dict) else {"result": response}
-        return [("← ", "muted"), (name, f"bold {role}".strip()), *arguments_line(shown, _MAX_VALUE)]
+        values = arguments_line(shown, _MAX_VALUE) if "response" in result else [(f" {UNKNOWN}", "muted")]
+        return [("← ", "muted"), (name, f"bold {role}".strip()), *values]
     return [(f"({visible(', '.join(part))})", "muted")]
 
 

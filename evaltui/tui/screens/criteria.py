@@ -31,7 +31,7 @@ from evaltui.tui.screens.criteria_rows import CriteriaRows
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.actions import BY_ID, Scope
-from evaltui.workbench.criteria import Criteria
+from evaltui.workbench.criteria import Criteria, needed_option
 from evaltui.workbench.criteria_flips import Flips, FlipSearch
 from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
 from evaltui.workbench.criteria_values import text_of
@@ -263,10 +263,12 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             case Group():
                 self.rows.fold(row.subject)
             case MetricRow(asked=False, gates=True):
-                if self.criteria.add(row):
-                    self.follow()
-                    self.rows.go_to(row)
-                    self._ask_for_what_is_missing(row)
+                if (needed := needed_option(row)) is None:
+                    self._add(row)
+                else:
+                    check = partial(self.criteria.check, needed)
+                    title, hint = _question(needed)
+                    ask(self, PromptScreen(title, "", check, hint), partial(self._add, row))
             case MetricRow(asked=False):
                 self._workbench.say(f"{row.name} is reported in every run and takes no threshold")
             case MetricRow():
@@ -280,12 +282,10 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             case _:
                 self._workbench.say("Select a metric to add")
 
-    def _ask_for_what_is_missing(self, metric: MetricRow) -> None:
-        for row in self.rows.rows():
-            match row:
-                case OptionRow(metric=metric.name, value=None) if row.option.kind == "text":
-                    self._ask(row)
-                    return
+    def _add(self, row: MetricRow, text: str = "") -> None:
+        if self.criteria.add(row, text.strip()):
+            self.follow()
+            self.rows.go_to(row)
 
     def _ask_for_rubric(self, metric: str, after: int) -> None:
         def typed(text: str) -> None:

@@ -222,7 +222,7 @@ def _nothing_waits(workbench: Workbench) -> str | None:
         return reason
     if workbench.watch.waiting().cases:
         return None
-    return "No stale results"
+    return "No stale case can be run: fix set or config" if workbench.outcomes.stale() else "No stale results"
 
 
 WATCHING = (

@@ -314,3 +314,11 @@ def test_calls_of_judges_are_counted_by_themselves():
     assert str(counts) == (
         "0 live model calls, 0 replayed, 3 live judge calls, 2 replayed, 1 tool call stubbed"
     )
+
+
+def test_a_response_without_its_value_is_no_stub():
+    uses = [{"name": "find", "args": {}}, {"name": "look", "args": {}}]
+    responses = [{"name": "find"}, {"name": "look", "response": {}}]
+    turn = {"user_content": {}, "intermediate_data": {"tool_uses": uses, "tool_responses": responses}}
+    case = EvalCase.model_validate({"eval_id": "a", "conversation": [turn]})
+    assert [(stub.tool, stub.result) for stub in stubs_of_case(case)] == [("look", {})]

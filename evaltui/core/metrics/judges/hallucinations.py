@@ -50,6 +50,7 @@ from evaltui.core.metrics.metric import (
     unscored_turn,
     verdict,
 )
+from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
 from evaltui.core.model.judgement import Judgement, Vote
@@ -175,7 +176,7 @@ async def hallucinations_v1(given: MetricInput, judge: Judge) -> MetricResult:
     options = _options(given)
     asked = prompt("hallucinations")
     without = left_out(given)
-    every_text = _every_text(given)
+    every_text = _every_text(given.metric)
     steps = [step for step in steps_of(given, every_text=every_text) if step.turn not in without]
     schema = None if given.as_adk else SENTENCES
     questions = [
@@ -255,12 +256,22 @@ def _options(given: MetricInput) -> JudgeModelOptions:
     return options if as_given else options.model_copy(update={"num_samples": 1})
 
 
-def _every_text(given: MetricInput) -> bool:
-    extra = criterion_extra(given.metric)
-    for name in ("evaluate_intermediate_nl_responses", "evaluateIntermediateNlResponses"):
+def judges_texts(metric: EvalMetric) -> bool:
+    """Whether a criterion has the texts before the answer judged as well."""
+    return any(map(criterion_extra(metric).get, _EVERY_TEXT)) or bool(
+        metric.criterion and metric.criterion.include_intermediate_responses_in_final
+    )
+
+
+_EVERY_TEXT = ("evaluate_intermediate_nl_responses", "evaluateIntermediateNlResponses")
+
+
+def _every_text(metric: EvalMetric) -> bool:
+    extra = criterion_extra(metric)
+    for name in _EVERY_TEXT:
         if name in extra:
             if extra[name] not in (True, False):
-                raise CriterionError(f"{name} of {given.metric.metric_name} must be true or false")
+                raise CriterionError(f"{name} of {metric.metric_name} must be true or false")
             return bool(extra[name])
     return False
 

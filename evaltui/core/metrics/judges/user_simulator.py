@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from evaltui.core.metrics.judges.answers import contradiction, unreadable
 from evaltui.core.metrics.judges.judge import (
@@ -85,7 +86,7 @@ async def per_turn_user_simulator_quality_v1(given: MetricInput, judge: Judge) -
     )
     failed = [one for some in samples.values() for one in some if isinstance(one, JudgeFailedError)]
     if given.as_adk and failed:
-        return not_evaluated(given.metric, str(failed[0]))
+        return replace(not_evaluated(given.metric, str(failed[0])), error=failed[0].error)
     turns = [_first_turn(messages[0], given.scenario, threshold)]
     turns += [_judged(given, messages[number], samples[number], threshold) for number in range(1, end)]
     ending = _judged(given, f"the end of the conversation ({stop})", samples[end], threshold)

@@ -39,7 +39,7 @@ from evaltui.core.metrics.metric import (
 )
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
-from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import ErrorInfo, InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt
 from evaltui.text.figures import counted, show_number
@@ -264,14 +264,18 @@ def result_over_turns(
     )
     turns = [_unscored(turn, short[number]) if number in short else turn for number, turn in enumerate(turns)]
     if reason := _reasons(turns, Status.ERROR):
-        error = _error(turns, samples) or ErrorInfo("UnreadableAnswerError", reason, kind=ErrorKind.JUDGE)
+        error = _error(turns, samples, Status.ERROR)
+        error = error or ErrorInfo("UnreadableAnswerError", reason, kind=ErrorKind.JUDGE)
         return MetricResult(name, None, threshold, Status.ERROR, tuple(turns), reason, error, judge=judge)
+    failed = _error(turns, samples, Status.NOT_EVALUATED)
     if short:
-        return replace(not_evaluated(given.metric, in_turns(short), tuple(turns)), judge=judge)
+        if failed is None and any(map(_has_unreadable, turns)):
+            failed = ErrorInfo("UnreadableAnswerError", "", kind=ErrorKind.JUDGE)
+        return _not_judged(given, in_turns(short), turns, judge, failed)
     scores = [turn.score for turn in turns if turn.score is not None]
     if not scores:
         reason = _reasons(turns, Status.NOT_EVALUATED) or nothing_to_score(turns)
-        return replace(not_evaluated(given.metric, reason, tuple(turns)), judge=judge)
+        return _not_judged(given, reason, turns, judge, failed)
     overall = mean(scores) if score is None else score
     status = verdict(overall, threshold)
     reason = _reasons(turns, Status.FAILED)
@@ -301,13 +305,34 @@ def _reasons(turns: Sequence[InvocationScore], status: Status) -> str:
     return in_turns({number: turn.reason for number, turn in enumerate(turns) if turn.status is status})
 
 
-def _error(turns: Sequence[InvocationScore], samples: Mapping[int, Sequence[Sample]]) -> ErrorInfo | None:
-    """Why a judge did not answer, of the first turn that is without a verdict for this."""
+def _not_judged(
+    given: MetricInput,
+    reason: str,
+    turns: Sequence[InvocationScore],
+    judge: JudgedBy | None,
+    failed: ErrorInfo | None,
+) -> MetricResult:
+    """`failed` is the error of a question, without which there might be a verdict."""
+    error = None if failed is None else replace(failed, message=reason)
+    return replace(not_evaluated(given.metric, reason, tuple(turns)), judge=judge, error=error)
+
+
+def _has_unreadable(turn: InvocationScore) -> bool:
+    """Whether an answer of a turn without a verdict could not be read; not one that says it has none."""
+    return turn.status is Status.NOT_EVALUATED and any(
+        vote.score is None and not vote.label for judgement in turn.judgements for vote in judgement.votes
+    )
+
+
+def _error(
+    turns: Sequence[InvocationScore], samples: Mapping[int, Sequence[Sample]], status: Status
+) -> ErrorInfo | None:
+    """Why a judge did not answer, of the first turn that has this status for it."""
     return next(
         (
             sample.error
             for number, turn in enumerate(turns)
-            if turn.status is Status.ERROR
+            if turn.status is status
             for sample in samples.get(number, ())
             if isinstance(sample, JudgeFailedError)
         ),

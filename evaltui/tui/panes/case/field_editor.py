@@ -10,7 +10,7 @@ from evaltui.tui.action_screen import KeysInOrder
 from evaltui.tui.exchange import EditorError, edit_outside
 from evaltui.tui.pages.case import OpenField
 from evaltui.tui.panes.case.navigation import CaseRows
-from evaltui.tui.panes.case.opened_field import FieldChanges, OpenedField
+from evaltui.tui.panes.case.opened_field import FieldChanges, OpenedField, changed_outside
 from evaltui.tui.widgets.fields import FieldLine, FieldText, as_one_line
 from evaltui.workbench.fields import Field, Operation, Part, Row, RowId
 from evaltui.workbench.workbench import Workbench
@@ -82,6 +82,8 @@ class FieldEditor:
         if path is not None and adds is None:
             left = self._workbench.editing.unapplied.at(path, *self._pane.selected.place_of(row, part))
         text, problem = (left.text, left.problem) if left else (field.text, "")
+        if left is not None and left.base != field.text:
+            problem = changed_outside(field.text)
         widget = self.text if field.kind in ("text", "json") else self.line
         self.line.one_line = field.kind == "line"
         self.opened = OpenedField(

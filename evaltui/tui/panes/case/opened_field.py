@@ -160,6 +160,11 @@ class OpenedField:
         return lines
 
 
+def changed_outside(text: str) -> str:
+    """Says that a field has this text now, and not the one that was there when it was typed in."""
+    return f"Changed outside to {text[:60]}   {key_of('leave_field')} take theirs"
+
+
 _SCATTERED, _NO_MATCH = 2, 3
 
 
@@ -266,7 +271,7 @@ class FieldChanges:
             return
         at, unapplied = self._pane.selected.place_of(row, field.part), self._workbench.editing.unapplied
         if field.problem or (field.handled != field.field.text and not field.field.live):
-            unapplied.keep(path, *at, field.handled, field.problem)
+            unapplied.keep(path, *at, field.handled, field.problem, field.field.text)
         else:
             unapplied.drop(path, *at)
 
@@ -327,7 +332,7 @@ class FieldChanges:
         if was_typed and field.widget.typed != field.seen:
             field.field = now.of_kind(field.kind)
             field.seen = field.base = field.field.text
-            field.problem = f"Changed outside to {field.seen[:60]}   {key_of('leave_field')} take theirs"
+            field.problem = changed_outside(field.seen)
             self.keep_unapplied(field)
             return True
         # It begins anew, as what it is now.

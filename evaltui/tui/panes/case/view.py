@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -38,6 +39,17 @@ from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 
+@dataclass
+class CaseDraft:
+    """A JSON text that is to replace a case."""
+
+    case: CaseId
+    base: str
+    """The case when the text was begun."""
+    shown: str
+    """The case as the user last saw it."""
+
+
 class OutsideEditing:
     """Replaces the case of a pane, or a part of it, with a text that was edited as a whole."""
 
@@ -51,31 +63,43 @@ class OutsideEditing:
         if row is None or case is None:
             return
         place = self._pane.selected.place_of(None, "raw")
-        left = self._workbench.editing.unapplied.at(case.path, *place)
+        left = self._workbench.editing.unapplied.at(case.path, *place) if text is None else None
         now = self._pane.selected.text()
-        draft = text if text is not None else left.text if left else now
-        replace_case = partial(self._replace_case, now)
-        typed = partial(self._raw_typed, case)
-        screen = RawScreen(f"JSON of {case.eval_id}", now, replace_case, self._save, draft=draft, typed=typed)
-        ask(self._pane, screen, partial(self._raw_left, case))
+        draft = CaseDraft(case, left.base if left else now, left.base if left else now)
+        screen = RawScreen(
+            f"JSON of {case.eval_id}",
+            now,
+            partial(self._replace_case, draft),
+            self._save,
+            draft=left.text if left else text,
+            typed=partial(self._raw_typed, draft),
+        )
+        ask(self._pane, screen, partial(self._raw_left, draft))
 
-    def _replace_case(self, before: str, text: str) -> str | None:
-        """Makes a JSON text the case, which was `before`; returns why it cannot be."""
-        case, selected = self._workbench.navigation.selection.case, self._pane.selected
-        selected.follow()
-        if case is None or not selected.rows:
+    def _replace_case(self, draft: CaseDraft, text: str) -> str | None:
+        """Makes a JSON text the case; returns why it cannot be.
+
+        A case that was changed since the text was begun is replaced once the user was told so.
+        """
+        selected = self._pane.selected
+        if not self._is_there(draft.case):
             return "The case was deleted"
+        now = selected.text()
         try:
-            if selected.text() != before != text:
-                return f"The case was changed outside   {key_of('leave_field')} cancel"
+            if text == draft.base:
+                text = now
+            if now not in (text, draft.shown):
+                draft.shown = now
+                replaces, leaves = key_of("end_text"), key_of("leave_field")
+                return f"The case was changed elsewhere   {replaces} replace it   {leaves} keep draft"
             made = selected.replaced(text)
         except (FieldError, EditError) as error:
             return str(error)
-        self._workbench.editing.unapplied.drop(case.path, *selected.place_of(None, "raw"))
+        self._workbench.editing.unapplied.drop(draft.case.path, *selected.place_of(None, "raw"))
         if made is None:
             return None
         make, new_id = made
-        renamed = CaseId(case.path, new_id)
+        case, renamed = draft.case, CaseId(draft.case.path, new_id)
         moved = {case: renamed} if renamed != case else None
         label = f"change the JSON of {case.eval_id}"
         file = self._workbench.sets.file_of(case.path)
@@ -83,28 +107,32 @@ class OutsideEditing:
         self._pane.show_soon()
         return None
 
+    def _is_there(self, case: CaseId) -> bool:
+        """Whether the case is the selected one still."""
+        self._pane.selected.follow()
+        return self._pane.selected.case == case and bool(self._pane.selected.rows)
+
     def _save(self) -> None:
         self._workbench.editing.save_all()
 
-    def _raw_typed(self, case: CaseId, draft: str) -> bool:
+    def _raw_typed(self, draft: CaseDraft, text: str) -> bool:
         """Keeps a JSON text that is not what the case says; False where the case is gone."""
-        selected = self._pane.selected
-        selected.follow()
-        if selected.case != case or not selected.rows:
+        if not self._is_there(draft.case):
             return False
-        at, unapplied = selected.place_of(None, "raw"), self._workbench.editing.unapplied
-        if draft == selected.text():
-            unapplied.drop(case.path, *at)
+        place, unapplied = self._pane.selected.place_of(None, "raw"), self._workbench.editing.unapplied
+        if text in (draft.base, self._pane.selected.text()):
+            unapplied.drop(draft.case.path, *place)
         else:
-            unapplied.keep(case.path, *at, draft, f"draft   {key_of('raw_case')} edit")
+            problem = f"draft   {key_of('raw_case')} edit"
+            unapplied.keep(draft.case.path, *place, text, problem, draft.base)
         return True
 
-    def _raw_left(self, case: CaseId, draft: str) -> None:
-        if not self._raw_typed(case, draft):
-            self._pane.app.copy_to_clipboard(draft)
+    def _raw_left(self, draft: CaseDraft, text: str) -> None:
+        if not self._raw_typed(draft, text):
+            self._pane.app.copy_to_clipboard(text)
             self._workbench.say("The case was deleted; its JSON is in the clipboard")
             return
-        if draft != self._pane.selected.text():
+        if text not in (draft.base, self._pane.selected.text()):
             self._workbench.say(f"Draft kept   {key_of('raw_case')} edit")
         self._pane.show_soon()
 
@@ -115,8 +143,10 @@ class OutsideEditing:
     def edit_in_editor(self, row: Row) -> None:
         """Edits the arguments of a call in the user's editor; at every other row, the whole case."""
         arguments = self._pane.selected.call_json(row)
-        whole = self._pane.selected.text()
-        text, replace_text = arguments or (whole, partial(self._replace_case, whole))
+        case, whole = self._workbench.navigation.selection.case, self._pane.selected.text()
+        if case is None:
+            return
+        text, replace_text = arguments or (whole, partial(self._replace_case, CaseDraft(case, whole, whole)))
         try:
             changed = edit_outside(self._pane.app, text, ".json")
         except EditorError as error:

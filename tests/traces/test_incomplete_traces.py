@@ -1,0 +1,224 @@
+"""`evaltui score` on traces of which a part is missing: what it would have said is unknown, not empty."""
+
+import json
+
+import pytest
+
+from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.eval_set import tool_responses
+from evaltui.traces.conversations import conversations_in
+from evaltui.traces.span import Recorded
+from tests.commands.command_line import call
+from tests.traces.test_trace_layouts import AGENT, ANSWER, ARGS, MODEL, QUESTION, RESULT, genai, span
+
+JUDGING = """
+import json, pathlib
+
+
+def judge(prompt):
+    pathlib.Path("asked.txt").write_text(prompt)
+    holds = "sunny\\"" in prompt
+    label = "supported" if holds else "unsupported"
+    if "The rubrics" in prompt:
+        return json.dumps({"id": "kind", "rationale": "So it is.", "verdict": "yes" if holds else "no"})
+    return json.dumps({"sentence": 1, "label": label, "reason": "So it is."})
+
+
+def told(actual, expected, criterion):
+    return "sunny" in str(actual.intermediate_data)
+"""
+OPTIONS = {"judge_model": "judging:judge", "num_samples": 1}
+RUBRICS = [{"rubric_id": "kind", "rubric_content": {"text_property": "It says what the tool said."}}]
+CRITERIA = {
+    "hallucinations_v1": {"threshold": 1.0, "judge_model_options": OPTIONS},
+    "rubric_based_final_response_quality_v1": {
+        "threshold": 1.0,
+        "judge_model_options": OPTIONS,
+        "rubrics": RUBRICS,
+    },
+}
+CALLED = {"id": "call_1", "name": "weather", "args": ARGS}
+
+
+@pytest.fixture
+def score(tmp_path, monkeypatch):
+    """Exit code, the verdict, and what each metric says, of spans against the case of their question."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "judging.py").write_text(JUDGING)
+
+    def score(spans, criteria=None, functions=(), *, called=(CALLED,), texts=(), config=None):
+        turn = {
+            "user_content": {"role": "user", "parts": [{"text": QUESTION}]},
+            "final_response": {"role": "model", "parts": [{"text": ANSWER}]},
+            "intermediate_data": {
+                "tool_uses": list(called),
+                "intermediate_responses": [["desk", [{"text": text}]] for text in texts],
+            },
+        }
+        document = {"eval_set_id": "s", "eval_cases": [{"eval_id": "weather", "conversation": [turn]}]}
+        (tmp_path / "s.evalset.json").write_text(json.dumps(document))
+        if criteria is not None:
+            own = {name: {"function": f"judging.{name}", "threshold": 1.0} for name in functions}
+            config = {"criteria": criteria, "evaltui": {"criteria": own}}
+        if config is not None:
+            (tmp_path / "test_config.json").write_text(json.dumps(config))
+        (tmp_path / "trace.json").write_text(json.dumps([_otlp(one) for one in spans]))
+        code = call("score", "trace.json", "--sets", "s.evalset.json", "--report", "json=r.json")
+        (case,) = json.loads((tmp_path / "r.json").read_text())["cases"]
+        said = {
+            one["name"]: (one["status"], one["reason"])
+            for one in case["metrics"]
+            if one["status"] != "INFORMATIONAL"
+        }
+        return code, case["status"], said
+
+    return score
+
+
+def _otlp(one):
+    return {
+        "traceId": one.trace_id,
+        "spanId": one.span_id,
+        "parentSpanId": one.parent_id,
+        "name": one.name,
+        "startTimeUnixNano": str(one.begin),
+        "endTimeUnixNano": str(one.end),
+        "status": {"code": 2} if one.status == "error" else {},
+        "attributes": [
+            {"key": name, "value": {"intValue": value} if isinstance(value, int) else {"stringValue": value}}
+            for name, value in one.attributes.items()
+        ],
+    }
+
+
+def without_result(spans, *, span_too=True):
+    """The spans, in which nothing tells what the tool returned."""
+    for one in spans:
+        if span_too:
+            one.attributes.pop("gen_ai.tool.call.result", None)
+        if "gen_ai.input.messages" in one.attributes:
+            messages = json.loads(one.attributes["gen_ai.input.messages"])
+            for part in (part for message in messages for part in message["parts"]):
+                part.pop("response", None)
+            one.attributes["gen_ai.input.messages"] = json.dumps(messages)
+    return spans
+
+
+def test_no_judge_and_no_function_decides_without_the_result_of_a_tool(score, tmp_path):
+    names = (*CRITERIA, "told")
+    code, status, said = score(genai(), CRITERIA, ["told"])
+    assert (code, status) == (0, "PASSED")
+    assert [said[name][0] for name in names] == ["PASSED"] * 3
+    assert score(without_result(genai(), span_too=False), CRITERIA, ["told"])[:2] == (0, "PASSED")
+    (tmp_path / "asked.txt").unlink()
+    code, status, said = score(without_result(genai()), CRITERIA, ["told"])
+    assert (code, status) == (3, "NOT_EVALUATED")
+    for name in names:
+        assert said[name][0] == "NOT_EVALUATED"
+        assert said[name][1].startswith("the tool results of turn 1 are unknown: set OTEL_INSTRUMENTATION_")
+    assert not (tmp_path / "asked.txt").exists()
+    # Neither are the results that a call without a span had.
+    spans = [one for one in without_result(genai()) if "weather" not in one.name]
+    assert score(spans, CRITERIA, ["told"])[2]["hallucinations_v1"][0] == "NOT_EVALUATED"
+
+
+def test_a_tool_that_returned_null_returned_something_known(score):
+    spans = without_result(genai())
+    spans[2].attributes["gen_ai.tool.call.result"] = "null"
+    said = score(spans, CRITERIA)[2]
+    assert said["hallucinations_v1"] == ("FAILED", said["hallucinations_v1"][1])
+
+
+def test_metrics_that_read_no_results_do_not_need_them(score):
+    code, status, _ = score(without_result(genai()))
+    assert (code, status) == (0, "PASSED")
+
+
+@pytest.mark.parametrize("lost", [[3], [2, 3]], ids=["the last model", "all after the first model"])
+def test_an_answer_in_a_span_that_is_missing_is_unknown(score, lost):
+    spans = [one for number, one in enumerate(genai()) if number not in lost]
+    code, status, said = score(spans)
+    assert (code, status) == (3, "NOT_EVALUATED")
+    assert said["tool_trajectory_avg_score"][0] == "PASSED"
+    verdict, reason = said["response_match_score"]
+    assert verdict == "NOT_EVALUATED"
+    assert reason.startswith("the responses of turn 1 are unknown: the trace ends after a call of a tool")
+    assert "flush" in reason
+
+
+def test_an_agent_of_which_nothing_is_told_may_have_answered_last(score):
+    """The second of two agents in a row, without the call of its model."""
+    inputs, outputs = (genai()[1].attributes[f"gen_ai.{one}.messages"] for one in ("input", "output"))
+    outputs = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "A draft."}]}])
+    model = {**MODEL, "gen_ai.input.messages": inputs, "gen_ai.output.messages": outputs}
+    spans = [
+        span(1, 0, AGENT, begin=100, length=900),
+        span(2, 1, AGENT | {"gen_ai.agent.name": "writer"}, begin=110, length=100),
+        span(3, 2, model, begin=120),
+        span(4, 1, AGENT | {"gen_ai.agent.name": "editor"}, begin=300, length=100),
+    ]
+    code, status, said = score(spans, called=())
+    assert (code, status, said["response_match_score"][0]) == (3, "NOT_EVALUATED", "NOT_EVALUATED")
+
+
+def test_calls_that_only_a_later_request_tells_of_are_unknown(score):
+    """The spans of one model and one tool are missing, and the last request has both."""
+    first, second = genai()[1].attributes, genai()[3].attributes
+    messages = json.loads(second["gen_ai.input.messages"])
+    hidden = {"type": "tool_call", "id": "call_2", "name": "delete_all", "arguments": {}}
+    returned = {"type": "tool_call_response", "id": "call_2", "response": RESULT}
+    messages += [{"role": "assistant", "parts": [hidden]}, {"role": "tool", "parts": [returned]}]
+    spans = genai()
+    spans[1].attributes = first
+    spans[3].attributes = second | {"gen_ai.input.messages": json.dumps(messages)}
+    code, status, said = score(spans)
+    assert (code, status) == (3, "NOT_EVALUATED")
+    assert "a request has results of calls that no span tells of" in said["tool_trajectory_avg_score"][1]
+
+
+def test_results_of_several_calls_in_one_message_are_each_of_its_own_call(score):
+    calls = [{"type": "tool_call", "id": f"c{n}", "name": "weather", "arguments": {"n": n}} for n in (1, 2)]
+    skies = {"c1": "sunny", "c2": "grey"}
+    returned = [{"type": "tool_call_response", "id": one, "response": {"sky": skies[one]}} for one in skies]
+    first, second = genai()[1].attributes, genai()[3].attributes
+    asked = json.loads(first["gen_ai.input.messages"])
+    asks = [{"role": "assistant", "parts": calls}]
+    again = [*asked, *asks, {"role": "tool", "parts": returned[::-1]}]
+    spans = [one for one in genai() if "weather" not in one.name]
+    spans[1].attributes = first | {"gen_ai.output.messages": json.dumps(asks)}
+    spans[2].attributes = second | {"gen_ai.input.messages": json.dumps(again)}
+    ((turn,),) = (one.turns for one in conversations_in([Recorded(spans)]).found)
+    (actual,) = invocations_from_events(turn.events)
+    found = tool_responses(actual.intermediate_data)
+    assert {one.id.partition(":")[0]: one.response["sky"] for one in found} == skies
+
+
+def test_what_a_turn_spent_is_unknown_where_a_call_of_a_model_may_be_missing(score):
+    limits = {name: {"threshold": 1000} for name in ("tokens", "seconds")}
+    criteria = {"criteria": {}, "evaltui": {"criteria": limits}}
+    assert score(genai(), config=criteria)[1] == "PASSED"
+    said = score(genai()[:3], config=criteria)[2]
+    assert said["tokens"] == ("NOT_EVALUATED", "model calls of the agent cannot be seen")
+
+
+def test_an_agent_whose_last_model_failed_may_have_answered_itself(score):
+    spans = genai()
+    del spans[3].attributes["gen_ai.output.messages"]
+    spans[3].status = "error"
+    assert score(spans)[2]["response_match_score"][0] == "NOT_EVALUATED"
+
+
+def test_a_text_before_the_response_is_unknown_where_a_model_is(score):
+    config = {"criteria": {"intermediate_match_score": 1.0}}
+    spans = genai()
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "Let me see."}, *_calls(spans[1])]}]
+    spans[1].attributes["gen_ai.output.messages"] = json.dumps(said)
+    assert score(spans, config=config, texts=["Let me see."])[1] == "PASSED"
+    del spans[1].attributes["gen_ai.output.messages"]
+    status, reason = score(spans, config=config, texts=["Let me see."])[2]["intermediate_match_score"]
+    assert status == "NOT_EVALUATED"
+    assert reason.startswith("the intermediate responses of turn 1 are unknown: set OTEL_INSTRUMENTATION_")
+
+
+def _calls(one):
+    return json.loads(one.attributes["gen_ai.output.messages"])[0]["parts"]
