@@ -399,7 +399,7 @@ class RunFile:
         return {} if number is None else self.events(number)
 
     def events_of_kinds(self, *kinds: str) -> Iterator[Event]:
-        """All events of these kinds."""
+        """The events of these kinds of all cases."""
         of_kinds = f"events.kind IN ({', '.join('?' * len(kinds))})"
         for row in self._paged(
             f"SELECT events.id, {_EVENT} WHERE events.id > ? AND {of_kinds} ORDER BY events.id", *kinds

@@ -16,7 +16,7 @@ from waiting import wait_until
 
 from evaltui.reports.matrix_shape import matrix_schema
 from evaltui.runs.run_file import RunFile
-from tests.stored_runs import interrupt
+from tests.stored_runs import count, interrupt
 
 FUNCTION = """
     import asyncio
@@ -163,7 +163,7 @@ def test_an_interrupted_matrix_ends_with_130_and_goes_on(agent, number, tmp_path
         stderr=subprocess.PIPE,
         text=True,
     )
-    wait_until(lambda: len(logs_of(agent)) == 2 and '"repeat_result"' in logs_of(agent)[1].read_text())
+    wait_until(lambda: len(logs_of(agent)) == 2 and count(logs_of(agent)[1], "repeats"))
     assert list(temporary.glob("evaltui-*"))
     process.send_signal(number)
     _, err = process.communicate(timeout=60)

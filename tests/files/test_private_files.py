@@ -106,11 +106,8 @@ def test_a_run_has_no_secrets_and_keeps_its_ids(tmp_path, monkeypatch):
     run.start(case, set_id, 0)
     text = {"text": "tr0ub4dor&3, correct horse"}
     run.add_event(Event("text", text, path=case.path, set=set_id, case=case.eval_id))
-    failed = RepeatResult(
-        Status.ERROR,
-        error=ErrorInfo("E", "AKIAIOSFODNN7EXAMPLE", kind=None),
-        final_state={"path": "correct horse"},
-    )
+    error = ErrorInfo("E", "AKIAIOSFODNN7EXAMPLE", kind=None)
+    failed = RepeatResult(Status.ERROR, error=error, final_state={"path": "correct horse"})
     run.add_repeat(case, set_id, 0, failed)
     judges = {"quality": "judge with correct horse"}
     run.add_case(CaseSummary(set_id, case.eval_id, Status.FAILED, judges=judges, path=case.path))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,8 @@ from evaltui.files.versions import differing, versions_of
 from evaltui.runner.cluster import worker as on_worker
 from evaltui.runner.cluster.scale import ScaleOfRun
 from evaltui.runner.plan import Noted, Scaled
-from evaltui.runs.run_file import RunFile
 from tests.numbered_cases import one_case
+from tests.stored_runs import count
 
 AGENT = """
     import os
@@ -85,10 +87,10 @@ def test_an_agent_that_breaks_on_some_workers_runs_on_the_others(
         assert all("import not_installed" in case["error"]["traceback"] for case in report["cases"])
     named = [note for note in report["notes"] if "is not used: agent.py:6: ModuleNotFoundError" in note]
     assert bool(named) is bool(breaks)
-    run = RunFile(Path(report["log"]))
-    printed = [event.data["text"] for event in run.events_of_kinds("console")]
-    assert ("127.0.0.1:     import not_installed" in printed) is bool(breaks)
-    assert len(list(run.repeats)) == COUNT
+    with closing(sqlite3.connect(report["log"])) as run:
+        printed = "event LIKE '%127.0.0.1:     import not_installed%' AND kind = 'console'"
+        assert bool(run.execute(f"SELECT count(*) FROM events WHERE {printed}").fetchone()[0]) is bool(breaks)
+    assert count(Path(report["log"]), "repeats") == COUNT
 
 
 @pytest.mark.parametrize("differ", [1, 3])
