@@ -25,7 +25,7 @@ _REMARKS = {
 }
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 # Keeps templates from being read as modules of evaltui or as eval sets of a nearby agent.
-_SUFFIX = ".txt"
+_SUFFIX = ".template"
 
 
 class TemplateError(Exception):

@@ -10,8 +10,7 @@ import tracemalloc
 import pytest
 from large_runs import write_run
 
-from evaltui.runs.history import open_run, result_of
-from evaltui.runs.run_file import RunFile
+from evaltui.runs.history import open_run
 from evaltui.runs.store import RunStore
 
 CASES = 300
@@ -35,10 +34,6 @@ def test_little_is_held_of_each_case_of_an_open_run(tmp_path, traced):
     run = open_run(path)
     assert traced() < 1500
     assert len(run.summary.results) == CASES
-    file = RunFile(path)
-    results = [result_of(file, one, with_actual=False) for one in file.cases]
-    assert traced() < 1500 + 2000
-    assert results[0].turns[0].response.actual == "no"
 
 
 @pytest.mark.thorough

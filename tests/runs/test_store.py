@@ -14,7 +14,7 @@ from evaltui.files.run_settings import run_settings
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.history import find_run, name_run
 from evaltui.runs.pruning import prune
-from evaltui.runs.run_file import begin_run
+from evaltui.runs.run_file import begin_run, next_number
 from evaltui.runs.store import RunStore
 
 
@@ -101,12 +101,12 @@ def test_it_is_found_by_the_settings(repository):
 
 def test_logs_names_and_numbers_in_a_folder_of_ones_own(repository):
     store = RunStore(agent(repository / "desk"), repository / "deep" / "out")
-    assert (store.files(), store.latest(), store.names(), store.next_number()) == ([], None, {}, 1)
+    assert (store.files(), store.latest(), store.names(), next_number(store)) == ([], None, {}, 1)
     log = begin_run(store, {}, [])
     log.close()
     assert log.path.parent == repository / "deep" / "out" / "desk"
     assert log.path.stat().st_mode & 0o777 == 0o600
-    assert store.next_number() == 2
+    assert next_number(store) == 2
     assert name_run(store, "last", "first") == log.path.stem
     assert find_run(store, "first") == log.path
     # Nothing of it is elsewhere.
@@ -146,7 +146,7 @@ def test_the_newest_stay_and_those_with_a_name(seed, tmp_path):
 
 def test_a_run_that_goes_on_stays(tmp_path):
     store = RunStore(agent(tmp_path / "desk"))
-    first, second = begin_run(store, {}, []), begin_run(store, {})
+    first, second = begin_run(store, {}, []), begin_run(store, {}, [])
     for number in (1, 2):
         log_in(store, number)
     first.close()
