@@ -12,8 +12,9 @@ from evaltui.core.model.outcome import InvocationScore, MetricResult, RepeatResu
 from evaltui.core.model.spending import Cost, Spending
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.core.secrets import Secrets
-from evaltui.runs.run_file import Ending, RunWriter
+from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter
 
 SET = "echoes.evalset.json"
 _AGAIN = "and again " * 25

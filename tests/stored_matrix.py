@@ -20,8 +20,9 @@ from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.core.model.spending import Spending
 from evaltui.core.model.variants import Change, Variant
 from evaltui.files.agent_files import files_of
-from evaltui.runs.run_file import Ending, RunWriter, begin_run
+from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import RunStore
 
 CONFIG = EvalConfig.model_validate(DEFAULTS)

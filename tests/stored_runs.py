@@ -10,8 +10,9 @@ from typing import Any
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
-from evaltui.runs.run_file import Ending, begin_run
+from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 
 

@@ -36,8 +36,9 @@ from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, missing_in_words, open_run
 from evaltui.runs.merging import MergedRun, MergeError, merge
 from evaltui.runs.pruning import prune
-from evaltui.runs.run_file import RunFile, RunWriter, begin_run
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, show_duration, some_of
 from evaltui.text.lines import Line

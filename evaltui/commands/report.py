@@ -33,7 +33,7 @@ from evaltui.runs.baselines import stored_run
 from evaltui.runs.history import find_run, open_run, run_id
 from evaltui.runs.matrices import StoredMatrix, find_matrix, matrix_of_logs, open_matrix
 from evaltui.runs.merging import merge
-from evaltui.runs.run_file import RunWriter
+from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import some_of
 

@@ -31,7 +31,7 @@ from evaltui.reports.console import counts
 from evaltui.reports.json_report import comparison_json
 from evaltui.runs.history import KeptRun, find_run, name_run, open_run, run_id
 from evaltui.runs.listing import RunRow, names_by_run, read_row, results_of_adk
-from evaltui.runs.run_file import next_number
+from evaltui.runs.run_writer import next_number
 from evaltui.runs.store import RunStore
 from evaltui.text.figures import counted, show_duration, show_local, show_number
 from evaltui.text.json_pieces import json_pieces

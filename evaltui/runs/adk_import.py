@@ -17,8 +17,9 @@ from evaltui.core.model.outcome import CaseResult, RepeatResult, worst_status
 from evaltui.files.agent_files import files_of
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.adk_reader import run_from_adk
-from evaltui.runs.run_file import Ending, RunWriter, begin_run
+from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.store import RunStore
 
 Json = dict[str, Any]

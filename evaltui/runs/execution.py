@@ -43,8 +43,9 @@ from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.pruning import prune
 from evaltui.runs.resuming import Resumption, is_source
-from evaltui.runs.run_file import Ending, RunFile, RunWriter, begin_run
+from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter, begin_run
 from evaltui.runs.secret_pieces import SecretPieces
 from evaltui.runs.selection import RunRequest, SelectedRun, select
 from evaltui.runs.sets import SetSource, tags_of_cases

@@ -21,8 +21,9 @@ from evaltui.core.model.outcome import RepeatResult, Status, worst_status
 from evaltui.files.agent_files import changed_files
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.resuming import is_source
-from evaltui.runs.run_file import Ending, RunFile, RunWriter, is_being_written
+from evaltui.runs.run_file import Ending, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader, SelectedSet
+from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.same_plan import differences
 from evaltui.runs.shards import ShardsOfRun
 from evaltui.text.figures import some_of

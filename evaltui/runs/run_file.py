@@ -1,23 +1,14 @@
-"""A run is one SQLite file: its tables, writing them while the run goes on, and asking them.
-
-Nothing else knows SQL of runs. guide/formats.md documents the tables for users.
-"""
+"""A run's file, asked while the run goes on or when it is over."""
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import platform
 import sqlite3
-import time
-import uuid
 import weakref
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -32,63 +23,14 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.model.spending import Cost
-from evaltui.core.secrets import Secrets
-from evaltui.files.packages import own_version
-from evaltui.files.settings import secrets_of
 from evaltui.runs.run_header import RunHeader, SelectedSet, header_from_json
-from evaltui.runs.store import SUFFIX, RunStore
+from evaltui.runs.run_tables import APPLICATION, REPEAT, SUMMARY, VERSION, connect, stored, text_of
+from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
 
-VERSION = 1
-"""`user_version` of the file. A newer one is refused; there is no older one."""
-_APPLICATION = 0x6576616C
-_SCHEMA = """
-CREATE TABLE run (
-    started TEXT NOT NULL, number INTEGER, evaltui TEXT NOT NULL, python TEXT NOT NULL,
-    status TEXT, seconds REAL, header TEXT NOT NULL, agent TEXT
-);
-CREATE TABLE sets (
-    path TEXT PRIMARY KEY, eval_set_id TEXT NOT NULL, whole INTEGER NOT NULL, fingerprint TEXT,
-    of_traces INTEGER NOT NULL, config TEXT
-);
-CREATE TABLE cases (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL, eval_id TEXT NOT NULL, eval_set_id TEXT NOT NULL,
-    place INTEGER, tags TEXT, conversations TEXT, runs_asked INTEGER,
-    status TEXT, runs INTEGER, passed INTEGER, policy_met INTEGER, seconds REAL, tokens REAL,
-    usd REAL, saved_usd REAL, unpriced INTEGER, unseen INTEGER, summary TEXT,
-    UNIQUE (path, eval_id)
-);
-CREATE TABLE repeats (
-    case_id INTEGER NOT NULL REFERENCES cases, repeat INTEGER NOT NULL, status TEXT NOT NULL,
-    seconds REAL NOT NULL, result TEXT NOT NULL,
-    UNIQUE (case_id, repeat)
-);
-CREATE TABLE scores (
-    case_id INTEGER NOT NULL REFERENCES cases, repeat INTEGER NOT NULL, metric TEXT NOT NULL,
-    score REAL, threshold REAL, status TEXT NOT NULL,
-    PRIMARY KEY (case_id, repeat, metric)
-) WITHOUT ROWID;
-CREATE TABLE events (
-    id INTEGER PRIMARY KEY, case_id INTEGER REFERENCES cases, repeat INTEGER NOT NULL, kind TEXT NOT NULL,
-    event TEXT NOT NULL
-);
-CREATE INDEX events_of_repeats ON events (case_id, repeat);
-CREATE TABLE spending (usd REAL NOT NULL, tokens REAL NOT NULL);
-"""
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
-_TABLES_OF_REPEATS = ("repeats", "scores", "events")
-
 # Rows that are read at once.
 _PAGE = 1000
-# Seconds that one who writes or reads waits for the other.
-_WAIT = 60.0
-# Events come by the thousand: they are written together, at most this many seconds late.
-_COMMIT_EVERY = 0.2
-
-_SUMMARY = TypeAdapter(CaseSummary)
-_REPEAT = TypeAdapter(RepeatResult)
-_IN_COLUMNS = {"path", "eval_id", "eval_set_id"}
-_dumped = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,31 +79,6 @@ class RunTotals:
     """Median of the seconds that a run of a case took; None where nobody knows."""
 
 
-def _stored(text: str) -> str | bytes:
-    """A text as a column has it: one that is not Unicode, as the name of a file may be, as bytes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-    return text
-
-
-def _text(value: Any) -> Any:
-    """The value of a column; what `_stored` made bytes is a text again."""
-    return value.decode("utf-8", "surrogatepass") if type(value) is bytes else value
-
-
-def _connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
-    """Raises OSError for a file that is not there or cannot be opened."""
-    path.stat()
-    # Opened for writing, since a run that was killed is rolled back by whoever reads it first.
-    uri = f"{path.absolute().as_uri()}?mode=rw"
-    try:
-        return sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None, check_same_thread=False)
-    except sqlite3.Error as error:
-        raise OSError(f"{path}: {error}") from error
-
-
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
     """Raises OSError for a file that cannot be read, ValueError for a damaged one."""
@@ -170,6 +87,8 @@ def _reading(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         # What is missing in the file, as a table, is an error of the SQL.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+        if code == sqlite3.SQLITE_NOTADB:
+            raise ValueError(f"{path} is not a run of evaltui") from error
         if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:
             raise OSError(f"{path} cannot be read: {error}") from error
         raise ValueError(f"{path} is damaged: {error}") from error
@@ -184,11 +103,11 @@ class RunFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._db = _connect(path)
+        self._db = connect(path)
         # A connection is in a cycle of references: it would stay open until these are collected.
         weakref.finalize(self, self._db.close)
         with _reading(path):
-            if self._value("PRAGMA application_id") != _APPLICATION:
+            if self._value("PRAGMA application_id") != APPLICATION:
                 raise ValueError(f"{path} is not a run of evaltui")
             if (version := self._value("PRAGMA user_version")) > VERSION:
                 raise ValueError(f"{path} was written by a newer version of evaltui (format {version})")
@@ -299,7 +218,7 @@ class RunFile:
     def case(self, case: CaseId) -> CaseInRun | None:
         """A case with its result; None without one."""
         return next(
-            self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *map(_stored, case)), None
+            self._cases("WHERE path = ? AND eval_id = ? AND status IS NOT NULL", *map(stored, case)), None
         )
 
     def case_at(self, number: int) -> CaseInRun:
@@ -319,7 +238,7 @@ class RunFile:
                 "eval_id": eval_id,
                 "eval_set_id": eval_set_id,
             }
-            summary = self._read(_SUMMARY, {**self._json(text), **named})
+            summary = self._read(SUMMARY, {**self._json(text), **named})
             yield CaseInRun(number, CaseId(path, eval_id), summary)
 
     def scores(self, numbers: Collection[int]) -> dict[int, dict[str, list[float | None]]]:
@@ -359,15 +278,15 @@ class RunFile:
         """The result of a repeat of a case, with the turns as they ran. Raises KeyError without one."""
         key = "path = ? AND eval_id = ? AND repeat = ?"
         joined = "JOIN cases ON cases.id = case_id"
-        text = self._value(f"SELECT result FROM repeats {joined} WHERE {key}", *map(_stored, case), repeat)
+        text = self._value(f"SELECT result FROM repeats {joined} WHERE {key}", *map(stored, case), repeat)
         if text is None:
             raise KeyError(repeat)
-        rows = self._rows(f"SELECT {_EVENT} WHERE {key} ORDER BY events.id", *map(_stored, case), repeat)
+        rows = self._rows(f"SELECT {_EVENT} WHERE {key} ORDER BY events.id", *map(stored, case), repeat)
         return self.result(self._json(text), [self._event(*row) for row in rows])
 
     def result(self, data: Json, events: Sequence[Event] = ()) -> RepeatResult:
         """The result of a repeat, with the turns as they ran where its events are given."""
-        result: RepeatResult = self._read(_REPEAT, data)
+        result: RepeatResult = self._read(REPEAT, data)
         if not events:
             return result
         try:
@@ -395,7 +314,7 @@ class RunFile:
 
     def events_of(self, case: CaseId) -> dict[int, list[Event]]:
         """The events of a case by repeat; {} for a case that is not in the run."""
-        number = self._value("SELECT id FROM cases WHERE path = ? AND eval_id = ?", *map(_stored, case))
+        number = self._value("SELECT id FROM cases WHERE path = ? AND eval_id = ?", *map(stored, case))
         return {} if number is None else self.events(number)
 
     def events_of_kinds(self, *kinds: str) -> Iterator[Event]:
@@ -411,7 +330,7 @@ class RunFile:
         return self._rows(
             "SELECT kind, event FROM events JOIN cases ON cases.id = case_id "
             "WHERE path = ? AND eval_id = ? AND repeat = ? ORDER BY events.id",
-            *map(_stored, case),
+            *map(stored, case),
             repeat,
         )
 
@@ -442,7 +361,7 @@ class RunFile:
         with _reading(self.path), closing(self._db.execute(query, values)) as cursor:
             # All at once: while rows are fetched, the run cannot commit.
             rows = cursor.fetchall()
-        return (tuple(map(_text, row)) for row in rows)
+        return (tuple(map(text_of, row)) for row in rows)
 
     def _paged(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         """The rows of a query without their first column, which orders them and is asked to be above a value.
@@ -464,283 +383,14 @@ class RunFile:
         return next((row[0] for row in self._rows(query, *values)), None)
 
 
-def begin_run(store: RunStore, header: Json, sets: Sequence[SelectedSet]) -> RunWriter:
-    """Creates `<utc>-<hex>.sqlite` in a store.
-
-    The header gets the time of the start unless it has it, and the number: its own unless another run has
-    that already. Raises OSError where the folder cannot be written.
-    """
-    folder = store.make()
-    with _locked(folder):
-        number = max(header.get("number") or 0, next_number(store))
-        now = datetime.now(UTC)
-        stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
-        path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
-        begun = {"started": now.isoformat(), **header, "number": number}
-        return RunWriter(path, begun, sets, secrets_of(store.agent_dir))
-
-
-def next_number(store: RunStore) -> int:
-    """Number of the run that begins next, from 1: one more than that of the newest run. Raises OSError."""
-    files = store.files()
-    # Within a millisecond, ids do not tell which run came first.
-    moment = files[-1].name.partition("-")[0] if files else ""
-    numbers = []
-    for path in files:
-        if path.name.startswith(moment):
-            with suppress(ValueError):
-                numbers.append(RunFile(path).number or 0)
-    return 1 + max(numbers, default=len(files))
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time. Not every file system can lock a folder."""
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
 def is_being_written(path: Path) -> bool:
     """Whether the run of a file goes on, in this process or in another: it holds the file's write lock.
 
     Raises OSError for a file that cannot be opened.
     """
-    with closing(_connect(path, wait=0)) as db:
+    with closing(connect(path, wait=0)) as db:
         try:
             db.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
         return False
-
-
-class RunWriter:
-    """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
-
-    Results are in the file when a method returns, events a moment later. An OSError, as on a full disk, has
-    ended the file: it is that of a run that was interrupted. Secrets are masked, except in ids of sets and
-    cases.
-    """
-
-    def __init__(self, path: Path, header: Json, sets: Sequence[SelectedSet], secrets: Secrets) -> None:
-        """Creates the file. `header` needs `started`. Raises OSError."""
-        self.path = path
-        self.secrets = secrets
-        self.has_masked = False
-        """Whether there were secrets."""
-        self._numbers: dict[CaseId, int] = {}
-        self._committed = time.monotonic()
-        # Whoever looks at the runs meanwhile finds no file that is not one yet.
-        draft = path.with_name(f"{path.name}.begun")
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        try:
-            self._db = _connect(draft)
-            self._begin(dict(header), sets)
-            draft.rename(path)
-            self._db = _connect(path)
-            self._go_on()
-        except OSError:
-            with suppress(OSError):
-                draft.unlink()
-            raise
-
-    def _begin(self, header: Json, sets: Sequence[SelectedSet]) -> None:
-        with self._writing():
-            self._db.execute("PRAGMA synchronous = OFF")
-            self._db.executescript(
-                f"BEGIN; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {VERSION}; {_SCHEMA}"
-            )
-            started, number = header.pop("started"), header.pop("number", None)
-            shards = header.get("shards")
-            masked = self._masked(header)
-            if shards is not None:
-                # Ids of sets and cases, by which shards are compared.
-                masked["shards"] = shards
-            self._db.execute(
-                "INSERT INTO run (started, number, evaltui, python, header) VALUES (?, ?, ?, ?, ?)",
-                (started, number, own_version(), platform.python_version(), _dumped(masked)),
-            )
-            for one in sets:
-                self._add_set(one)
-            self._db.execute("COMMIT")
-            self._db.close()
-
-    def _go_on(self) -> None:
-        with self._writing():
-            # The truncated journal stays beside the file until the run is closed. A process that is killed
-            # loses nothing although the disk is not waited for; a machine that stops could.
-            for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF"):
-                self._db.execute(f"PRAGMA {pragma}")
-            # The write lock tells others that the run goes on.
-            self._db.execute("BEGIN IMMEDIATE")
-
-    def _add_set(self, one: SelectedSet) -> None:
-        config = None if one.config is None else _dumped(self._masked(one.config))
-        self._db.execute(
-            "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                _stored(one.path),
-                _stored(one.eval_set_id),
-                one.whole,
-                one.fingerprint,
-                one.conversations is not None,
-                config,
-            ),
-        )
-        places = one.places or (None,) * len(one.eval_ids)
-        for eval_id, place in zip(one.eval_ids, places, strict=True):
-            tags, ids = one.tags.get(eval_id), (one.conversations or {}).get(eval_id)
-            self._add_case(
-                CaseId(one.path, eval_id),
-                one.eval_set_id,
-                place,
-                _dumped(tags) if tags else None,
-                _dumped(ids) if ids else None,
-                one.more.get(eval_id),
-            )
-
-    def _add_case(self, case: CaseId, eval_set_id: str, *columns: object) -> int:
-        rest = (*columns, None, None, None, None)[:4]
-        cursor = self._db.execute(
-            "INSERT INTO cases (path, eval_id, eval_set_id, place, tags, conversations, runs_asked) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*map(_stored, case), _stored(eval_set_id), *rest),
-        )
-        number = cursor.lastrowid
-        assert number is not None
-        self._numbers[case] = number
-        return number
-
-    def _number(self, case: CaseId, eval_set_id: str) -> int:
-        return self._numbers.get(case) or self._add_case(case, eval_set_id)
-
-    def set_agent(self, agent: Json) -> None:
-        """Add the agent as its host imported it."""
-        with self._writing():
-            self._db.execute("UPDATE run SET agent = ?", (_dumped(self._masked(agent)),))
-
-    def start(self, case: CaseId, eval_set_id: str, repeat: int) -> None:
-        """A repeat of a case begins, or begins anew after a crash: what came of it before is deleted."""
-        with self._writing():
-            number = self._number(case, eval_set_id)
-            for table in _TABLES_OF_REPEATS:
-                self._db.execute(f"DELETE FROM {table} WHERE case_id = ? AND repeat = ?", (number, repeat))
-
-    def add_event(self, event: Event, text: str = "") -> None:
-        """Add an event; `text` is the same as JSON, if it is known. It is committed soon."""
-        case = CaseId(event.path, event.case) if event.path else None
-        with self._writing():
-            number = self._number(case, event.set) if case else None
-            self._db.execute(
-                "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
-                (number, event.repeat, event.kind, self._masked_text(text or _dumped(event.to_json()))),
-            )
-        if time.monotonic() - self._committed > _COMMIT_EVERY:
-            self._commit()
-
-    def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
-        """Add the result of a repeat of a case, without the turns as they ran: the events tell of them."""
-        data = _REPEAT.dump_python(result, mode="json", exclude_defaults=True, exclude={"actual"})
-        self._add_repeat(case, eval_set_id, repeat, data)
-        # Nothing may follow for long, while another repeat hangs.
-        self._commit()
-
-    def _add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, data: Json) -> None:
-        with self._writing():
-            key = (self._number(case, eval_set_id), repeat)
-            self._db.execute(
-                "INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?, ?)",
-                (*key, data["status"], data.get("seconds", 0.0), self._masked_text(_dumped(data))),
-            )
-            self._db.executemany(
-                "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (*key, one["name"], one["score"], one["threshold"], one["status"])
-                    for one in data.get("metrics", ())
-                ],
-            )
-
-    def add_case(self, summary: CaseSummary) -> int:
-        """Add the result of a case; returns its number, for `RunFile.case_at`."""
-        data = _SUMMARY.dump_python(summary, mode="json", exclude_defaults=True, exclude=_IN_COLUMNS)
-        cost = summary.cost
-        costs = (None,) * 4 if cost is None else (cost.usd, cost.saved_usd, cost.unpriced, cost.unseen)
-        with self._writing():
-            number = self._number(summary.id, summary.eval_set_id)
-            self._db.execute(
-                "UPDATE cases SET status = ?, runs = ?, passed = ?, policy_met = ?, seconds = ?, tokens = ?, "
-                "usd = ?, saved_usd = ?, unpriced = ?, unseen = ?, summary = ? WHERE id = ?",
-                (
-                    summary.status.value,
-                    summary.runs,
-                    summary.passed,
-                    summary.policy_met,
-                    summary.seconds,
-                    summary.tokens,
-                    *costs,
-                    self._masked_text(_dumped(data)),
-                    number,
-                ),
-            )
-        self._commit()
-        return number
-
-    def add_spending(self, amount: Amount) -> None:
-        """Add what model calls have spent that no result counts."""
-        with self._writing():
-            self._db.execute("INSERT INTO spending VALUES (?, ?)", (amount.usd, amount.tokens))
-        self._commit()
-
-    def copy_repeat(self, earlier: RunFile, stored: RepeatInRun) -> None:
-        """Copy the events and the result of a repeat from another run."""
-        self.start(stored.case, stored.eval_set_id, stored.repeat)
-        number = self._numbers[stored.case]
-        with self._writing():
-            self._db.executemany(
-                "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
-                [
-                    (number, stored.repeat, kind, self._masked_text(text))
-                    for kind, text in earlier.event_texts(stored.case, stored.repeat)
-                ],
-            )
-        self._add_repeat(stored.case, stored.eval_set_id, stored.repeat, stored.data)
-
-    def close(self, ending: Ending | None = None) -> None:
-        """End the file. With an ending the run is complete, without one it was interrupted."""
-        status, seconds = (ending.status.value, ending.seconds) if ending else (None, None)
-        with self._writing():
-            self._db.execute("COMMIT")
-            # From here on also a machine that stops loses nothing.
-            self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("UPDATE run SET status = ?, seconds = ?", (status, seconds))
-            self._db.execute("PRAGMA journal_mode = DELETE")
-            self._db.close()
-
-    def _commit(self) -> None:
-        with self._writing():
-            self._db.execute("COMMIT")
-            self._db.execute("BEGIN IMMEDIATE")
-        self._committed = time.monotonic()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                self._db.close()
-            raise OSError(f"{self.path}: {error}") from error
-
-    def _masked(self, data: Json) -> Json:
-        masked: Json = self.secrets.without(data)
-        self.has_masked |= masked is not data
-        return masked
-
-    def _masked_text(self, text: str) -> str:
-        masked = self.secrets.in_json(text, _dumped)
-        self.has_masked |= masked is not text
-        return masked

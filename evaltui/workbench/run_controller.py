@@ -228,7 +228,7 @@ class RunController:
 
     def _next_number(self) -> int:
         # The first frame does not wait for what reads runs.
-        from evaltui.runs.run_file import next_number
+        from evaltui.runs.run_writer import next_number
 
         try:
             return next_number(self._agent.store)

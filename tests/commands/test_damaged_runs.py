@@ -18,8 +18,9 @@ from evaltui.core.model.outcome import MetricResult, RepeatResult, Status
 from evaltui.runs.history import History, open_run
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
-from evaltui.runs.run_file import Ending, RunFile, begin_run
+from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import FOREIGN
 

@@ -13,8 +13,9 @@ from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
-from evaltui.runs.run_file import Ending, begin_run
+from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.numbered_cases import write_set
 

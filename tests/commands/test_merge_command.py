@@ -17,7 +17,8 @@ from numbered_cases import act, assert_same_run, events_of, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.history import open_run
-from evaltui.runs.run_file import RunFile, begin_run
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import change, interrupt
 

@@ -13,7 +13,8 @@ from evaltui.core.model.problems import SelectionError
 from evaltui.core.secrets import Secrets
 from evaltui.runs.baselines import last_baseline, stored_run
 from evaltui.runs.matrices import newest_runs
-from evaltui.runs.run_file import Ending, RunWriter
+from evaltui.runs.run_file import Ending
+from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 from tests.stored_runs import selected
 

@@ -16,7 +16,8 @@ from waiting import wait_until
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
-from evaltui.runs.run_file import RunFile, begin_run
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import count
 

@@ -8,7 +8,8 @@ from command_line import call
 from fake_runs import run_without_processes
 
 from evaltui.core.model.outcome import Status
-from evaltui.runs.run_file import Ending, begin_run
+from evaltui.runs.run_file import Ending
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import change, selected, store_run, summary
 

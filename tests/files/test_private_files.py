@@ -20,8 +20,9 @@ from evaltui.files.recordings import save_recordings
 from evaltui.files.settings import remember_config
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.history import name_run
-from evaltui.runs.run_file import Ending, RunFile, begin_run
+from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 
 

@@ -15,8 +15,9 @@ from evaltui.core.secrets import Secrets
 from evaltui.files.agent_files import files_of
 from evaltui.runs import history
 from evaltui.runs.history import History, find_run, name_run, open_run
-from evaltui.runs.run_file import Ending, RunWriter
+from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 
 P, F = Status.PASSED, Status.FAILED

@@ -7,7 +7,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
 from evaltui.runs.matrices import open_matrix, stored_matrices
-from evaltui.runs.run_file import Ending, begin_run
+from evaltui.runs.run_file import Ending
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 
 

@@ -14,8 +14,9 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
 from evaltui.core.secrets import Secrets
 from evaltui.runs.pruning import prune
-from evaltui.runs.run_file import Ending, RunFile, RunWriter
+from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter
 from evaltui.runs.store import RunStore
 
 
@@ -79,7 +80,7 @@ def test_the_baseline_of_a_run_that_stays_does(store):
 def test_a_run_of_another_process_is_not_touched(store):
     code = (
         "import sys; from pathlib import Path; from evaltui.core.secrets import Secrets\n"
-        "from evaltui.runs.run_file import RunWriter\n"
+        "from evaltui.runs.run_writer import RunWriter\n"
         "RunWriter(Path(sys.argv[1]), {'started': '2025-01-01T00:00:00+00:00'}, [], Secrets())\n"
         "print('ready', flush=True); sys.stdin.read()\n"
     )

@@ -32,8 +32,9 @@ from evaltui.core.model.outcome import (
 from evaltui.core.model.spending import Cost, ModelSpending, Payer, Spending, Tokens
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import Secrets
-from evaltui.runs.run_file import RunFile, RunWriter
+from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter
 
 CASE = CaseId("s.evalset.json", "case")
 

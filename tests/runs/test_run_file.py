@@ -24,8 +24,9 @@ from evaltui.core.secrets import Secrets
 from evaltui.runs.history import case_of, open_run
 from evaltui.runs.known_repeats import finished_repeats
 from evaltui.runs.listing import read_row
-from evaltui.runs.run_file import Ending, RunFile, RunWriter, begin_run, is_being_written, next_number
+from evaltui.runs.run_file import Ending, RunFile, is_being_written
 from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import RunWriter, begin_run, next_number
 from evaltui.runs.store import RunStore
 
 PATH = 'a "quoted" folder/s.evalset.json'
@@ -91,7 +92,7 @@ def test_a_repeat_that_begins_anew_leaves_nothing_of_the_earlier_try(tmp_path):
 
 def test_results_are_in_the_file_at_once_and_events_soon(tmp_path, monkeypatch):
     now = 100.0
-    monkeypatch.setattr("evaltui.runs.run_file.time.monotonic", lambda: now)
+    monkeypatch.setattr("evaltui.runs.run_writer.time.monotonic", lambda: now)
     writer = RunWriter(tmp_path / "run.sqlite", HEADER, [SelectedSet("s", "s", ("a",))], Secrets())
     event = Event("text", path="s", set="s", case="a")
     writer.add_event(event)
@@ -242,7 +243,8 @@ _OTHER = """
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import RepeatResult, Status
-    from evaltui.runs.run_file import Ending, begin_run
+    from evaltui.runs.run_file import Ending
+    from evaltui.runs.run_writer import begin_run
     from evaltui.runs.run_header import SelectedSet
     from evaltui.runs.store import RunStore
     store = RunStore(Path(sys.argv[1]))

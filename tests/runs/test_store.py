@@ -14,7 +14,7 @@ from evaltui.files.run_settings import run_settings
 from evaltui.files.workspace import open_workspace
 from evaltui.runs.history import find_run, name_run
 from evaltui.runs.pruning import prune
-from evaltui.runs.run_file import begin_run, next_number
+from evaltui.runs.run_writer import begin_run, next_number
 from evaltui.runs.store import RunStore
 
 

@@ -4,7 +4,8 @@ from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change, Variant
 from evaltui.runs.history import open_run
 from evaltui.runs.listing import read_row
-from evaltui.runs.run_file import Ending, RunFile, begin_run
+from evaltui.runs.run_file import Ending, RunFile
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 
 COOL = Variant("cool", (Change("model.root_agent", "gemini-2.5-pro"), Change("config.temperature", 0)))

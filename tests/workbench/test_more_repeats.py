@@ -11,7 +11,8 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import Repeats
 from evaltui.runs.matrices import open_matrix, stored_matrices
 from evaltui.runs.resuming import read_resumption
-from evaltui.runs.run_file import RunFile, begin_run
+from evaltui.runs.run_file import RunFile
+from evaltui.runs.run_writer import begin_run
 from evaltui.workbench.more_repeats import runs_problem
 from evaltui.workbench.running import EditedSets
 from evaltui.workbench.workbench import Workbench

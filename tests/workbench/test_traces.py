@@ -11,7 +11,7 @@ from evaltui.core.model.events import Event
 from evaltui.core.model.outcome import CaseResult, RepeatResult, Status
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.runs.execution import LoggedRun
-from evaltui.runs.run_file import begin_run
+from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from evaltui.workbench import traces as traces_module
 from evaltui.workbench.kept_results import ResultInFile, ResultsInLog

@@ -1,0 +1,82 @@
+"""The tables of a run's file, which is a SQLite file, and how its columns hold texts and results.
+
+guide/formats.md documents them for users. Only this module, `run_file` and `run_writer` know SQL of runs.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.outcome import RepeatResult
+
+VERSION = 1
+"""`user_version` of the file. A newer one is refused; there is no older one."""
+APPLICATION = 0x6576616C
+SCHEMA = """
+CREATE TABLE run (
+    started TEXT NOT NULL, number INTEGER, evaltui TEXT NOT NULL, python TEXT NOT NULL,
+    status TEXT, seconds REAL, header TEXT NOT NULL, agent TEXT
+);
+CREATE TABLE sets (
+    path TEXT PRIMARY KEY, eval_set_id TEXT NOT NULL, whole INTEGER NOT NULL, fingerprint TEXT,
+    of_traces INTEGER NOT NULL, config TEXT
+);
+CREATE TABLE cases (
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL, eval_id TEXT NOT NULL, eval_set_id TEXT NOT NULL,
+    place INTEGER, tags TEXT, conversations TEXT, runs_asked INTEGER,
+    status TEXT, runs INTEGER, passed INTEGER, policy_met INTEGER, seconds REAL, tokens REAL,
+    usd REAL, saved_usd REAL, unpriced INTEGER, unseen INTEGER, summary TEXT,
+    UNIQUE (path, eval_id)
+);
+CREATE TABLE repeats (
+    case_id INTEGER NOT NULL REFERENCES cases, repeat INTEGER NOT NULL, status TEXT NOT NULL,
+    seconds REAL NOT NULL, result TEXT NOT NULL,
+    UNIQUE (case_id, repeat)
+);
+CREATE TABLE scores (
+    case_id INTEGER NOT NULL REFERENCES cases, repeat INTEGER NOT NULL, metric TEXT NOT NULL,
+    score REAL, threshold REAL, status TEXT NOT NULL,
+    PRIMARY KEY (case_id, repeat, metric)
+) WITHOUT ROWID;
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY, case_id INTEGER REFERENCES cases, repeat INTEGER NOT NULL, kind TEXT NOT NULL,
+    event TEXT NOT NULL
+);
+CREATE INDEX events_of_repeats ON events (case_id, repeat);
+CREATE TABLE spending (usd REAL NOT NULL, tokens REAL NOT NULL);
+"""
+SUMMARY = TypeAdapter(CaseSummary)
+REPEAT = TypeAdapter(RepeatResult)
+
+# Seconds that one who writes or reads waits for the other.
+_WAIT = 60.0
+
+
+def stored(text: str) -> str | bytes:
+    """A text as a column has it: one that is not Unicode, as the name of a file may be, as bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def text_of(value: Any) -> Any:
+    """The value of a column; what `stored` made bytes is a text again."""
+    return value.decode("utf-8", "surrogatepass") if type(value) is bytes else value
+
+
+def connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
+    """Raises OSError for a file that is not there or cannot be opened."""
+    path.stat()
+    # Opened for writing, since a run that was killed is rolled back by whoever reads it first.
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    try:
+        return sqlite3.connect(uri, uri=True, timeout=wait, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise OSError(f"{path}: {error}") from error

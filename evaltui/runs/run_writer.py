@@ -1,0 +1,304 @@
+"""A run's file while the run goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from evaltui.core.compare.run_summary import CaseSummary
+from evaltui.core.model.budget import Amount
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.events import Event, Json
+from evaltui.core.model.outcome import RepeatResult
+from evaltui.core.secrets import Secrets
+from evaltui.files.packages import own_version
+from evaltui.files.settings import secrets_of
+from evaltui.runs.run_file import Ending, RepeatInRun, RunFile
+from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_tables import APPLICATION, REPEAT, SCHEMA, SUMMARY, VERSION, connect, stored
+from evaltui.runs.store import SUFFIX, RunStore
+
+_TABLES_OF_REPEATS = ("repeats", "scores", "events")
+_IN_COLUMNS = {"path", "eval_id", "eval_set_id"}
+# Events come by the thousand: they are written together, at most this many seconds late.
+_COMMIT_EVERY = 0.2
+
+_dumped = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def begin_run(store: RunStore, header: Json, sets: Sequence[SelectedSet]) -> RunWriter:
+    """Creates `<utc>-<hex>.sqlite` in a store.
+
+    The header gets the time of the start unless it has it, and the number: its own unless another run has
+    that already. Raises OSError where the folder cannot be written.
+    """
+    folder = store.make()
+    with _locked(folder):
+        number = max(header.get("number") or 0, next_number(store))
+        now = datetime.now(UTC)
+        stamp = now.strftime("%Y%m%dT%H%M%S.%f")[:-3]
+        path = folder / f"{stamp}Z-{uuid.uuid4().hex[:6]}{SUFFIX}"
+        begun = {"started": now.isoformat(), **header, "number": number}
+        return RunWriter(path, begun, sets, secrets_of(store.agent_dir))
+
+
+def next_number(store: RunStore) -> int:
+    """Number of the run that begins next, from 1: one more than that of the newest run. Raises OSError."""
+    files = store.files()
+    # Within a millisecond, ids do not tell which run came first.
+    moment = files[-1].name.partition("-")[0] if files else ""
+    numbers = []
+    for path in files:
+        if path.name.startswith(moment):
+            with suppress(ValueError):
+                numbers.append(RunFile(path).number or 0)
+    return 1 + max(numbers, default=len(files))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One process at a time. Not every file system can lock a folder."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+class RunWriter:
+    """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
+
+    Results are in the file when a method returns, events a moment later. An OSError, as on a full disk, has
+    ended the file: it is that of a run that was interrupted. Secrets are masked, except in ids of sets and
+    cases.
+    """
+
+    def __init__(self, path: Path, header: Json, sets: Sequence[SelectedSet], secrets: Secrets) -> None:
+        """Creates the file. `header` needs `started`. Raises OSError."""
+        self.path = path
+        self.secrets = secrets
+        self.has_masked = False
+        """Whether there were secrets."""
+        self._numbers: dict[CaseId, int] = {}
+        self._committed = time.monotonic()
+        # Whoever looks at the runs meanwhile finds no file that is not one yet.
+        draft = path.with_name(f"{path.name}.begun")
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        try:
+            self._db = connect(draft)
+            self._begin(dict(header), sets)
+            draft.rename(path)
+            self._db = connect(path)
+            self._go_on()
+        except OSError:
+            with suppress(OSError):
+                draft.unlink()
+            raise
+
+    def _begin(self, header: Json, sets: Sequence[SelectedSet]) -> None:
+        with self._writing():
+            self._db.execute("PRAGMA synchronous = OFF")
+            self._db.executescript(
+                f"BEGIN; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; {SCHEMA}"
+            )
+            started, number = header.pop("started"), header.pop("number", None)
+            shards = header.get("shards")
+            masked = self._masked(header)
+            if shards is not None:
+                # Ids of sets and cases, by which shards are compared.
+                masked["shards"] = shards
+            self._db.execute(
+                "INSERT INTO run (started, number, evaltui, python, header) VALUES (?, ?, ?, ?, ?)",
+                (started, number, own_version(), platform.python_version(), _dumped(masked)),
+            )
+            for one in sets:
+                self._add_set(one)
+            self._db.execute("COMMIT")
+            self._db.close()
+
+    def _go_on(self) -> None:
+        with self._writing():
+            # The truncated journal stays beside the file until the run is closed. A process that is killed
+            # loses nothing although the disk is not waited for; a machine that stops could.
+            for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF"):
+                self._db.execute(f"PRAGMA {pragma}")
+            # The write lock tells others that the run goes on.
+            self._db.execute("BEGIN IMMEDIATE")
+
+    def _add_set(self, one: SelectedSet) -> None:
+        config = None if one.config is None else _dumped(self._masked(one.config))
+        self._db.execute(
+            "INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                stored(one.path),
+                stored(one.eval_set_id),
+                one.whole,
+                one.fingerprint,
+                one.conversations is not None,
+                config,
+            ),
+        )
+        places = one.places or (None,) * len(one.eval_ids)
+        for eval_id, place in zip(one.eval_ids, places, strict=True):
+            tags, ids = one.tags.get(eval_id), (one.conversations or {}).get(eval_id)
+            self._add_case(
+                CaseId(one.path, eval_id),
+                one.eval_set_id,
+                place,
+                _dumped(tags) if tags else None,
+                _dumped(ids) if ids else None,
+                one.more.get(eval_id),
+            )
+
+    def _add_case(self, case: CaseId, eval_set_id: str, *columns: object) -> int:
+        rest = (*columns, None, None, None, None)[:4]
+        cursor = self._db.execute(
+            "INSERT INTO cases (path, eval_id, eval_set_id, place, tags, conversations, runs_asked) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (*map(stored, case), stored(eval_set_id), *rest),
+        )
+        number = cursor.lastrowid
+        assert number is not None
+        self._numbers[case] = number
+        return number
+
+    def _number(self, case: CaseId, eval_set_id: str) -> int:
+        return self._numbers.get(case) or self._add_case(case, eval_set_id)
+
+    def set_agent(self, agent: Json) -> None:
+        """Add the agent as its host imported it."""
+        with self._writing():
+            self._db.execute("UPDATE run SET agent = ?", (_dumped(self._masked(agent)),))
+
+    def start(self, case: CaseId, eval_set_id: str, repeat: int) -> None:
+        """A repeat of a case begins, or begins anew after a crash: what came of it before is deleted."""
+        with self._writing():
+            number = self._number(case, eval_set_id)
+            for table in _TABLES_OF_REPEATS:
+                self._db.execute(f"DELETE FROM {table} WHERE case_id = ? AND repeat = ?", (number, repeat))
+
+    def add_event(self, event: Event, text: str = "") -> None:
+        """Add an event; `text` is the same as JSON, if it is known. It is committed soon."""
+        case = CaseId(event.path, event.case) if event.path else None
+        with self._writing():
+            number = self._number(case, event.set) if case else None
+            self._db.execute(
+                "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
+                (number, event.repeat, event.kind, self._masked_text(text or _dumped(event.to_json()))),
+            )
+        if time.monotonic() - self._committed > _COMMIT_EVERY:
+            self._commit()
+
+    def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
+        """Add the result of a repeat of a case, without the turns as they ran: the events tell of them."""
+        data = REPEAT.dump_python(result, mode="json", exclude_defaults=True, exclude={"actual"})
+        self._add_repeat(case, eval_set_id, repeat, data)
+        # Nothing may follow for long, while another repeat hangs.
+        self._commit()
+
+    def _add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, data: Json) -> None:
+        with self._writing():
+            key = (self._number(case, eval_set_id), repeat)
+            self._db.execute(
+                "INSERT OR REPLACE INTO repeats VALUES (?, ?, ?, ?, ?)",
+                (*key, data["status"], data.get("seconds", 0.0), self._masked_text(_dumped(data))),
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO scores VALUES (?, ?, ?, ?, ?, ?)",
+                [
+                    (*key, one["name"], one["score"], one["threshold"], one["status"])
+                    for one in data.get("metrics", ())
+                ],
+            )
+
+    def add_case(self, summary: CaseSummary) -> int:
+        """Add the result of a case; returns its number, for `RunFile.case_at`."""
+        data = SUMMARY.dump_python(summary, mode="json", exclude_defaults=True, exclude=_IN_COLUMNS)
+        cost = summary.cost
+        costs = (None,) * 4 if cost is None else (cost.usd, cost.saved_usd, cost.unpriced, cost.unseen)
+        with self._writing():
+            number = self._number(summary.id, summary.eval_set_id)
+            self._db.execute(
+                "UPDATE cases SET status = ?, runs = ?, passed = ?, policy_met = ?, seconds = ?, tokens = ?, "
+                "usd = ?, saved_usd = ?, unpriced = ?, unseen = ?, summary = ? WHERE id = ?",
+                (
+                    summary.status.value,
+                    summary.runs,
+                    summary.passed,
+                    summary.policy_met,
+                    summary.seconds,
+                    summary.tokens,
+                    *costs,
+                    self._masked_text(_dumped(data)),
+                    number,
+                ),
+            )
+        self._commit()
+        return number
+
+    def add_spending(self, amount: Amount) -> None:
+        """Add what model calls have spent that no result counts."""
+        with self._writing():
+            self._db.execute("INSERT INTO spending VALUES (?, ?)", (amount.usd, amount.tokens))
+        self._commit()
+
+    def copy_repeat(self, earlier: RunFile, finished: RepeatInRun) -> None:
+        """Copy the events and the result of a repeat from another run."""
+        self.start(finished.case, finished.eval_set_id, finished.repeat)
+        number = self._numbers[finished.case]
+        with self._writing():
+            self._db.executemany(
+                "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
+                [
+                    (number, finished.repeat, kind, self._masked_text(text))
+                    for kind, text in earlier.event_texts(finished.case, finished.repeat)
+                ],
+            )
+        self._add_repeat(finished.case, finished.eval_set_id, finished.repeat, finished.data)
+
+    def close(self, ending: Ending | None = None) -> None:
+        """End the file. With an ending the run is complete, without one it was interrupted."""
+        status, seconds = (ending.status.value, ending.seconds) if ending else (None, None)
+        with self._writing():
+            self._db.execute("COMMIT")
+            # From here on also a machine that stops loses nothing.
+            self._db.execute("PRAGMA synchronous = FULL")
+            self._db.execute("UPDATE run SET status = ?, seconds = ?", (status, seconds))
+            self._db.execute("PRAGMA journal_mode = DELETE")
+            self._db.close()
+
+    def _commit(self) -> None:
+        with self._writing():
+            self._db.execute("COMMIT")
+            self._db.execute("BEGIN IMMEDIATE")
+        self._committed = time.monotonic()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            with suppress(sqlite3.Error):
+                self._db.close()
+            raise OSError(f"{self.path}: {error}") from error
+
+    def _masked(self, data: Json) -> Json:
+        masked: Json = self.secrets.without(data)
+        self.has_masked |= masked is not data
+        return masked
+
+    def _masked_text(self, text: str) -> str:
+        masked = self.secrets.in_json(text, _dumped)
+        self.has_masked |= masked is not text
+        return masked
