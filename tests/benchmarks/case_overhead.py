@@ -57,7 +57,7 @@ async def ours(agent_dir: Path, path: Path) -> float:
     eval_set = load_eval_set(path)
     one = SetPlan(eval_set.eval_set_id, eval_set.eval_cases, EvalConfig.default(), path)
     plan = RunPlan(AgentAddress(agent_dir), (one,), workers=1)
-    log = LoggedRun.start(RunStore(agent_dir), plan, datetime.now(UTC))
+    log = LoggedRun.start(RunStore(agent_dir), plan, datetime.now(UTC), {})
     done: list[CaseDone] = []
     clock: list[float] = []
 

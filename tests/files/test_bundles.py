@@ -33,7 +33,7 @@ def project(tmp_path) -> Path:
         "agents/desk/env/pyvenv.cfg": "",
         "agents/desk/env/lib/x.py": "",
         "agents/desk/node_modules/x.js": "",
-        "agents/desk/.evaltui/runs/1.jsonl": "{}",
+        "agents/desk/.evaltui/runs/1.sqlite": "{}",
         "agents/desk/__pycache__/agent.pyc": "",
         "agents/desk/recordings/one.jsonl": "{}",
         "agents/desk/model.bin": "0" * 2000,
