@@ -247,7 +247,7 @@ def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):
     adk = next(agent.glob(".adk/eval_history/*"))
     missing = tmp_path / "missing.sqlite"
     for path, says in {
-        other: "is damaged: file is not a database",
+        other: "is not a run of evaltui",
         going_on.path: "run in progress",
         damaged: "is damaged",
         adk: "is an ADK result file",

@@ -339,7 +339,7 @@ def test_what_cannot_be_resumed(finished, capsys):
     (finished / "prompt.txt").write_text("")
     damaged = log.with_name("0damaged.sqlite")
     damaged.write_text("not a log\n")
-    assert "is damaged: file is not a database" in refused("0damaged")
+    assert "is not a run of evaltui" in refused("0damaged")
     open_log = begin_run(RunStore(finished), {}, [])
     assert "Run in progress" in refused(open_log.path.stem)
     open_log.close()

@@ -308,7 +308,7 @@ async def test_the_list_has_every_run_the_newest_first(greeter, open_workbench, 
     assert (named.name, named.counts, named.selected) == ("baseline", {"PASSED": 2, "FAILED": 2}, 4)
     assert (newest.changed, named.changed) == ((), ("agent.py",))
     assert (newest.ending, newest.status) == ("over", Status.FAILED)
-    assert broken.problem == f"{broken.path} is damaged: file is not a database"
+    assert broken.problem == f"{broken.path} is not a run of evaltui"
     assert (named.number, named.title, newest.title) == (1, "run 1 baseline", "run 2")
     await kept.close()
 
