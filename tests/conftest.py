@@ -146,6 +146,7 @@ def no_settings_of_the_user(
     """Where the settings of the user would be; it does not exist yet."""
     folder = tmp_path_factory.mktemp("config") / "evaltui"
     monkeypatch.setattr(platformdirs, "user_config_path", lambda name: folder)
+    monkeypatch.setattr(platformdirs, "user_state_path", lambda name: folder.with_name("state"))
     return folder
 
 

@@ -242,6 +242,8 @@ class _Log:
         store = RunStore.of(plan.agent_dir, settings)
         header = {"settings": settings.to_json() | python}
         self._log: LoggedRun | None = LoggedRun.start(store, plan, datetime.now(UTC), files, header)
+        if self._log.elsewhere:
+            warnings.warn(self._log.elsewhere, RuntimeWarning, stacklevel=2)
 
     def tee(self, tell: OnUpdate) -> OnUpdate:
         """Writes down what is told."""

@@ -130,6 +130,11 @@ class LoggedRun:
         return self._writer.path
 
     @property
+    def elsewhere(self) -> str:
+        """As `RunWriter.elsewhere`."""
+        return self._writer.elsewhere
+
+    @property
     def has_masked(self) -> bool:
         """Whether there were secrets in what the run told so far."""
         return self._writer.has_masked or self._pieces.has_masked
@@ -365,6 +370,8 @@ class _Execution:
         try:
             header = {**self._selected.header, "recordings": self._recordings or None}
             self._log = LoggedRun.start(request.store, self._selected.plan, started, files, header)
+            if self._log.elsewhere:
+                self._on_update(Noted(self._log.elsewhere))
             if resumes:
                 self._log.carry_over(resumes)
         except OSError as error:

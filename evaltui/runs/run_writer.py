@@ -36,12 +36,20 @@ _dumped = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def begin_run(store: RunStore, header: Json, sets: Sequence[SelectedSet]) -> RunWriter:
-    """Creates `<utc>-<hex>.sqlite` in a store.
+    """Creates `<utc>-<hex>.sqlite` in the folder of a store, or in the user's where that cannot be used.
 
     The header gets the time of the start unless it has it, and the number: its own unless another run has
-    that already. Raises OSError where the folder cannot be written.
+    that already. Raises OSError where neither folder can be written.
     """
-    folder = store.make()
+    try:
+        return _begin_run(store, store.make(), header, sets)
+    except OSError as error:
+        writer = _begin_run(store, store.make_folder_of_user(), header, sets)
+        writer.elsewhere = f"Run stored in {writer.path.parent}: {error}"
+        return writer
+
+
+def _begin_run(store: RunStore, folder: Path, header: Json, sets: Sequence[SelectedSet]) -> RunWriter:
     with _locked(folder):
         number = max(header.get("number") or 0, next_number(store))
         now = datetime.now(UTC)
@@ -90,6 +98,8 @@ class RunWriter:
         self.secrets = secrets
         self.has_masked = False
         """Whether there were secrets."""
+        self.elsewhere = ""
+        """Where the file is and why, a sentence; "" for one in the folder that it belongs to."""
         self._numbers: dict[CaseId, int] = {}
         self._committed = time.monotonic()
         # Whoever looks at the runs meanwhile finds no file that is not one yet.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import platformdirs
+
 from evaltui.files.atomic import saving_in, write_privately
 from evaltui.files.folders import (
     agent_folder,
     make_own_folder,
+    make_private_folder,
     own_folder,
     place_in_repository,
     seen_from_here,
@@ -65,19 +70,35 @@ class RunStore:
         place = f" in {seen_from_here(self.folder)}" if self.results_dir is not None else ""
         return f"{self.agent_dir}{place}"
 
+    @cached_property
+    def folder_of_user(self) -> Path:
+        """The folder of runs that could not be stored in `folder`: in the user's state folder."""
+        agent = agent_folder(self.agent_dir).resolve()
+        digest = hashlib.sha256(os.fsencode(agent)).hexdigest()[:12]
+        return platformdirs.user_state_path("evaltui") / self.kind / f"{agent.name}-{digest}"
+
     def make(self) -> Path:
-        """The folder of the logs, created if missing. Raises OSError."""
+        """The folder of the runs, created if missing. Raises OSError."""
         if self.results_dir is None:
             return make_own_folder(self.agent_dir, self.kind)
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder
 
+    def make_folder_of_user(self) -> Path:
+        """`folder_of_user`, created if missing. Raises OSError."""
+        self.folder_of_user.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.folder_of_user)
+        return self.folder_of_user
+
     def files(self) -> list[Path]:
         """The file of every run, the oldest one first."""
-        if self.results_dir is None and (own_folder(self.agent_dir).is_symlink() or self.folder.is_symlink()):
-            return []
-        # Ids begin with the time; the folder of sessions has the spool of the listener, too.
-        return sorted(path for path in self.folder.glob(f"[0-9]*{SUFFIX}") if path.is_file())
+        folders = [self.folder_of_user]
+        if self.results_dir or not (own_folder(self.agent_dir).is_symlink() or self.folder.is_symlink()):
+            folders.append(self.folder)
+        # The folder of sessions has the spool of the listener, too.
+        files = (path for folder in folders for path in folder.glob(f"[0-9]*{SUFFIX}") if path.is_file())
+        # Ids begin with the time.
+        return sorted(files, key=lambda path: path.name)
 
     def latest(self) -> Path | None:
         return next(reversed(self.files()), None)

@@ -221,9 +221,21 @@ def test_an_interrupted_run_leaves_what_was_finished(agent, how, says):
         assert b"Traceback" not in err
 
 
-def test_a_run_that_cannot_be_kept_still_reports(agent, capsys):
+def test_a_run_that_cannot_be_stored_with_its_agent_is_stored_for_the_user(agent, capsys):
     write_set(agent, PASSING)
     (agent / ".evaltui").write_text("in the way")
+    assert run(agent) == 0
+    folder = RunStore(agent).folder_of_user
+    assert f"Run stored in {folder}: " in capsys.readouterr().out
+    assert [path.parent for path in RunStore(agent).files()] == [folder]
+    assert run(agent, "--baseline", "last", "--fail-on-regression") == 0
+    assert len(RunStore(agent).files()) == 2
+
+
+def test_a_run_that_cannot_be_stored_at_all_still_reports(agent, capsys):
+    write_set(agent, PASSING)
+    (agent / ".evaltui").write_text("in the way")
+    RunStore(agent).folder_of_user.parent.parent.write_text("in the way")
     assert run(agent) == 0
     assert "Run not stored" in capsys.readouterr().out
 

@@ -83,7 +83,7 @@ def test_a_link_is_not_followed(tmp_path, link):
     (agent / link).parent.mkdir(exist_ok=True)
     (agent / link).symlink_to(elsewhere, target_is_directory=True)
     writers = {
-        ".evaltui/runs": lambda: begin_run(RunStore(agent), {}, []),
+        ".evaltui/runs": lambda: RunStore(agent).make(),
         ".evaltui/recovery": lambda: Journal.open(agent, agent / "x", JsonDocument("{}"), None),
         "recordings/score": lambda: save_recordings(agent / "recordings" / "score" / "a.jsonl", {}, {}),
         ".adk/eval_history": lambda: write_adk_result(agent, "r", "{}"),

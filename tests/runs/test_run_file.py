@@ -219,10 +219,19 @@ def test_the_run_of_a_single_file_agent_is_beside_it(tmp_path):
     assert RunStore(tmp_path / "agent.py").latest() == writer.path
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
+def test_where_a_folder_cannot_be_written_the_users_is(tmp_path):
     (tmp_path / ".evaltui").write_text("in the way")
-    with pytest.raises(OSError, match="evaltui"):
-        begin_run(RunStore(tmp_path), {}, [])
+    store = RunStore(tmp_path)
+    writer = begin_run(store, {}, [])
+    writer.close()
+    assert writer.elsewhere.startswith(f"Run stored in {store.folder_of_user}: ")
+    assert store.files() == [writer.path]
+    assert store.folder_of_user.stat().st_mode & 0o777 == 0o700
+    writer.path.unlink()
+    store.folder_of_user.rmdir()
+    store.folder_of_user.write_text("in the way")
+    with pytest.raises(OSError, match="runs"):
+        begin_run(store, {}, [])
 
 
 def test_ids_sort_by_time_and_runs_are_numbered(tmp_path):
