@@ -4,10 +4,12 @@
 |---|---|
 | the folder of the session, the checkout, the Python environment | `/SESSION`, `/CHECKOUT`, `/ENVIRONMENT` |
 | ids of runs and matrices, the suffix of their files | `RUN1`, `RUN2`, … in the order of appearance |
+| UUIDs, ids of spans and traces | `ID1`, …; `SPAN1`, … |
 | times of today | `TIME` |
-| durations, with the spaces before them | ` N s`; in JSON, XML and CSV `0` |
-| other ids that are drawn: UUIDs, ids of spans and sessions | `ID1`, … in the order of appearance |
-| ports of this machine | `PORT` |
+| durations, with the spaces before them | ` N s`; in JSON, XML, CSV and scores `0`; how they changed `N%` |
+| the end of the line that a duration may bring about, in the last line of a run | none |
+| the last line of pytest, which its duration makes longer | without `===` |
+| name and ports of this machine | `HOST`, `PORT` |
 | versions of evaltui, Python and pytest | `VERSION` |
 """
 
@@ -17,7 +19,6 @@ import json
 import platform
 import re
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -25,19 +26,34 @@ from typing import Any
 
 import pytest
 
-_RUN = re.compile(r"\b\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{6}(?:\.(?:jsonl|sqlite)\b)?")
+# An id of a run or a matrix, perhaps cut, or the name of a run's file.
+_RUN = re.compile(r"\b(\d{8}T\d{6}(?:\.\d{3})?Z-[0-9a-f]{2,6})(…|\.(?:jsonl|sqlite)\b)?")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_SPAN = re.compile(r'(?<=[iI]d": ")[0-9a-f]{16}(?:[0-9a-f]{16})?(?=")')
 _CLOCK = r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?"
-_DURATION = re.compile(r" *(?:< )?\b\d+(?:\.\d+)? (?:s|ms|min)\b(?! per)")
-_JSON_DURATION = re.compile(
-    r'("(?:\w*seconds\w*|throttled|duration|time|creation_timestamp)": )\d+(?:\.\d+)?(?:e-\d+)?'
-)
-_XML_DURATION = re.compile(r' time="\d+\.\d+"')
-_DURATION_SCORE = re.compile(r"(invocation_duration_v1 )\d+(?:\.\d+)?")
-_DURATION_ROW = re.compile(r"(,invocation_duration_v1,[^,]*,)[\d.]+(,.*,)[\d.]+(,INFORMATIONAL,)")
-_TIMES_COMPARED = re.compile(r"( N s → N s \()[+−]?\d+%")
+_NAMES_OF_DURATIONS = r"\w*seconds\w*|throttled|duration|t|time|creation_timestamp"
 _DURATIONS = ("invocation_duration_v1", "seconds")
-_PORT = re.compile(r"(127\.0\.0\.1|localhost|\[::1\]):\d{4,5}\b")
+_REPLACEMENTS = [
+    (re.compile(pattern, re.MULTILINE), replacement)
+    for pattern, replacement in (
+        (r'(?<=UnixNano": ")\d{19}(?=")', "TIME"),
+        # The last line of a session of pytest, before other durations.
+        (r"^(?:=+ )?(.* in )\d+\.\d\ds(?: \(.*\))?(?: =+)?$", r"\1N s"),
+        (r" *(?:< )?\b\d+(?:\.\d+)? (?:s|ms|min)\b(?! per)", " N s"),
+        (r" N s\nlog ", " N s · log "),
+        (r"( N s → N s \()[+−]?\d+%", r"\1N%"),
+        (rf'(\\*"(?:{_NAMES_OF_DURATIONS})\\*": ?)\d+(?:\.\d+)?(?:e-\d+)?', r"\g<1>0"),
+        (r' time="\d+\.\d+"', ' time="0"'),
+        (r"invocation_duration_v1\s+\d+(?:\.\d+)?", "invocation_duration_v1 0"),
+        (r"(,invocation_duration_v1,[^,]*,)[\d.]+(,.*,)[\d.]+(,INFORMATIONAL,)", r"\g<1>0\g<2>0\3"),
+        (r'(?<=hostname=")[^"]*', "HOST"),
+        (r"(127\.0\.0\.1|localhost|\[::1\]):\d{4,5}\b", r"\1:PORT"),
+        *(
+            (rf"(?<![\d.]){re.escape(number)}(?![\d.])", "VERSION")
+            for number in (platform.python_version(), pytest.__version__, version("evaltui"))
+        ),
+    )
+]
 
 
 class Normaliser:
@@ -55,26 +71,25 @@ class Normaliser:
     def __call__(self, text: str) -> str:
         for path, name in self._folders:
             text = text.replace(path, name)
-        text = _RUN.sub(self._numbered("RUN", lambda found: found.partition(".jsonl")[0]), text)
-        text = _UUID.sub(self._numbered("ID", str), text)
+        text = _RUN.sub(self._run, text)
+        text = _UUID.sub(lambda found: self._number("ID", found[0]), text)
+        text = _SPAN.sub(lambda found: self._number("SPAN", found[0]), text)
         now = datetime.now(UTC)
         for day in {f"{now + timedelta(days=days):%Y-%m-%d}" for days in (-1, 0, 1)}:
             text = re.sub(re.escape(day) + _CLOCK, "TIME", text)
-        text = _DURATION.sub(" N s", text)
-        text = _JSON_DURATION.sub(r"\g<1>0", text)
-        text = _XML_DURATION.sub(' time="0"', text)
-        text = _DURATION_SCORE.sub(r"\g<1>0", text)
-        text = _DURATION_ROW.sub(r"\g<1>0\g<2>0\g<3>", text)
-        text = _TIMES_COMPARED.sub(r"\g<1>N%", text)
-        text = text.replace(" N s\nlog ", " N s · log ")
-        text = _PORT.sub(r"\g<1>:PORT", text)
-        for number in (platform.python_version(), pytest.__version__, version("evaltui")):
-            text = re.sub(rf"(?<![\d.]){re.escape(number)}(?![\d.])", "VERSION", text)
+        for pattern, replacement in _REPLACEMENTS:
+            text = pattern.sub(replacement, text)
         return text
 
-    def _numbered(self, kind: str, same: Callable[[str], str]) -> Callable[[re.Match[str]], str]:
+    def _run(self, found: re.Match[str]) -> str:
+        cut = found[2] == "…"
+        runs = self._numbers.get("RUN", {})
+        whole = next((run for run in runs if cut and run.startswith(found[1])), found[1])
+        return self._number("RUN", whole) + "…" * cut
+
+    def _number(self, kind: str, text: str) -> str:
         numbers = self._numbers.setdefault(kind, {})
-        return lambda found: f"{kind}{numbers.setdefault(same(found[0]), len(numbers) + 1)}"
+        return f"{kind}{numbers.setdefault(text, len(numbers) + 1)}"
 
 
 def without_durations(value: Any) -> Any:

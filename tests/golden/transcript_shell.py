@@ -5,7 +5,7 @@
 | `evaltui …` | the command line, in this process; with ` &` at the end a process in the background |
 | `pytest …` | pytest, in this process, without the plugins of other packages |
 | `cat FILE…` | prints texts; of an HTML page its text; `(no newline at the end)` where that is so |
-| `json FILE` | prints JSON with as much on a line as fits |
+| `json FILE [KEY…]` | prints JSON, or what is at these keys, with as much on a line as fits |
 | `digest FILE…` | prints number of lines and SHA-256 of the bytes |
 | `ls FOLDER` | lists the files below a folder |
 | `echo TEXT` | prints the text, in which `\\n` is a new line |
@@ -226,6 +226,8 @@ def _content(name: str) -> str:
 
 def _json(words: Sequence[str], stdin: str) -> Result:
     data = json.loads(Path(words[0]).read_text(encoding="utf-8"))
+    for key in words[1:]:
+        data = data[int(key) if isinstance(data, list) else key]
     return Result(_compact(without_durations(data)) + "\n")
 
 

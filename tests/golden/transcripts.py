@@ -11,13 +11,13 @@
       $ cat r.csv
       …
 
-The first line says what the file shows, perhaps with `(thorough)`, `(needs MODULE)` or both behind it. Further
-lines at the margin are prose. Indented by two, a line that begins with `$ ` is a command, and what follows is its
-output: standard output, standard error with `2> ` before each line, and `[exit N]` unless that is 0. Trailing
-spaces are cut; an output line that looks like a command is written `\\$ …`.
+The first line says what the file shows, perhaps with `(thorough)` or `(needs MODULE)` behind it. Further
+lines at the margin are prose. Indented by two, a line that begins with `$ ` is a command, and what follows is
+its output: standard output, standard error with `2> ` before each line, and `[exit N]` unless that is 0.
+Trailing spaces are cut; an output line that looks like a command is written `\\$ …`.
 
-Each transcript runs in an empty folder with copies of those agents of `tests/golden/agents` and `sample_agents`
-that its commands name. What differs from run to run is made equal by `normalised_output`.
+Each transcript runs in an empty folder with copies of those agents of `tests/golden/agents` and
+`sample_agents` that its commands name. What differs from run to run is made equal by `normalised_output`.
 `python -m tests.golden [NAME...]` runs transcripts and writes their outputs anew; commands and prose stay.
 """
 

@@ -8,4 +8,4 @@ def weather(city: str) -> str:
     return f"sunny in {city}"
 
 
-root_agent = Agent(name="greeter", model="gemini-2.5-flash", instruction="Greet.", tools=[weather])
+root_agent = Agent(name="greeter", model="gemini-greeter", instruction="Greet.", tools=[weather])

@@ -1,5 +1,7 @@
-"""Answers shortly."""
+"""Answers shortly; a model of Gemini, which the tests stand in for, judges the answers."""
 
+from evaltui import Agent, Rule, ScriptedModel
 
-def root_agent(message, session):
-    return "Yes, it is open." if "open" in message else "No."
+RULES = [Rule(user="open", reply="Yes, it is open."), Rule(reply="No.")]
+
+root_agent = Agent(name="judged", model=ScriptedModel(RULES), instruction="Be brief.")
