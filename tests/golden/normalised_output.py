@@ -31,12 +31,14 @@ _RUN = re.compile(r"\b(\d{8}T\d{6}(?:\.\d{3})?Z-[0-9a-f]{2,6})(…|\.(?:jsonl|sq
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _SPAN = re.compile(r'(?<=[iI]d": ")[0-9a-f]{16}(?:[0-9a-f]{16})?(?=")')
 _CLOCK = r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?"
-_NAMES_OF_DURATIONS = r"\w*seconds\w*|throttled|duration|t|time|creation_timestamp"
+_NAMES_OF_DURATIONS = r"\w*seconds\w*|throttled|\w*duration|t|time|creation_timestamp"
 _DURATIONS = ("invocation_duration_v1", "seconds")
 _REPLACEMENTS = [
     (re.compile(pattern, re.MULTILINE), replacement)
     for pattern, replacement in (
         (r'(?<=UnixNano": ")\d{19}(?=")', "TIME"),
+        # In names of result files of google-adk.
+        (r"(?<=[_-])1\d{9}\.\d+(?=[-.\"]|$)", "TIME"),
         # The last line of a session of pytest, before other durations.
         (r"^(?:=+ )?(.* in )\d+\.\d\ds(?: \(.*\))?(?: =+)?$", r"\1N s"),
         (r" *(?:< )?\b\d+(?:\.\d+)? (?:s|ms|min)\b(?! per)", " N s"),
@@ -97,7 +99,7 @@ def without_durations(value: Any) -> Any:
     if isinstance(value, list):
         return [without_durations(item) for item in value]
     if isinstance(value, dict):
-        if value.get("name") in _DURATIONS:
+        if {value.get("name"), value.get("metric_name")} & {*_DURATIONS}:
             return json.loads(re.sub(r"\b\d+\.\d+\b", "0", json.dumps(value)))
         return {
             name: 0 if name in _DURATIONS and isinstance(item, float) else without_durations(item)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import os
+import re
+import shlex
 from collections.abc import Iterator
 
 import pytest
@@ -12,10 +15,16 @@ from threaded_runs import process_in_a_thread
 from transcript_shell import Shell
 from transcripts import FOLDER, ROOT, Transcript, read_transcripts
 
+from evaltui.cli import _COMMANDS
+from evaltui.commands.parser import Parser
+from evaltui.pytest_plugin import pytest_addoption
 from evaltui.testing import background
+from tests import manual
 
 pytest_plugins = ["pytester"]
 TRANSCRIPTS = read_transcripts()
+# Options that no transcript shows, and why. The workbench's own are with the golden screens.
+NOT_SHOWN: dict[str, str] = {}
 REWRITE = "EVALTUI_REWRITE_TRANSCRIPTS"
 
 
@@ -47,3 +56,41 @@ def test_commands_do_what_the_transcript_shows(transcript, shell):
     diff = difflib.unified_diff(transcript.text.splitlines(), text.splitlines(), *names, lineterm="")
     if transcript.text != text:
         pytest.fail("\n".join(diff), pytrace=False)
+
+
+def _words(program: str) -> list[list[str]]:
+    """Of each command line of a program, without assignments of variables, the words behind its name."""
+    lines = (shlex.split(command) for transcript in TRANSCRIPTS for command in transcript.commands)
+    without = ([word for word in line if not re.match(r"[A-Z_]+=", word)] for line in lines)
+    return [line[1:] for line in without if line[0] == program]
+
+
+def _shown(words: list[list[str]]) -> set[str]:
+    """The words, of options with a value in the same word both, too."""
+    return {part for line in words for word in line for part in (word, *word.split("=", 1))}
+
+
+def _missing(parser: Parser, shown: set[str]) -> set[str]:
+    """The options in a parser's help, and the values that arguments can choose from, that are not shown."""
+    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+    options = [action.option_strings for action in actions if action.option_strings]
+    choices = {str(choice) for action in actions for choice in action.choices or ()}
+    return {names[-1] for names in options if not shown & {*names} and "-h" not in names} | (choices - shown)
+
+
+def test_every_command_and_option_is_in_a_transcript():
+    lines = _words("evaltui")
+    missing = set()
+    for name, (parser, _) in _COMMANDS.items():
+        shown = _shown([line[1:] for line in lines if line[:1] == [name]])
+        missing |= {f"{name} {word}" for word in _missing(parser(), shown)}
+        if not any(line[:1] == [name] for line in lines):
+            missing.add(name)
+    options = manual._Options()
+    pytest_addoption(options)
+    shown = _shown(_words("pytest"))
+    missing |= {f"pytest {form.split()[0]}" for form, _ in options.added} - {
+        f"pytest {word}" for word in shown
+    }
+    assert not (new := sorted(missing - NOT_SHOWN.keys())), f"no transcript shows {', '.join(new)}"
+    assert not (known := sorted(NOT_SHOWN.keys() - missing)), f"shown now, take from the list: {known}"

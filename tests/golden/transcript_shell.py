@@ -15,7 +15,8 @@
 | `wait TEXT [FILE]` | waits until TEXT is in FILE, else in the output of the background process |
 | `interrupt`, `kill` | SIGINT or SIGKILL for the background process, whose output and exit code follow |
 
-Before a command may stand `NAME=VALUE`; `< FILE`, `> FILE` and `>> FILE` follow it. `$PORT` is a free port.
+Before a command may stand `NAME=VALUE`; `< FILE`, `> FILE` and `>> FILE` follow it. `*` stands for any
+letters of a file's name, `$PORT` is a free port.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ class Shell:
         assignments = [word for word in words if _is_assignment(word)][: _leading_assignments(words)]
         words = words[len(assignments) :]
         background = words[-1] == "&"
-        words, stdin, target, appended = _redirected(words[:-1] if background else words)
+        words = [name for word in words[: -1 if background else None] for name in _expanded(word)]
+        words, stdin, target, appended = _redirected(words)
         with self._monkeypatch.context() as patch:
             for assignment in assignments:
                 name, _, value = assignment.partition("=")
@@ -176,6 +178,12 @@ def _is_assignment(word: str) -> bool:
 
 def _leading_assignments(words: Sequence[str]) -> int:
     return next((place for place, word in enumerate(words) if not _is_assignment(word)), len(words))
+
+
+def _expanded(word: str) -> list[str]:
+    """The files that a pattern stands for; the word itself where there are none."""
+    paths = Path().glob(word) if "*" in word and not word.startswith("/") else ()
+    return sorted(map(str, paths)) or [word]
 
 
 def _redirected(words: Sequence[str]) -> tuple[list[str], str, Path | None, bool]:

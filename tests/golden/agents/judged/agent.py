@@ -2,6 +2,6 @@
 
 from evaltui import Agent, Rule, ScriptedModel
 
-RULES = [Rule(user="open", reply="Yes, it is open."), Rule(reply="No.")]
+RULES = [Rule(user="open", reply="Yes, it is open."), Rule(user=".", reply="No.")]
 
 root_agent = Agent(name="judged", model=ScriptedModel(RULES), instruction="Be brief.")

@@ -19,10 +19,7 @@ def order(what: str, number: int, context: ToolContext) -> dict[str, int]:
 
 RULES = [
     Rule(user=r"(?i)find a (\w+)", call=lambda s: ("find", {"what": s[1]})),
-    Rule(
-        after_tool="find",
-        reply=lambda s: f"A {s.results[-1]['what']} costs {s.results[-1]['price']:g} dollars.",
-    ),
+    Rule(after_tool="find", reply=lambda s: "A {what} costs {price:g} dollars.".format(**s.results[-1])),
     Rule(user=r"(?i)order (\d) (\w+)s", call=lambda s: ("order", {"what": s[2], "number": int(s[1])})),
     Rule(after_tool="order", reply=lambda s: f"That is order {s.results[-1]['order']}."),
     Rule(user=r"(?i)thank", reply="You are welcome."),
