@@ -4,7 +4,7 @@
 |---|---|
 | the folder of the session, the checkout, the Python environment | `/SESSION`, `/CHECKOUT`, `/ENVIRONMENT` |
 | ids of runs and matrices, the suffix of their files | `RUN1`, `RUN2`, … in the order of appearance |
-| UUIDs, ids of spans and traces | `ID1`, …; `SPAN1`, … |
+| UUIDs, ids of spans and traces, ids of events | `ID1`, …; `SPAN1`, …; `EVENT1`, … |
 | times of today | `TIME` |
 | durations, with the spaces before them | ` N s`; in JSON, XML, CSV and scores `0`; how they changed `N%` |
 | the end of the line that a duration may bring about, in the last line of a run | none |
@@ -29,16 +29,17 @@ import pytest
 # An id of a run or a matrix, perhaps cut, or the name of a run's file.
 _RUN = re.compile(r"\b(\d{8}T\d{6}(?:\.\d{3})?Z-[0-9a-f]{2,6})(…|\.(?:jsonl|sqlite)\b)?")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-_SPAN = re.compile(r'(?<=[iI]d": ")[0-9a-f]{16}(?:[0-9a-f]{16})?(?=")')
+_SPAN = re.compile(r'(?<=[iI]d": ")[0-9a-f]{16}(?=")|(?<=")[0-9a-f]{32}(?=")')
+_EVENT = re.compile(r'(?<=\\"id\\": \\")[0-9a-f]{12}(?=\\")')
 _CLOCK = r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?"
-_NAMES_OF_DURATIONS = r"\w*seconds\w*|throttled|\w*duration|t|time|creation_timestamp"
+_NAMES_OF_DURATIONS = r"\w*seconds\w*|throttled|\w*duration|t|time|\w*timestamp"
 _DURATIONS = ("invocation_duration_v1", "seconds")
 _REPLACEMENTS = [
     (re.compile(pattern, re.MULTILINE), replacement)
     for pattern, replacement in (
         (r'(?<=UnixNano": ")\d{19}(?=")', "TIME"),
         # In names of result files of google-adk.
-        (r"(?<=[_-])1\d{9}\.\d+(?=[-.\"]|$)", "TIME"),
+        (r"(?<=[_-])1\d{9}\.\d+", "TIME"),
         # The last line of a session of pytest, before other durations.
         (r"^(?:=+ )?(.* in )\d+\.\d\ds(?: \(.*\))?(?: =+)?$", r"\1N s"),
         (r" *(?:< )?\b\d+(?:\.\d+)? (?:s|ms|min)\b(?! per)", " N s"),
@@ -47,6 +48,7 @@ _REPLACEMENTS = [
         (rf'(\\*"(?:{_NAMES_OF_DURATIONS})\\*": ?)\d+(?:\.\d+)?(?:e-\d+)?', r"\g<1>0"),
         (r' time="\d+\.\d+"', ' time="0"'),
         (r"invocation_duration_v1\s+\d+(?:\.\d+)?", "invocation_duration_v1 0"),
+        (r'(invocation_duration_v1"\}\},\s*\{[^{]*\{"doubleValue": )[\d.]+', r"\g<1>0"),
         (r"(,invocation_duration_v1,[^,]*,)[\d.]+(,.*,)[\d.]+(,INFORMATIONAL,)", r"\g<1>0\g<2>0\3"),
         (r'(?<=hostname=")[^"]*', "HOST"),
         (r"(127\.0\.0\.1|localhost|\[::1\]):\d{4,5}\b", r"\1:PORT"),
@@ -76,6 +78,7 @@ class Normaliser:
         text = _RUN.sub(self._run, text)
         text = _UUID.sub(lambda found: self._number("ID", found[0]), text)
         text = _SPAN.sub(lambda found: self._number("SPAN", found[0]), text)
+        text = _EVENT.sub(lambda found: self._number("EVENT", found[0]), text)
         now = datetime.now(UTC)
         for day in {f"{now + timedelta(days=days):%Y-%m-%d}" for days in (-1, 0, 1)}:
             text = re.sub(re.escape(day) + _CLOCK, "TIME", text)
@@ -99,7 +102,7 @@ def without_durations(value: Any) -> Any:
     if isinstance(value, list):
         return [without_durations(item) for item in value]
     if isinstance(value, dict):
-        if {value.get("name"), value.get("metric_name")} & {*_DURATIONS}:
+        if any(value.get(key) in _DURATIONS for key in ("name", "metric_name")):
             return json.loads(re.sub(r"\b\d+\.\d+\b", "0", json.dumps(value)))
         return {
             name: 0 if name in _DURATIONS and isinstance(item, float) else without_durations(item)
