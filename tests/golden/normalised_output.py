@@ -6,7 +6,8 @@
 | ids of runs and matrices, the suffix of their files | `RUN1`, `RUN2`, … in the order of appearance |
 | UUIDs, ids of spans and traces, ids of events | `ID1`, …; `SPAN1`, …; `EVENT1`, … |
 | times of today | `TIME` |
-| durations, with the spaces before them | ` N s`; in JSON, XML, CSV and scores `0`; how they changed `N%` |
+| durations, with the spaces before them | ` N s`; in JSON, XML, CSV and scores `0` |
+| how many percent more time a run took | none |
 | the end of the line that a duration may bring about, in the last line of a run | none |
 | the last line of pytest, which its duration makes longer | without `===` |
 | name and ports of this machine | `HOST`, `PORT` |
@@ -15,7 +16,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import re
 import sys
@@ -44,11 +44,13 @@ _REPLACEMENTS = [
         (r"^(?:=+ )?(.* in )\d+\.\d\ds(?: \(.*\))?(?: =+)?$", r"\1N s"),
         (r" *(?:< )?\b\d+(?:\.\d+)? (?:s|ms|min)\b(?! per)", " N s"),
         (r" N s\nlog ", " N s · log "),
-        (r"( N s → N s \()[+−]?\d+%", r"\1N%"),
+        (r"( N s → N s) \([+−]?\d+%\)", r"\1"),
         (rf'(\\*"(?:{_NAMES_OF_DURATIONS})\\*": ?)\d+(?:\.\d+)?(?:e-\d+)?', r"\g<1>0"),
         (r' time="\d+\.\d+"', ' time="0"'),
         (r"invocation_duration_v1\s+\d+(?:\.\d+)?", "invocation_duration_v1 0"),
         (r'(invocation_duration_v1"\}\},\s*\{[^{]*\{"doubleValue": )[\d.]+', r"\g<1>0"),
+        (r'("name": "invocation_duration_v1"[^}]*"score": )[\d.]+', r"\g<1>0"),
+        (r'(name="invocation_duration_v1" value=")[\d.]+', r"\g<1>0"),
         (r"(,invocation_duration_v1,[^,]*,)[\d.]+(,.*,)[\d.]+(,INFORMATIONAL,)", r"\g<1>0\g<2>0\3"),
         (r'(?<=hostname=")[^"]*', "HOST"),
         (r"(127\.0\.0\.1|localhost|\[::1\]):\d{4,5}\b", r"\1:PORT"),
@@ -97,15 +99,11 @@ class Normaliser:
         return f"{kind}{numbers.setdefault(text, len(numbers) + 1)}"
 
 
-def without_durations(value: Any) -> Any:
-    """Parsed JSON, in which metrics that are durations have 0 for each number."""
+def without_durations(value: Any, inside: bool = False) -> Any:
+    """Parsed JSON, in which durations are 0; `inside` of what is one, every fraction is."""
     if isinstance(value, list):
-        return [without_durations(item) for item in value]
+        return [without_durations(item, inside) for item in value]
     if isinstance(value, dict):
-        if any(value.get(key) in _DURATIONS for key in ("name", "metric_name")):
-            return json.loads(re.sub(r"\b\d+\.\d+\b", "0", json.dumps(value)))
-        return {
-            name: 0 if name in _DURATIONS and isinstance(item, float) else without_durations(item)
-            for name, item in value.items()
-        }
-    return value
+        inside = inside or any(value.get(key) in _DURATIONS for key in ("name", "metric_name"))
+        return {name: without_durations(item, inside or name in _DURATIONS) for name, item in value.items()}
+    return 0 if inside and isinstance(value, float) else value
