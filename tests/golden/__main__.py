@@ -12,7 +12,7 @@ TEST = f"{FILE}::test_commands_do_what_the_transcript_shows"
 
 
 def main(names: list[str]) -> int:
-    tests = [f"{TEST}[{name}]" for name in names] or [TEST]
+    tests = [f"{TEST}[{name}]" for name in names] or [str(FILE)]
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "--no-header", "-p", "no:cacheprovider"]
     environment = {**os.environ, "EVALTUI_REWRITE_TRANSCRIPTS": "1"}
     # Those of every day with cheap hosts, then the others.

@@ -8,8 +8,10 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from forked_hosts import ForkedHosts
 from normalised_output import Normaliser
 from threaded_runs import process_in_a_thread
 from transcript_shell import Shell
@@ -19,6 +21,9 @@ from evaltui.cli import _COMMANDS
 from evaltui.commands.parser import Parser
 from evaltui.pytest_plugin import pytest_addoption
 from evaltui.testing import background
+from evaltui.workbench.actions import ACTIONS
+from evaltui.workbench.state import READ_ONLY
+from evaltui.workbench.workbench import Workbench
 from tests import manual
 
 pytest_plugins = ["pytester"]
@@ -28,10 +33,20 @@ NOT_SHOWN: dict[str, str] = {}
 REWRITE = "EVALTUI_REWRITE_TRANSCRIPTS"
 
 
+@pytest.fixture(scope="module")
+def host_template() -> Iterator[ForkedHosts]:
+    """Few agents of the transcripts need google-adk."""
+    hosts = ForkedHosts(adk=False)
+    yield hosts
+    hosts.close()
+
+
 @pytest.fixture
 def shell(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
     monkeypatch.setattr(background, "own_process", process_in_a_thread)
     monkeypatch.setenv("TZ", "UTC")
+    # As many processes of agents on every machine.
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     shell = Shell(pytester, monkeypatch)
     yield shell
     shell.close()
@@ -49,13 +64,28 @@ def test_commands_do_what_the_transcript_shows(transcript, shell):
     transcript.copy_agents(shell.folder)
     normalised = Normaliser(shell.folder, ROOT)
     text = transcript.with_outputs(lambda command: normalised(shell.run(command)))
+    _compare(FOLDER / f"{transcript.name}.txt", text)
+
+
+async def test_a_read_only_workbench_refuses_what_is_listed(shell):
+    """What `evaltui serve --read-only` refuses."""
+    (shell.folder / "agent.py").write_text("def root_agent(message, session):\n    return message\n")
+    workbench = Workbench(shell.folder, read_only=True)
+    await workbench.open()
+    refused = sorted(action.id for action in ACTIONS if action.refusal(workbench) == READ_ONLY)
+    await workbench.close()
+    _compare(FOLDER.with_name("read_only.txt"), "".join(f"{line}\n" for line in (READ_ONLY, "", *refused)))
+
+
+def _compare(path: Path, text: str) -> None:
+    """Fail with the differences from a golden file, or write it where that is asked for."""
     if os.environ.get(REWRITE):
-        (FOLDER / f"{transcript.name}.txt").write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         return
-    names = f"{transcript.name}.txt", "now"
-    diff = difflib.unified_diff(transcript.text.splitlines(), text.splitlines(), *names, lineterm="")
-    if transcript.text != text:
-        pytest.fail("\n".join(diff), pytrace=False)
+    golden = path.read_text(encoding="utf-8")
+    if golden != text:
+        lines = golden.splitlines(), text.splitlines()
+        pytest.fail("\n".join(difflib.unified_diff(*lines, path.name, "now", lineterm="")), pytrace=False)
 
 
 def _words(program: str) -> list[list[str]]:
