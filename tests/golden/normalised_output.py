@@ -52,6 +52,8 @@ _REPLACEMENTS = [
         (r'("name": "invocation_duration_v1"[^}]*"score": )[\d.]+', r"\g<1>0"),
         (r'(name="invocation_duration_v1" value=")[\d.]+', r"\g<1>0"),
         (r"(,invocation_duration_v1,[^,]*,)[\d.]+(,.*,)[\d.]+(,INFORMATIONAL,)", r"\g<1>0\g<2>0\3"),
+        # A row of a matrix: status, runs, passed runs, score, seconds.
+        (r"(,[A-Z_]+,\d+,\d+,[\d.]*,)[\d.]+(?=,)", r"\g<1>0"),
         (r'(?<=hostname=")[^"]*', "HOST"),
         (r"(127\.0\.0\.1|localhost|\[::1\]):\d{4,5}\b", r"\1:PORT"),
         *(

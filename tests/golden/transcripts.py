@@ -42,7 +42,6 @@ class Transcript:
     """A parsed file. `lines` are its commands, each with its `$ `, and its prose, without the outputs."""
 
     name: str
-    text: str
     lines: tuple[str, ...]
 
     @property
@@ -84,10 +83,8 @@ def read_transcripts() -> list[Transcript]:
 
 
 def _parsed(name: str, text: str) -> Transcript:
-    lines = text.splitlines()
-    return Transcript(
-        name, text, tuple(line for line in lines if line.startswith(_COMMAND) or line[:1].strip())
-    )
+    kept = (line for line in text.splitlines() if line.startswith(_COMMAND) or line[:1].strip())
+    return Transcript(name, tuple(kept))
 
 
 def _spaced(lines: Iterator[str]) -> Iterator[str]:
