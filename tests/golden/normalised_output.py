@@ -65,7 +65,7 @@ _REPLACEMENTS = [
 
 
 class Normaliser:
-    """Of one transcript: the same id has the same number in all of it."""
+    """Normalises the outputs of one transcript, in which the same id has the same number everywhere."""
 
     def __init__(self, folder: Path, checkout: Path) -> None:
         self._folders = (
@@ -80,9 +80,9 @@ class Normaliser:
         for path, name in self._folders:
             text = text.replace(path, name)
         text = _RUN.sub(self._run, text)
-        text = _UUID.sub(lambda found: self._number("ID", found[0]), text)
-        text = _SPAN.sub(lambda found: self._number("SPAN", found[0]), text)
-        text = _EVENT.sub(lambda found: self._number("EVENT", found[0]), text)
+        text = _UUID.sub(lambda match: self._number("ID", match[0]), text)
+        text = _SPAN.sub(lambda match: self._number("SPAN", match[0]), text)
+        text = _EVENT.sub(lambda match: self._number("EVENT", match[0]), text)
         now = datetime.now(UTC)
         for day in {f"{now + timedelta(days=days):%Y-%m-%d}" for days in (-1, 0, 1)}:
             text = re.sub(re.escape(day) + _CLOCK, "TIME", text)
@@ -90,10 +90,10 @@ class Normaliser:
             text = pattern.sub(replacement, text)
         return text
 
-    def _run(self, found: re.Match[str]) -> str:
-        cut = found[2] == "…"
+    def _run(self, match: re.Match[str]) -> str:
+        cut = match[2] == "…"
         runs = self._numbers.get("RUN", {})
-        whole = next((run for run in runs if cut and run.startswith(found[1])), found[1])
+        whole = next((run for run in runs if cut and run.startswith(match[1])), match[1])
         return self._number("RUN", whole) + "…" * cut
 
     def _number(self, kind: str, text: str) -> str:

@@ -28,8 +28,6 @@ from tests import manual
 
 pytest_plugins = ["pytester"]
 TRANSCRIPTS = read_transcripts()
-# Options that no transcript shows, and why. The workbench's own are with the golden screens.
-NOT_SHOWN: dict[str, str] = {}
 REWRITE = "EVALTUI_REWRITE_TRANSCRIPTS"
 
 
@@ -89,7 +87,7 @@ def _compare(path: Path, text: str) -> None:
 
 
 def _words(program: str) -> list[list[str]]:
-    """Of each command line of a program, without assignments of variables, the words behind its name."""
+    """The words of each command line of a program behind its name, without assignments of variables."""
     lines = (shlex.split(command) for transcript in TRANSCRIPTS for command in transcript.commands)
     without = ([word for word in line if not re.match(r"[A-Z_]+=", word)] for line in lines)
     return [line[1:] for line in without if line[0] == program]
@@ -109,6 +107,7 @@ def _missing(parser: Parser, shown: set[str]) -> set[str]:
 
 
 def test_every_command_and_option_is_in_a_transcript():
+    """But for the workbench, which opens in a terminal only: its screens are golden files of their own."""
     lines = _words("evaltui")
     missing = set()
     for name, (parser, _) in _COMMANDS.items():
@@ -122,5 +121,4 @@ def test_every_command_and_option_is_in_a_transcript():
     missing |= {f"pytest {form.split()[0]}" for form, _ in options.added} - {
         f"pytest {word}" for word in shown
     }
-    assert not (new := sorted(missing - NOT_SHOWN.keys())), f"no transcript shows {', '.join(new)}"
-    assert not (known := sorted(NOT_SHOWN.keys() - missing)), f"shown now, take from the list: {known}"
+    assert not missing, f"no transcript shows {', '.join(sorted(missing))}"

@@ -3,14 +3,14 @@
 | command | does |
 |---|---|
 | `evaltui …` | the command line, in this process; with ` &` at the end a process in the background |
-| `pytest …` | pytest, in this process, without the plugins of other packages |
+| `pytest …` | pytest, in this process, without its cache and the plugins of other packages |
 | `cat FILE…` | prints texts; of an HTML page its text; `(no newline at the end)` where that is so |
 | `json FILE [KEY…]` | prints JSON, or what is at these keys, with as much on a line as fits |
 | `digest FILE…` | prints number of lines and SHA-256 of the bytes |
 | `ls FOLDER` | lists the files below a folder |
 | `echo TEXT` | prints the text, in which `\\n` is a new line |
 | `edit FILE OLD NEW` | replaces OLD, which the file has once, by NEW |
-| `cp FROM TO`, `rm PATH…` | as usual, folders with what is in them |
+| `rm PATH…` | removes files, and folders with all that is in them |
 | `gemini FILE` | starts a Gemini server that answers with the items of a JSON list: texts, statuses, calls |
 | `wait TEXT [FILE]` | waits until TEXT is in FILE, else in the output of the background process |
 | `interrupt`, `kill` | SIGINT or SIGKILL for the background process, whose output and exit code follow |
@@ -46,8 +46,9 @@ from waiting import wait_until
 from evaltui.cli import main
 
 _WIDTH = 140
+# Characters of the path of the session: some outputs are wrapped or cut, on all machines alike.
 _LENGTH = 100
-_FOREIGN_PLUGINS = ("asyncio", "xdist", "hypothesispytest", "timeout", "anyio", "pytest_cov", "cacheprovider")
+_LEFT_OUT = ("asyncio", "xdist", "hypothesispytest", "timeout", "anyio", "pytest_cov", "cacheprovider")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Result:
     code: int = 0
 
     def text(self) -> str:
-        """As it stands in a transcript."""
+        """The output in the form of a transcript."""
         end = "" if self.out.endswith("\n") or not self.out else "\n"
         complaints = "".join(f"2> {line}\n" for line in self.err.splitlines())
         return f"{self.out}{end}{complaints}" + (f"[exit {self.code}]\n" if self.code else "")
@@ -67,7 +68,6 @@ class Shell:
     """A session in a folder, which is the working folder of this process."""
 
     def __init__(self, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-        # Some outputs are wrapped, so paths are equally long on all machines.
         self.folder = pytester.path / "session".ljust(_LENGTH - len(str(pytester.path)) - 1, "_")
         self.folder.mkdir()
         monkeypatch.chdir(self.folder)
@@ -115,7 +115,6 @@ class Shell:
             "ls": _ls,
             "echo": lambda words, _: Result(" ".join(words).replace("\\n", "\n") + "\n"),
             "edit": _edit,
-            "cp": _cp,
             "rm": _rm,
             "gemini": self._gemini,
             "wait": self._wait,
@@ -124,7 +123,7 @@ class Shell:
         }[name]
 
     def _pytest(self, words: Sequence[str], stdin: str) -> Result:
-        without = [f"-pno:{plugin}" for plugin in _FOREIGN_PLUGINS]
+        without = [f"-pno:{plugin}" for plugin in _LEFT_OUT]
         result = self._pytester.runpytest_inprocess(*without, *words)
         return Result(result.stdout.str() + "\n", "\n".join(result.errlines), int(result.ret))
 
@@ -137,7 +136,7 @@ class Shell:
 
     @property
     def _outputs(self) -> tuple[Path, Path]:
-        """Of the background process, beside the folder of the session."""
+        """The files with the output of the background process, beside the folder of the session."""
         return self._pytester.path / "out.txt", self._pytester.path / "err.txt"
 
     def _wait(self, words: Sequence[str], stdin: str) -> Result:
@@ -271,15 +270,6 @@ def _edit(words: Sequence[str], stdin: str) -> Result:
     text = Path(path).read_text(encoding="utf-8")
     assert text.count(old) == 1, f"{path} has {old!r} {text.count(old)} times"
     Path(path).write_text(text.replace(old, new), encoding="utf-8")
-    return Result()
-
-
-def _cp(words: Sequence[str], stdin: str) -> Result:
-    source, target = map(Path, words)
-    if source.is_dir():
-        shutil.copytree(source, target)
-    else:
-        shutil.copy(source, target)
     return Result()
 
 

@@ -54,7 +54,7 @@ class Transcript:
 
     @property
     def needs(self) -> str:
-        """The module without which it cannot be run; "" for none."""
+        """The module that it cannot be run without; "" for none."""
         needed = re.search(r"\(needs ([\w.]+)\)", self.lines[0])
         return needed[1] if needed else ""
 
@@ -83,8 +83,8 @@ def read_transcripts() -> list[Transcript]:
 
 
 def _parsed(name: str, text: str) -> Transcript:
-    kept = (line for line in text.splitlines() if line.startswith(_COMMAND) or line[:1].strip())
-    return Transcript(name, tuple(kept))
+    lines = (line for line in text.splitlines() if line.startswith(_COMMAND) or line[:1].strip())
+    return Transcript(name, tuple(lines))
 
 
 def _spaced(lines: Iterator[str]) -> Iterator[str]:
