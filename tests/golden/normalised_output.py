@@ -6,7 +6,7 @@
 | ids of runs and matrices, the suffix of their files | `RUN1`, `RUN2`, … in the order of appearance |
 | UUIDs, ids of spans and traces, ids of events | `ID1`, …; `SPAN1`, …; `EVENT1`, … |
 | times of today | `TIME` |
-| durations, with the spaces before them | ` N s`; in JSON, XML, CSV and scores `0` |
+| durations, with spaces before them and all but two behind them | ` N s`; in JSON, XML, CSV and scores `0` |
 | how many percent more time a run took | none |
 | the end of the line that a duration may bring about, in the last line of a run | none |
 | the last line of pytest, which its duration makes longer | without `===` |
@@ -43,6 +43,7 @@ _REPLACEMENTS = [
         # The last line of a session of pytest, before other durations.
         (r"^(?:=+ )?(.* in )\d+\.\d\ds(?: \(.*\))?(?: =+)?$", r"\1N s"),
         (r" *(?:< ?)?\b\d+(?:\.\d+)? (?:s|ms|min)\b(?! per)", " N s"),
+        (r"(?<= N s) {3,}", "  "),
         (r" N s\nlog ", " N s · log "),
         (r"( N s → N s) \([+−]?\d+%\)", r"\1"),
         (rf'(\\*"(?:{_NAMES_OF_DURATIONS})\\*": ?)\d+(?:\.\d+)?(?:e-\d+)?', r"\g<1>0"),
