@@ -7,7 +7,7 @@
 | UUIDs, ids of spans and traces, ids of events | `ID1`, …; `SPAN1`, …; `EVENT1`, … |
 | times of today | `TIME` |
 | durations, with spaces before them and all but two behind them | ` N s`; in JSON, XML, CSV and scores `0` |
-| how many percent more time a run took | none |
+| how many percent more time a run took, and that a case took more | none |
 | the end of the line that a duration may bring about, in the last line of a run | none |
 | the last line of pytest, which its duration makes longer | without `===` |
 | name and ports of this machine | `HOST`, `PORT` |
@@ -46,6 +46,7 @@ _REPLACEMENTS = [
         (r"(?<= N s) {3,}", "  "),
         (r" N s\nlog ", " N s · log "),
         (r"( N s → N s) \([+−]?\d+%\)", r"\1"),
+        (r"; N s → N s$", ""),
         (rf'(\\*"(?:{_NAMES_OF_DURATIONS})\\*": ?)\d+(?:\.\d+)?(?:e-\d+)?', r"\g<1>0"),
         (r' time="\d+\.\d+"', ' time="0"'),
         (r"invocation_duration_v1\s+\d+(?:\.\d+)?", "invocation_duration_v1 0"),

@@ -130,6 +130,9 @@ class Shell:
     def _start(self, words: Sequence[str]) -> None:
         assert self._background is None
         command = [sys.executable, "-m", "evaltui", *words]
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # Jobs in the background of a script begin so, and so would the process.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         places = self._outputs
         with places[0].open("wb") as out, places[1].open("wb") as err:
             self._background = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
