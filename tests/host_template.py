@@ -1,8 +1,9 @@
 """A process that has imported what agents need, and becomes the guard of a host in a copy of itself.
 
-Started as `python -P -u host_template.py FD`, FD being the socket to `forked_hosts`. A request is the
-environment of a guard as JSON, with the descriptors of its working folder, standard input, output, error and
-channel; the answer is the number of the new process, with a descriptor that tells when it has ended.
+Started as `python -P -u host_template.py FD [--without-adk]`, FD being the socket to `forked_hosts`. A
+request is the environment of a guard as JSON, with the descriptors of its working folder, standard input,
+output, error and channel; the answer is the number of the new process, with a descriptor that tells when it
+has ended.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -38,7 +40,6 @@ _MODELS = (
     "UserContent",
     "_GenerateContentParameters",
 )
-# Without google-adk, its parts are left out; hosts do without them, too.
 _LIBRARIES = (
     f"{bootstrap.NAME}.events",
     f"{bootstrap.NAME}.runner.child.guard",
@@ -47,12 +48,19 @@ _LIBRARIES = (
     f"{bootstrap.NAME}.runner.child.adapters.function",
     f"{bootstrap.NAME}.runner.child.adapters.native.adapter",
     f"{bootstrap.NAME}.runner.child.native.gemini",
-    f"{bootstrap.NAME}.runner.child.adapters.adk.adapter",
     f"{bootstrap.NAME}.runner.child.adapters.custom_metric",
-    "google.adk.agents.config_agent_utils",
-    "google.adk.agents.llm_agent",
     # What google-genai and ADK themselves import in the first turn; its models are completed then, too.
     "anyio._backends._asyncio",
+    "google.auth.aio.credentials",
+    "google.genai._automatic_function_calling_util",
+    "httpcore",
+    *(f"google.genai.types:{model}" for model in _MODELS),
+)
+# Where google-adk is not installed these are left out; hosts do without them, too.
+_LIBRARIES_OF_ADK = (
+    f"{bootstrap.NAME}.runner.child.adapters.adk.adapter",
+    "google.adk.agents.config_agent_utils",
+    "google.adk.agents.llm_agent",
     "google.adk.agents._agent_router",
     "google.adk.agents.remote_a2a_agent",
     "google.adk.auth.auth_preprocessor",
@@ -63,23 +71,19 @@ _LIBRARIES = (
     "google.adk.workflow._llm_agent_wrapper",
     "google.adk.workflow._node_runner_utils",
     "google.adk.workflow._workflow",
-    "google.auth.aio.credentials",
-    "google.genai._automatic_function_calling_util",
-    "httpcore",
-    *(f"google.genai.types:{model}" for model in _MODELS),
 )
 # Bytes: an environment.
 _LONGEST_REQUEST = 1 << 20
 _DESCRIPTORS = 5
 
 
-def serve(control: socket.socket) -> NoReturn:
+def serve(control: socket.socket, libraries: Sequence[str]) -> NoReturn:
     # Nothing of evaltui may be there under its public name, as in a host.
     for name in [one for one in sys.modules if one.partition(".")[0] == bootstrap.PUBLIC_NAME]:
         del sys.modules[name]
     bootstrap.make_known()
     preloading = importlib.import_module(f"{bootstrap.NAME}.runner.child.preloading")
-    for library in _LIBRARIES:
+    for library in libraries:
         with suppress(ImportError, KeyError):
             preloading.bring_in(library)
     # A host tells what it brought in when it is closed: where the libraries lie is looked up once.
@@ -138,4 +142,5 @@ def _become_guard(
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    with_adk = sys.argv[2:] != ["--without-adk"]
+    serve(socket.socket(fileno=int(sys.argv[1])), (*_LIBRARIES, *_LIBRARIES_OF_ADK * with_adk))

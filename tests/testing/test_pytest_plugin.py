@@ -1,20 +1,17 @@
 """The pytest plugin as its users meet it: pytest is run on projects with agents and eval sets."""
 
-import asyncio
 import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import xml.etree.ElementTree as ET
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+from threaded_runs import process_in_a_thread
 
 from evaltui import pytest_plugin
 from evaltui.files.run_settings import RunSettings
@@ -22,22 +19,11 @@ from evaltui.runs import sets
 from evaltui.runs.history import open_run
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-from evaltui.testing import background, run_process, session
+from evaltui.testing import background, session
 from tests.stored_runs import count
 
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
-# Loaded once for all the sessions of pytest inside of this one, which forget what they have loaded.
-for name in (
-    "core.metrics.scoring",
-    "testing.accepting",
-    "testing.failures",
-    "testing.fixture",
-    "testing.items",
-    "testing.session",
-    "workbench.rescoring",
-):
-    import_module(f"evaltui.{name}")
 # The sessions inside name no scope for the loops of their fixtures.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestDeprecationWarning")
 
@@ -74,14 +60,6 @@ def case(eval_id, message, answer=None, page=1, **more):
 
 def eval_set(*cases, id="basics"):
     return json.dumps({"eval_set_id": id, "eval_cases": list(cases)}, indent=2)
-
-
-def process_in_a_thread():
-    """Stands for `own_process`: nothing is imported anew."""
-    ours, theirs = socket.socketpair()
-    thread = threading.Thread(target=lambda: asyncio.run(run_process.serve_channel(theirs)))
-    thread.start()
-    return background.RunProcess(ours, ended=lambda: thread.join() or "")
 
 
 @pytest.fixture

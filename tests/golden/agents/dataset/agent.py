@@ -1,0 +1,5 @@
+"""Says what it hears."""
+
+
+def root_agent(message, session):
+    return message

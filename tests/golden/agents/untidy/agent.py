@@ -1,0 +1,5 @@
+"""Has eval sets with all that lint names."""
+
+
+def root_agent(message, session):
+    return message

@@ -1,0 +1,124 @@
+"""The commands do what the transcripts show, and the transcripts show every command and option."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from forked_hosts import ForkedHosts
+from normalised_output import Normaliser
+from threaded_runs import process_in_a_thread
+from transcript_shell import Shell
+from transcripts import FOLDER, ROOT, Transcript, read_transcripts
+
+from evaltui.cli import _COMMANDS
+from evaltui.commands.parser import Parser
+from evaltui.pytest_plugin import pytest_addoption
+from evaltui.testing import background
+from evaltui.workbench.actions import ACTIONS
+from evaltui.workbench.state import READ_ONLY
+from evaltui.workbench.workbench import Workbench
+from tests import manual
+
+pytest_plugins = ["pytester"]
+TRANSCRIPTS = read_transcripts()
+REWRITE = "EVALTUI_REWRITE_TRANSCRIPTS"
+
+
+@pytest.fixture(scope="module")
+def host_template() -> Iterator[ForkedHosts]:
+    """Few agents of the transcripts need google-adk."""
+    hosts = ForkedHosts(adk=False)
+    yield hosts
+    hosts.close()
+
+
+@pytest.fixture
+def shell(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
+    monkeypatch.setattr(background, "own_process", process_in_a_thread)
+    monkeypatch.setenv("TZ", "UTC")
+    # As many processes of agents on every machine.
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    shell = Shell(pytester, monkeypatch)
+    yield shell
+    shell.close()
+
+
+def _marked(transcript: Transcript) -> object:
+    marks = [pytest.mark.thorough] if transcript.thorough else []
+    return pytest.param(transcript, id=transcript.name, marks=marks)
+
+
+@pytest.mark.parametrize("transcript", [*map(_marked, TRANSCRIPTS)])
+def test_commands_do_what_the_transcript_shows(transcript, shell):
+    if transcript.needs:
+        pytest.importorskip(transcript.needs)
+    transcript.copy_agents(shell.folder)
+    normalised = Normaliser(shell.folder, ROOT)
+    text = transcript.with_outputs(lambda command: normalised(shell.run(command)))
+    _compare(FOLDER / f"{transcript.name}.txt", text)
+
+
+async def test_a_read_only_workbench_refuses_what_is_listed(shell):
+    """What `evaltui serve --read-only` refuses."""
+    (shell.folder / "agent.py").write_text("def root_agent(message, session):\n    return message\n")
+    workbench = Workbench(shell.folder, read_only=True)
+    await workbench.open()
+    refused = sorted(action.id for action in ACTIONS if action.refusal(workbench) == READ_ONLY)
+    await workbench.close()
+    _compare(FOLDER.with_name("read_only.txt"), "".join(f"{line}\n" for line in (READ_ONLY, "", *refused)))
+
+
+def _compare(path: Path, text: str) -> None:
+    """Fail with the differences from a golden file, or write it where that is asked for."""
+    if os.environ.get(REWRITE):
+        path.write_text(text, encoding="utf-8")
+        return
+    golden = path.read_text(encoding="utf-8")
+    if golden != text:
+        lines = golden.splitlines(), text.splitlines()
+        pytest.fail("\n".join(difflib.unified_diff(*lines, path.name, "now", lineterm="")), pytrace=False)
+
+
+def _words(program: str) -> list[list[str]]:
+    """The words of each command line of a program behind its name, without assignments of variables."""
+    lines = (shlex.split(command) for transcript in TRANSCRIPTS for command in transcript.commands)
+    without = ([word for word in line if not re.match(r"[A-Z_]+=", word)] for line in lines)
+    return [line[1:] for line in without if line[0] == program]
+
+
+def _shown(words: list[list[str]]) -> set[str]:
+    """The words, of options with a value in the same word both, too."""
+    return {part for line in words for word in line for part in (word, *word.split("=", 1))}
+
+
+def _missing(parser: Parser, shown: set[str]) -> set[str]:
+    """The options in a parser's help, and the values that arguments can choose from, that are not shown."""
+    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+    options = [action.option_strings for action in actions if action.option_strings]
+    choices = {str(choice) for action in actions for choice in action.choices or ()}
+    return {names[-1] for names in options if not shown & {*names} and "-h" not in names} | (choices - shown)
+
+
+def test_every_command_and_option_is_in_a_transcript():
+    """But for the workbench, which opens in a terminal only: its screens are golden files of their own."""
+    lines = _words("evaltui")
+    missing = set()
+    for name, (parser, _) in _COMMANDS.items():
+        shown = _shown([line[1:] for line in lines if line[:1] == [name]])
+        missing |= {f"{name} {word}" for word in _missing(parser(), shown)}
+        if not any(line[:1] == [name] for line in lines):
+            missing.add(name)
+    options = manual._Options()
+    pytest_addoption(options)
+    shown = _shown(_words("pytest"))
+    missing |= {f"pytest {form.split()[0]}" for form, _ in options.added} - {
+        f"pytest {word}" for word in shown
+    }
+    assert not missing, f"no transcript shows {', '.join(sorted(missing))}"
