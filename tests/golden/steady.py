@@ -28,7 +28,10 @@ _FIGURES: dict[Callable[..., str], Callable[..., str]] = {
 @contextmanager
 def steady() -> Iterator[None]:
     """Nothing of this machine, of its user or of the time is on the screen."""
-    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        tempfile.TemporaryDirectory(prefix="evaltui-golden-") as folder,
+    ):
         for name in ("NO_COLOR", "COLORTERM", "TEXTUAL_THEME", "TEXTUAL_ANIMATIONS", "VISUAL", "EDITOR"):
             patch.delenv(name, raising=False)
         for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
