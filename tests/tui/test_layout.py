@@ -63,7 +63,7 @@ async def started(app, pilot):
     """Every pane is there: the first frame has the cases alone."""
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
     panes = ", ".join(f"#{kind.id}" for kind in PANES)
-    await until(pilot, lambda: app.screen_stack[0].query(panes) and len(app.screen_stack[0].query(panes)) == len(PANES))
+    await until(pilot, lambda: len(app.screen_stack[0].query(panes)) == len(PANES))
 
 
 async def complete(app, pilot, *parts):
@@ -396,8 +396,6 @@ async def test_the_cases_keep_the_width_that_they_are_given(agent, no_settings_o
 
 async def test_clicks_on_tabs_rows_and_hints(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
-    # However long the second click of two takes.
-    app.CLICK_CHAIN_TIME_THRESHOLD = waiting.PATIENCE_WITH_PROCESSES
     async with app.run_test(size=(80, 24)) as pilot:
         await started(app, pilot)
         await until(pilot, lambda: "○ off" in screen_text(app))

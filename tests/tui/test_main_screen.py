@@ -61,8 +61,7 @@ def app_for(folder, set_name=None):
 
 
 async def ready(app, pilot):
-    """The sets are read, and what is selected first can be run."""
-    await until(pilot, lambda: app.workbench.navigation.selection.path is not None)
+    await until(pilot, lambda: app.workbench.sets.workspace is not None)
 
 
 async def running(app, pilot):
@@ -340,9 +339,7 @@ async def test_the_sample_house_on_a_narrow_terminal():
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
         # Its Python is looked at by a process.
-        await until_ran(
-            pilot, lambda: "▌  ○ hello" in screen_text(app) and "Python" in screen_lines(app)[0]
-        )
+        await until_ran(pilot, lambda: "▌  ○ hello" in screen_text(app) and "Python" in screen_lines(app)[0])
         lines = screen_lines(app)
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         assert lines[0].split() == ["home_automation", "recordings", "off", "·", "Python", python, "○", "9"]
