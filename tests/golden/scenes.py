@@ -99,7 +99,7 @@ WALKS: dict[str, Walk] = {
         ("trace-error", "5", "ConnectionError"),
         ("result-not-evaluated", "3 f", "NOT EVALUATED"),
         ("result-flaky", 'ctrl+g "mood" enter 3', "FLAKY"),
-        ("result-second-repeat", "right_square_bracket", "repeat 2/4"),
+        ("result-second-repeat", "right_square_bracket", "repeat 3 of 4"),
         ("set-result", "1 left left 3", "1/1"),
         ("preflight", "exclamation_mark", "METRIC"),
     ),

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+from textual._context import visible_screen_stack
 from textual.pilot import Pilot
 
 from evaltui.files.agent_address import AgentAddress
@@ -29,7 +30,7 @@ SIZES = {"80x24": (80, 24), "160x45": (160, 45)}
 # Shown; the Python of the tests is what runs.
 PYTHON = Interpreter(Path("/env/bin/python"), "")
 # Seconds without a change after which a screen is written.
-_QUIET = 1.0
+_QUIET = 0.8
 _STEP = re.compile(r'"(?P<text>[^"]*)"|<(?P<deed>[^>]*)>|(?P<key>\S+)')
 
 # One form of the same width for what else is different in every run.
@@ -45,14 +46,15 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 # Bars of times: the waterfall of a trace with its scale, the slowest cases; and the Python of the tests.
 _OF_NO_RUN = re.compile(
-    r"(?<=  )[━╸╺│ ]*(?=  1 s  )|(?<=  1 s  )[━╸─]*(?=  \d+ calls?|  overhead)|[━╸─]*(?= +1 s)"
+    r"(?<=  )[━╸╺│ ]*(?=  1 s\b)|(?<=  1 s  )[━╸─]*(?=  \d+ calls?|  overhead)|[━╸─]*(?= +1 s)"
     r"|(?<=tokens  0)[ 1s]*(?= time)|(?<=Python      )3\.[^│\n]*|(?<=google-adk  )[^│\n]*"
 )
 
 
 def screen_of(app: WorkbenchApp) -> str:
     """The text on screen, with one form for what is different in every run."""
-    # Textual has no public way to read the screen as text.
+    # Textual has no public way to read the screen as text. What lies behind a dialog is drawn, too.
+    visible_screen_stack.set(app._background_screens)
     strips = app.screen._compositor.render_strips()
     text = "".join("".join(segment.text for segment in strip) + "\n" for strip in strips)
     for pattern, fixed in _PATTERNS:
@@ -96,7 +98,7 @@ async def until(app: WorkbenchApp, condition: Callable[[], bool], seconds: float
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"it did not come within {seconds:g} s:\n{screen_of(app)}")
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.04)
 
 
 async def settled(app: WorkbenchApp) -> str:
