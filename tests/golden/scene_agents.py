@@ -139,6 +139,8 @@ def clinic(parent: Path) -> Path:
         },
         "eval_safety": {"criteria": {"safety_v1": 0.5}},
     }
+    # One case after the other, or moods would change in between.
+    (folder / "pyproject.toml").write_text("[tool.evaltui]\nparallel = 1\nworkers = 1\n", encoding="utf-8")
     for name, config in configs.items():
         (folder / name / "test_config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     return folder

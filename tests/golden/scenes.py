@@ -57,7 +57,7 @@ WALKS: dict[str, Walk] = {
     ),
     "house": _walk(
         agents.sample("home_automation"),
-        ("", "", "○ hello"),
+        ("", "", "Python 3.xx"),
         ("cases-run", "R", "5 failed in"),
         ("cases-filtered", 'slash "kitchen"', "2 of 9"),
         ("result-out-of-order", "escape home down down down 3 n", "difference 1/1"),
@@ -76,7 +76,7 @@ WALKS: dict[str, Walk] = {
     ),
     "runs": _walk(
         agents.parrot,
-        ("", "", "○ greeting"),
+        ("", "", "Python 3.xx"),
         ("repeat-dialog", "asterisk", "5 executions"),
         ("", "escape R", "2 failed in"),
         ("", "<another answer> R", "1 failed in"),
@@ -92,7 +92,7 @@ WALKS: dict[str, Walk] = {
     ),
     "clinic": _walk(
         agents.clinic,
-        ("", "", "○ opening_hours"),
+        ("", "", "Python 3.xx"),
         ("outcomes", "R", "Run 1"),
         ("result-error", "f f 3", "ConnectionError"),
         ("console-printed", "6", "asked: When are you open?"),
@@ -105,13 +105,14 @@ WALKS: dict[str, Walk] = {
     ),
     "running": _walk(
         agents.waiting,
-        ("", "", "○ quick"),
-        ("run-going-on", "R", "1 in flight"),
+        ("", "", "Python 3.xx"),
+        ("", "R", "1 in flight"),
+        ("run-going-on", "", "Result ✓"),
         ("run-cancelled", "ctrl+c", "cancelled"),
     ),
     "edit": _walk(
         agents.parrot,
-        ("", "", "○ greeting"),
+        ("", "", "Python 3.xx"),
         ("new-case", "o", "Added case_4"),
         ("rename", "escape 1 f2", "f2 Rename"),
         ("rename-refused", 'ctrl+u "greeting"', "greeting already exists"),
@@ -126,7 +127,7 @@ WALKS: dict[str, Walk] = {
     ),
     "conflict": _walk(
         agents.parrot,
-        ("", "", "○ greeting"),
+        ("", "", "Python 3.xx"),
         ("", 'down 2 end up enter " Yes." ctrl+j', "● 1 unsaved"),
         ("conflict", "<theirs> ctrl+s", "undecided"),
         ("conflict-decided", "right", "theirs"),
@@ -154,7 +155,7 @@ WALKS: dict[str, Walk] = {
     ),
     "files": _walk(
         agents.old_files,
-        ("", "", "older"),
+        ("", "", "Python 3.xx"),
         ("convert", "home M", "Name of the new file"),
         ("import", "escape I", "I Import"),
         ("import-conversation", "<path of the trace> enter", "ctrl+t Save as case"),
@@ -162,7 +163,7 @@ WALKS: dict[str, Walk] = {
     ),
     "matrix": _walk(
         agents.home,
-        ("", "", "home"),
+        ("", "", "Python 3.xx"),
         ("matrix", "V", "2 variants   50 executions"),
         ("matrix-more-repeats", "down r", "Run more repeats"),
         ("matrix-export", "escape E", "Export"),
@@ -176,13 +177,14 @@ WALKS: dict[str, Walk] = {
     ),
     "broken": _walk(
         agents.broken,
-        ("broken-agent", "r", "1 error in"),
+        ("", "r", "1 error in"),
+        ("broken-agent", "", "Result !"),
         ("broken-agent-result", "3", "KeyError"),
         ("broken-set", "1 end 3", "Cannot run: line 1"),
     ),
     "travel": _walk(
         agents.sample("travel_desk"),
-        ("", "", "○ finds_a_flight"),
+        ("", "", "Python 3.xx"),
         ("", "R", "2 failed in"),
         ("adk-cases", "down", "▌"),
         ("adk-trace", "home down down down down 5", "transfer"),
@@ -191,7 +193,7 @@ WALKS: dict[str, Walk] = {
     ),
     "library": _walk(
         agents.sample("library_desk"),
-        ("", "", "○ on_the_shelf"),
+        ("", "", "Python 3.xx"),
         ("judged-cases", "R", "1 failed in"),
         ("judged-result", "f 3", "FAILED"),
         ("simulated-case", "1 home down down 2", "Simulated user"),

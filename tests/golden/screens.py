@@ -30,7 +30,7 @@ SIZES = {"80x24": (80, 24), "160x45": (160, 45)}
 # Shown; the Python of the tests is what runs.
 PYTHON = Interpreter(Path("/env/bin/python"), "")
 # Seconds without a change after which a screen is written.
-_QUIET = 0.8
+_QUIET = 2.0
 _STEP = re.compile(r'"(?P<text>[^"]*)"|<(?P<deed>[^>]*)>|(?P<key>\S+)')
 
 # One form of the same width for what else is different in every run.

@@ -6,8 +6,14 @@ import pytest
 
 from tests.golden.edits import FOLDER, STYLES, new_files, series
 
+# Every day; all others with --thorough.
+_EVERY_DAY = ("camel", "crlf-tabs")
 
-@pytest.mark.parametrize("style", STYLES)
+
+@pytest.mark.parametrize(
+    "style",
+    [pytest.param(style, marks=() if style in _EVERY_DAY else pytest.mark.thorough) for style in STYLES],
+)
 async def test_each_edit_changes_these_bytes_and_undoing_takes_them_back(tmp_path, style):
     assert await series(style, tmp_path) == _golden(style)
 

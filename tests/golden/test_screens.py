@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from evaltui.tui.app import WorkbenchApp
 from tests.golden.scenes import WALKS, Walk
@@ -23,8 +25,26 @@ _HAS_ADK = importlib.util.find_spec("google.adk") is not None
 _PATIENCE = 15.0
 
 
-@pytest.mark.parametrize("label", SIZES)
-@pytest.mark.parametrize("name", WALKS)
+# Every day; all others with --thorough.
+_EVERY_DAY = {
+    ("house", "160x45"),
+    ("clinic", "80x24"),
+    ("runs", "80x24"),
+    ("edit", "80x24"),
+    ("conflict", "160x45"),
+    ("chat", "160x45"),
+    ("start", "80x24"),
+}
+
+
+def _walks() -> Iterator[ParameterSet]:
+    for name in WALKS:
+        for label in SIZES:
+            marks = () if (name, label) in _EVERY_DAY else pytest.mark.thorough
+            yield pytest.param(name, label, marks=marks, id=f"{name} {label}")
+
+
+@pytest.mark.parametrize(("name", "label"), _walks())
 async def test_each_scene_is_as_it_was(name, label):
     walk = WALKS[name]
     if walk.needs_adk and not _HAS_ADK:
