@@ -98,7 +98,7 @@ async def until(app: WorkbenchApp, condition: Callable[[], bool], seconds: float
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"it did not come within {seconds:g} s:\n{screen_of(app)}")
-        await asyncio.sleep(0.04)
+        await asyncio.sleep(0.06)
 
 
 async def settled(app: WorkbenchApp) -> str:

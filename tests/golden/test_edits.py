@@ -7,7 +7,7 @@ import pytest
 from tests.golden.edits import FOLDER, STYLES, new_files, series
 
 # Every day; all others with --thorough.
-_EVERY_DAY = ("camel", "crlf-tabs")
+_EVERY_DAY = ("crlf-tabs",)
 
 
 @pytest.mark.parametrize(
