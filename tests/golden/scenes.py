@@ -93,7 +93,9 @@ WALKS: dict[str, Walk] = {
     "clinic": _walk(
         agents.clinic,
         ("", "", "Python 3.xx"),
-        ("outcomes", "R", "Run 1"),
+        ("", "R", "1 flaky, 1 not evaluated in"),
+        # A trace that grew while its case ran has its cursor where it was drawn last: it is opened again.
+        ("outcomes", "down up", "1 flaky, 1 not evaluated in"),
         ("result-error", "f f 3", "ConnectionError"),
         ("console-printed", "6", "asked: When are you open?"),
         ("trace-error", "5", "ConnectionError"),
