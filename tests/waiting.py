@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
-# Seconds after which what was waited for is not going to come.
-PATIENCE = 15.0
+# Seconds after which what was waited for is not going to come, on a machine that does ten other things.
+PATIENCE = 45.0
 # The same for a whole run of an agent, and for what processes do.
-PATIENCE_WITH_PROCESSES = 60.0
+PATIENCE_WITH_PROCESSES = 90.0
 
 
 async def until(

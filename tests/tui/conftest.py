@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from textual._compositor import Compositor
 from textual._context import visible_screen_stack
+from textual.app import App
 from textual.pilot import Pilot
 from textual.strip import Strip
+from waiting import PATIENCE
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +51,21 @@ def frames_when_looked_at(request: pytest.FixtureRequest, thorough: bool) -> Ite
         patch.setattr(Pilot, "press", then_drawn(Pilot.press))
         patch.setattr(Pilot, "pause", then_drawn(Pilot.pause))
         yield
+
+
+@pytest.fixture(autouse=True)
+def clicks_of_one_call_belong_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second click of a double click may come late on a busy machine."""
+    click = Pilot.click
+
+    @wraps(click)
+    async def clicked(pilot: Pilot[Any], *given: Any, times: int = 1, **named: Any) -> bool:
+        with pytest.MonkeyPatch.context() as patch:
+            if times > 1:
+                patch.setattr(App, "CLICK_CHAIN_TIME_THRESHOLD", PATIENCE)
+            return await click(pilot, *given, times=times, **named)
+
+    monkeypatch.setattr(Pilot, "click", clicked)
 
 
 @pytest.fixture

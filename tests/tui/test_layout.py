@@ -60,13 +60,15 @@ def _json(text):
 
 
 async def started(app, pilot):
+    """Every pane is there: the first frame has the cases alone."""
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
+    panes = ", ".join(f"#{kind.id}" for kind in PANES)
+    await until(pilot, lambda: len(app.screen_stack[0].query(panes)) == len(PANES))
 
 
-async def complete(app, pilot):
-    """The screen once all is there that comes after the cases: the page of the case, the agent's Python."""
-    parts = "○ off", "+ call, argument", " · Python "
-    await until(pilot, lambda: all(part in screen_text(app) for part in parts))
+async def complete(app, pilot, *parts):
+    """The screen once all is there that comes later, such as the agent's Python, which a process tells."""
+    await until_ran(pilot, lambda: all(part in screen_text(app) for part in (*parts, " · Python ")))
     return screen_text(app)
 
 
@@ -296,8 +298,7 @@ async def test_a_terminal_that_is_too_small_loses_nothing(agent):
     async with app.run_test(size=(80, 24)) as pilot:
         await started(app, pilot)
         await pilot.press("down", "2")
-        await until(pilot, lambda: "it is on" in screen_text(app))
-        before = screen_text(app)
+        before = await complete(app, pilot, "it is on")
         await pilot.resize_terminal(50, 10)
         await until(pilot, lambda: "evaltui needs 60 columns and 16 rows" in screen_text(app))
         assert "it is on" not in screen_text(app)
@@ -309,7 +310,7 @@ async def test_maximising_hiding_and_back(agent):
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(160, 45)) as pilot:
         await started(app, pilot)
-        before = await complete(app, pilot)
+        before = await complete(app, pilot, "○ off", "+ call, argument")
         await pilot.press("z")
         await until(pilot, lambda: "1 Cases ─ 2 Case" in screen_text(app))
         assert "light on" not in screen_text(app)
@@ -343,7 +344,7 @@ async def test_the_key_of_the_docks_tab_hides_it_and_shows_it_again(agent):
         await started(app, pilot)
         await pilot.press("5")
         await until(pilot, lambda: focused_tab(app) == "5 Trace")
-        before = await complete(app, pilot)
+        before = await complete(app, pilot, "○ off", "+ call, argument")
         await pilot.press("5")
         await until(pilot, lambda: "2 Case ─ 3 Result ○ ─ 4 Chat ─ 5 Trace" in screen_text(app))
         assert app.screen.focused.id == "cases"
@@ -447,7 +448,7 @@ async def test_jumping_to_a_section_by_the_key_on_it(agent):
     async with app.run_test(size=(220, 60)) as pilot:
         await started(app, pilot)
         await pilot.press("r")
-        await until(pilot, lambda: "▸ Informational metrics" in screen_text(app))
+        await until_ran(pilot, lambda: "▸ Informational metrics" in screen_text(app))
         await pilot.press("5")
         await until(pilot, lambda: app.screen.query_one("#trace-inspector").region)
 
@@ -473,11 +474,12 @@ async def test_running_a_case_brings_its_result_up(agent):
         await started(app, pilot)
         await until(pilot, lambda: "no calls expected" in screen_text(app))
         await pilot.press("r")
-        await until(pilot, lambda: "2/2 metrics" in screen_text(app))
+        await until_ran(pilot, lambda: "2/2 metrics" in screen_text(app))
         assert app.screen.focused.id == "cases"
 
 
-async def test_a_message_goes_with_what_it_speaks_of_and_leaves_the_run_where_it_is(agent):
+async def test_a_message_goes_with_what_it_speaks_of_and_leaves_the_run_where_it_is(agent, monkeypatch):
+    monkeypatch.setattr(bars, "_MESSAGE_SECONDS", waiting.PATIENCE_WITH_PROCESSES)
     app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
     async with app.run_test(size=(120, 36)) as pilot:
         await started(app, pilot)

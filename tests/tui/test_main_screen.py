@@ -64,6 +64,10 @@ async def ready(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None)
 
 
+async def running(app, pilot):
+    await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.running)
+
+
 async def finished(app, pilot):
     await until_ran(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
 
@@ -119,23 +123,26 @@ async def test_wide_shows_both_panes_and_streams_results(house):
     async with app.run_test(size=WIDE) as pilot:
         await ready(app, pilot)
         await pilot.press("R")
-        await until(pilot, lambda: app.workbench.runs.current and len(app.workbench.runs.current.done) == 3)
-        await until(pilot, lambda: "3/4   1 in flight" in screen_text(app))
-        assert "ctrl+c cancel run" in screen_lines(app)[-1]
+        await until_ran(pilot, lambda: "3/4   1 in flight" in screen_text(app))
+
+        await until_ran(pilot, lambda: re.search("◐ endless +turn 1 of 1", screen_text(app)))
         tree = [line[:36].rstrip() for line in in_panes(app)]
-        assert any(line.startswith("   ◐ endless") and line.endswith("turn 1 of 1") for line in tree)
+        assert "ctrl+c cancel run" in screen_lines(app)[-1]
         assert any(line.startswith("   ! crashes") and line.endswith("ValueError") for line in tree)
         await pilot.press("down", "down", "down")
         await until(pilot, lambda: "wait for ever" in screen_text(app))
         await pilot.press("escape")
         assert app.workbench.runs.current.stage is Stage.RUNNING
+        # It may be gone before the next look.
+        said = []
+        app.workbench.subscribe(lambda: said.append(app.workbench.notice and app.workbench.notice.text))
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: app.workbench.notice.text == "Cancelling… (force-stop in 3 s)")
         await finished(app, pilot)
+        assert "Cancelling… (force-stop in 3 s)" in said
         await until(
             pilot, lambda: "Run 1 cancelled after 3 of 4; finished results are kept" in screen_text(app)
         )
-        assert "▌  ○ endless" in [line[:36].rstrip() for line in in_panes(app)]
+        await until(pilot, lambda: "▌  ○ endless" in [line[:36].rstrip() for line in in_panes(app)])
 
 
 async def test_an_error_is_shown_with_its_place_and_nothing_of_it_is_obeyed(house):
@@ -275,7 +282,7 @@ async def test_resizing_during_a_run_changes_the_layout(house):
         await ready(app, pilot)
         app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "endless"))
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.runs.current.running)
+        await running(app, pilot)
         for size in (NARROW, (40, 12), WIDE, NARROW):
             await pilot.resize_terminal(*size)
             await until(pilot, lambda size=size: len(screen_lines(app)) == size[1])
@@ -289,7 +296,7 @@ async def test_quitting_cancels_the_run_first(house):
         await ready(app, pilot)
         app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path, "endless"))
         await pilot.press("r")
-        await until(pilot, lambda: app.workbench.runs.current.running)
+        await running(app, pilot)
         await pilot.press("q")
         await finished(app, pilot)
     assert app.workbench.runs.current.stage is Stage.CANCELLED
@@ -331,7 +338,8 @@ async def test_the_sample_house_on_a_narrow_terminal():
     app = app_for(SAMPLES / "home_automation")
     async with app.run_test(size=NARROW) as pilot:
         await ready(app, pilot)
-        await until(pilot, lambda: "▌  ○ hello" in screen_text(app) and "Python" in screen_lines(app)[0])
+        # Its Python is looked at by a process.
+        await until_ran(pilot, lambda: "▌  ○ hello" in screen_text(app) and "Python" in screen_lines(app)[0])
         lines = screen_lines(app)
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         assert lines[0].split() == ["home_automation", "recordings", "off", "·", "Python", python, "○", "9"]

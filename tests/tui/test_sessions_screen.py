@@ -16,25 +16,9 @@ from evaltui.tui.screens.save_case import SaveCaseScreen
 from evaltui.tui.screens.sessions import SessionsScreen
 from evaltui.workbench.workbench import Workbench
 from tests.commands.command_line import call
-from tests.traces.receiver.senders import JSON, spans
+from tests.traces.receiver.senders import JSON, session
 
 AGENT = "def root_agent(message, session):\n    return 'hello'\n"
-
-
-def session(number, said, answer):
-    """Spans of one model call, with its content."""
-    document = spans([number], f"talk-{number}")
-    parts = {"input": ("user", said), "output": ("assistant", answer)}
-    document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"] += [
-        {
-            "key": f"gen_ai.{side}.messages",
-            "value": {
-                "stringValue": json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
-            },
-        }
-        for side, (role, text) in parts.items()
-    ]
-    return document
 
 
 async def send(pilot: Pilot, document):

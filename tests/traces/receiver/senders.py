@@ -126,3 +126,19 @@ def kept(spool):
 
 def wanted(numbers):
     return Counter(ids(number)[1] for number in numbers)
+
+
+def session(number, said, answer):
+    """Spans of one model call, with its content."""
+    document = spans([number], f"talk-{number}")
+    parts = {"input": ("user", said), "output": ("assistant", answer)}
+    document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"] += [
+        {
+            "key": f"gen_ai.{side}.messages",
+            "value": {
+                "stringValue": json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+            },
+        }
+        for side, (role, text) in parts.items()
+    ]
+    return document
