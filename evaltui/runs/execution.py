@@ -163,8 +163,11 @@ class LoggedRun:
             case RepeatDone(case, eval_set_id, repeat, result):
                 self._write_events(self._pieces.end((*case, repeat)))
                 self._writer.add_repeat(case, eval_set_id, repeat, result)
+                # Nothing may follow for long, while another repeat hangs.
+                self._writer.commit()
             case CaseDone(result):
                 self.last_result = self._writer.add_case(summarize(result))
+                self._writer.commit()
             case SpentWithoutResult(amount):
                 self._writer.add_spending(amount)
 

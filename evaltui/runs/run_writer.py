@@ -29,7 +29,7 @@ from evaltui.runs.store import SUFFIX, RunStore
 
 _TABLES_OF_REPEATS = ("repeats", "scores", "events")
 _IN_COLUMNS = {"path", "eval_id", "eval_set_id"}
-# Events come by the thousand: they are written together, at most this many seconds late.
+# What comes by the thousand is committed together, so many seconds after the last commit.
 _COMMIT_EVERY = 0.2
 
 _dumped = json.JSONEncoder(separators=(",", ":")).encode
@@ -87,9 +87,8 @@ def _locked(folder: Path) -> Iterator[None]:
 class RunWriter:
     """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
 
-    Results are in the file when a method returns, events a moment later. An OSError, as on a full disk, has
-    ended the file: it is that of a run that was interrupted. Secrets are masked, except in ids of sets and
-    cases.
+    What was added is in the file after `commit`, or a moment later. An OSError, as on a full disk, has ended
+    the file: it is that of a run that was interrupted. Secrets are masked, except in ids of sets and cases.
     """
 
     def __init__(self, path: Path, header: Json, sets: Sequence[SelectedSet], secrets: Secrets) -> None:
@@ -207,15 +206,13 @@ class RunWriter:
                 "INSERT INTO events (case_id, repeat, kind, event) VALUES (?, ?, ?, ?)",
                 (number, event.repeat, event.kind, self._masked_text(text or _dumped(event.to_json()))),
             )
-        if time.monotonic() - self._committed > _COMMIT_EVERY:
-            self._commit()
+        self._commit_soon()
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
         """Add the result of a repeat of a case, without the turns as they ran: the events tell of them."""
         data = REPEAT.dump_python(result, mode="json", exclude_defaults=True, exclude={"actual"})
         self._add_repeat(case, eval_set_id, repeat, data)
-        # Nothing may follow for long, while another repeat hangs.
-        self._commit()
+        self._commit_soon()
 
     def _add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, data: Json) -> None:
         with self._writing():
@@ -254,14 +251,14 @@ class RunWriter:
                     number,
                 ),
             )
-        self._commit()
+        self._commit_soon()
         return number
 
     def add_spending(self, amount: Amount) -> None:
         """Add what model calls have spent that no result counts."""
         with self._writing():
             self._db.execute("INSERT INTO spending VALUES (?, ?)", (amount.usd, amount.tokens))
-        self._commit()
+        self._commit_soon()
 
     def copy_repeat(self, earlier: RunFile, finished: RepeatInRun) -> None:
         """Copy the events and the result of a repeat from another run."""
@@ -288,7 +285,12 @@ class RunWriter:
             self._db.execute("PRAGMA journal_mode = DELETE")
             self._db.close()
 
-    def _commit(self) -> None:
+    def _commit_soon(self) -> None:
+        if time.monotonic() - self._committed > _COMMIT_EVERY:
+            self.commit()
+
+    def commit(self) -> None:
+        """Put everything that was added so far into the file."""
         with self._writing():
             self._db.execute("COMMIT")
             self._db.execute("BEGIN IMMEDIATE")

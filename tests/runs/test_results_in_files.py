@@ -182,6 +182,7 @@ def test_what_is_written_is_read(run, result, events, figures):
         run.add_event(event)
     run.add_repeat(CASE, "s", 0, result)
     run.add_case(figures)
+    run.commit()
     file = RunFile(run.path)
     [repeat] = file.repeats
     assert in_full(file.result(repeat.data)) == in_full(result)
@@ -200,6 +201,7 @@ def test_a_value_that_json_has_no_word_for_is_still_a_difference(run, value, arg
     turn = TurnResult("these calls", tuple(calls), ResponseDiff(None, None))
     state = (StateDiff("at", value, None), StateDiff("at", value, "NaN"))
     run.add_repeat(CASE, "s", 0, RepeatResult(Status.FAILED, turns=(turn,), state=state))
+    run.commit()
     [repeat] = RunFile(run.path).repeats
     json.dumps(repeat.data, allow_nan=False)
     read = RunFile(run.path).result(repeat.data)

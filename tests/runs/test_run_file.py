@@ -49,6 +49,7 @@ def written(path: Path, secrets: Secrets = _NONE) -> RunWriter:
             writer.add_repeat(CaseId(PATH, case), "s", repeat, RepeatResult(Status.PASSED, seconds=repeat))
         writer.add_case(CaseSummary("s", case, Status.PASSED, runs=2, passed=2, path=PATH))
     writer.add_spending(Amount(0.5, 100))
+    writer.commit()
     return writer
 
 
@@ -83,6 +84,7 @@ def test_a_repeat_that_begins_anew_leaves_nothing_of_the_earlier_try(tmp_path):
     writer.add_event(Event("error", path=PATH, set="s", case="plain"))
     writer.add_repeat(case, "s", 0, RepeatResult(Status.ERROR, seconds=9))
     writer.add_case(CaseSummary("s", "plain", Status.ERROR, runs=2, passed=1, path=PATH))
+    writer.commit()
     file = RunFile(writer.path)
     assert [event.kind for event in file.events_of(case)[0]] == ["error"]
     assert [one.seconds for one in file.results(1)] == [9, 1]
@@ -90,7 +92,7 @@ def test_a_repeat_that_begins_anew_leaves_nothing_of_the_earlier_try(tmp_path):
     assert file.case(case).summary.status is Status.ERROR
 
 
-def test_results_are_in_the_file_at_once_and_events_soon(tmp_path, monkeypatch):
+def test_what_is_committed_is_in_the_file_at_once_and_the_rest_soon(tmp_path, monkeypatch):
     now = 100.0
     monkeypatch.setattr("evaltui.runs.run_writer.time.monotonic", lambda: now)
     writer = RunWriter(tmp_path / "run.sqlite", HEADER, [SelectedSet("s", "s", ("a",))], Secrets())
@@ -99,6 +101,7 @@ def test_results_are_in_the_file_at_once_and_events_soon(tmp_path, monkeypatch):
     file = RunFile(writer.path)
     assert file.events_of(CaseId("s", "a")) == {}
     writer.add_case(CaseSummary("s", "a", Status.FAILED))
+    writer.commit()
     assert (len(list(file.cases)), len(file.events_of(CaseId("s", "a"))[0])) == (1, 1)
     now = 101.0
     writer.add_event(event)
@@ -128,6 +131,7 @@ def test_totals_are_those_of_the_cases(tmp_path, seed):
     writer = RunWriter(tmp_path / "run.sqlite", HEADER, [selected], Secrets())
     for one in summaries:
         writer.add_case(one)
+    writer.commit()
     totals, known = RunFile(writer.path).totals, [one.cost for one in summaries if one.cost]
     assert totals.counts == {
         status.value: count for status in Status if (count := sum(one.status is status for one in summaries))
@@ -268,6 +272,7 @@ _OTHER = """
                 writer.add_event(Event("text", path="s", set="s", case=one, data={"text": "x" * 999}))
             writer.add_repeat(case, "s", 0, RepeatResult(Status.FAILED))
             writer.add_case(CaseSummary("s", one, Status.FAILED))
+            writer.commit()
             say(one)
 """
 

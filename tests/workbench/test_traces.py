@@ -175,6 +175,7 @@ async def test_a_case_that_is_tried_again_begins_anew(tmp_path, until):
     assert [event.content["parts"][0]["text"] for event in traces.live_events(key)] == [lived]
     summary = CaseSummary("set", "case", Status.PASSED, path=key.path)
     logged = ResultInFile.of(ResultsInLog(log.path, "run 1"), log.add_case(summary), summary)
+    log.commit()
     log.close()
     outcomes[key] = CaseOutcome(logged, RunRef(1), StoredCase("{}"), EvalConfig(), logged=logged)
     traces.done(key, is_logged=True)
