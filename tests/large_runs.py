@@ -61,7 +61,8 @@ def _header(cases: int, shard: tuple[int, int] | None) -> dict[str, Any]:
         "runs": 1,
     }
     if shard is not None:
-        whole = {SET: {"cases": cases, "fingerprint": "same", "whole": True}}
+        eval_ids = list(map(eval_id, range(cases)))
+        whole = {SET: {"eval_set_id": "echoes", "eval_ids": eval_ids, "fingerprint": "same", "whole": True}}
         number, count = shard
         header["shards"] = {"numbers": [number], "count": count, "divided_by": "hash", "sets": whole}
     return header
