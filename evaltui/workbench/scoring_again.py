@@ -60,8 +60,9 @@ async def score_again(
 ) -> CaseOutcome:
     """What was done in a run, as it comes out by another case or config; errors stay what they were.
 
-    `eval_set_id` is for a set that has another id now, which rules and marks of the config name. A log has what was done without secrets: then the case is compared without them, too. Where its own are
-    what decides, the last result stands and is undecided.
+    `eval_set_id` is for a set that has another id now, which rules and marks of the config name. A log has
+    what was done without secrets: then the case is compared without them, too. Where its own are what decides,
+    the last result stands and is undecided.
     """
     from evaltui.core.metrics.scoring import Expected
 
