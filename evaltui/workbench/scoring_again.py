@@ -61,8 +61,8 @@ async def score_again(
     """What was done in a run, as it comes out by another case or config; errors stay what they were.
 
     `eval_set_id` is for a set that has another id now, which rules and marks of the config name. A log has
-    what was done without secrets: then the case is compared without them, too. Where its own are what decides,
-    the last result stands and is undecided.
+    what was done without secrets: then the case is compared without them, too. Where its own are what
+    decides, the last result stands and is undecided.
     """
     from evaltui.core.metrics.scoring import Expected
 
