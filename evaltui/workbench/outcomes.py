@@ -262,8 +262,12 @@ class Outcomes:
         self.results.count_without(cases)
 
     def run_ends(self) -> None:
-        """Counts what cases have that the run did not come to."""
+        """Counts what cases have that the run did not come to; forgets those of sets that are gone by now."""
         self.results.count_without(())
+        paths = self.results.paths()
+        there = [path for path in paths if self._sets.by_case_path(path) is not None]
+        if there != paths:
+            self.keep_only({case for path in there for case, _ in self.results.of(path)})
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Notes the result that a run has for a case; the caller notifies."""

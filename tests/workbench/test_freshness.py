@@ -293,7 +293,9 @@ async def test_cases_without_a_result_are_counted_beside_a_set_that_cannot_be_re
         await workbench.close()
 
 
-async def test_a_running_case_that_others_rename_has_no_row_and_is_not_counted(as_run, tmp_path, monkeypatch):
+@pytest.fixture
+def waiting_run(monkeypatch):
+    """Set when a case has begun, and to be set for it to go on."""
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     class Waiting(FakeRuns):
@@ -303,6 +305,31 @@ async def test_a_running_case_that_others_rename_has_no_row_and_is_not_counted(a
             return await super()._act(*which)
 
     monkeypatch.setattr("evaltui.runs.execution.follow_plan", Waiting().follow)
+    return begun, go_on
+
+
+async def test_cases_of_a_set_that_is_deleted_during_their_run_are_not_counted(as_run, tmp_path, waiting_run):
+    begun, go_on = waiting_run
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    more = {"eval_set_id": "u", "eval_cases": [case("new")]}
+    (folder / "u.evalset.json").write_text(json.dumps(more))
+    workbench = await opened(folder)
+    try:
+        workbench.runs.run_all()
+        await begun.wait()
+        (folder / "u.evalset.json").unlink()
+        await workbench.open()
+        go_on.set()
+        await workbench.runs.finished()
+        assert len(workbench.runs.current.done) == 3
+        assert workbench.outcomes.counts() == {"PASSED": 2}
+        assert workbench.outcomes.get(CaseId("u.evalset.json", "new")) is None
+    finally:
+        await workbench.close()
+
+
+async def test_a_running_case_that_others_rename_has_no_row_and_is_not_counted(as_run, tmp_path, waiting_run):
+    begun, go_on = waiting_run
     folder = shutil.copytree(as_run, tmp_path / "desk")
     workbench = await opened(folder)
     try:
