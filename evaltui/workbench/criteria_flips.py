@@ -138,7 +138,7 @@ class FlipSearch:
         else:
             self._look_at_all(compared)
         if score_alike(saved, edited):
-            return Flips()
+            return Flips(scored=sum(map(results.count, paths)))
         known = self._count - len(self._waiting) - len(self._unknown)
         return Flips(tuple(self._in_order(sets)), known, len(self._waiting), len(self._unknown))
 

@@ -49,16 +49,20 @@ def freshness(
     config: SameConfig | None,
     agent: AgentState,
     *,
+    eval_set_id: str,
     broken: Collection[str] = (),
     is_rescored: bool = False,
 ) -> Freshness:
-    """`case` and `config` are those of now, None before they are read, and where they are `broken`.
+    """`case`, `config` and `eval_set_id` are those of now; the first two are None before they are read, and
+    where they are `broken`.
 
     `is_rescored` is whether the result is about to be scored again: it need not be by the case of now yet.
     """
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
-    if result.code == agent.code_version and is_case and is_config and _is_of_its_run(result) and not broken:
+    is_set = eval_set_id == result.kept.eval_set_id
+    is_same = is_case and is_config and is_set
+    if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
         return FRESH
     reasons = [*files_changed(result, agent), *broken]
     if case is not None and gets_otherwise(result, case, config, agent):
@@ -67,6 +71,8 @@ def freshness(
         reasons.append("config")
     if not reasons and (result.unscored or not is_rescored):
         reasons += _unscored(result, case, config)
+        # Its rules and marks name the set.
+        reasons += [] if is_set else ["set"]
     if reasons:
         return Freshness(State.STALE, tuple(dict.fromkeys(reasons)))
     return FRESH if _is_scored_as_run(result) else _RESCORED
@@ -128,6 +134,8 @@ def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig |
 
 
 def _is_scored_as_run(result: CaseOutcome) -> bool:
+    if result.logged is not None and result.logged.eval_set_id != result.kept.eval_set_id:
+        return False
     if result.ran is None:
         return not result.unscored
     case, config = result.ran

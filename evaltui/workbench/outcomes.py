@@ -129,12 +129,18 @@ class Outcomes:
 
     def counts(self) -> Counter[str]:
         """How many cases are shown with which status, those that are running or not run among them."""
-        counts = self.counts_of()
-        run = self._run()
-        if run is not None and not run.over and self.previous_run is None:
-            counts[RUNNING] = len(run.running)
+        counts, listed = self.counts_of(), self._sets.listed
+        if self.previous_run is None:
+            by_path = {eval_set.case_path: eval_set for eval_set in listed}
+            # One that others rename or delete meanwhile has no row any more.
+            counts[RUNNING] = sum(
+                case.path in by_path and by_path[case.path].number(case.eval_id) is not None
+                for case in self._running
+            )
         if self.previous_run is None and not self.is_loading:
-            counts[NOT_RUN] = sum(len(eval_set.cases) for eval_set in self._sets.listed) - counts.total()
+            # A set that cannot be read shows no cases, and its results are counted.
+            unread = sum(self.results.counts(one.case_path).total() for one in listed if one.format is None)
+            counts[NOT_RUN] = sum(len(one.cases) for one in listed) + unread - counts.total()
         return +counts
 
     def is_waiting(self, case: CaseId) -> bool:
@@ -148,7 +154,7 @@ class Outcomes:
 
     def freshness(self, case: CaseId) -> Freshness | None:
         """How the case's last result stands to agent, case and config of now; None without one."""
-        scored = self.results.get(case)
+        scored, eval_set = self.results.get(case), self._sets.by_case_path(case.path)
         if scored is None:
             return None
         return freshness(
@@ -156,6 +162,7 @@ class Outcomes:
             self._sets.case_now(case),
             self._sets.config_scoring(case.path),
             self._agent,
+            eval_set_id=eval_set.eval_set_id if eval_set else scored.kept.eval_set_id,
             broken=self._sets.broken(case.path),
             is_rescored=self.is_rescored(case),
         )
@@ -184,7 +191,7 @@ class Outcomes:
         eval_set, agent, results = self._sets.by_case_path(path), self._agent, self.results
         config = self._sets.config_scoring(path)
         changes = config, self._sets.broken(path), agent.code_version, agent.settings, self.rescorings
-        state = eval_set and eval_set.cases, *changes
+        state = eval_set and (eval_set.eval_set_id, eval_set.cases), *changes
         stale = self._stale.get(path)
         if stale is None or stale.results is not results or stale.state != state:
             stale = self._stale[path] = _StaleCases(results, state, results.follow(), set())
@@ -255,8 +262,12 @@ class Outcomes:
         self.results.count_without(cases)
 
     def run_ends(self) -> None:
-        """Counts what cases have that the run did not come to."""
+        """Counts what cases have that the run did not come to; forgets those of sets that are gone by now."""
         self.results.count_without(())
+        paths = self.results.paths()
+        there = [path for path in paths if self._sets.by_case_path(path) is not None]
+        if there != paths:
+            self.keep_only({case for path in there for case, _ in self.results.of(path)})
 
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Notes the result that a run has for a case; the caller notifies."""

@@ -95,6 +95,7 @@ def open_past_run(
             continue
         kept, pass_if = found.kept, pass_if_of(found.kept.policy)
         logged = kept if isinstance(kept, ResultInFile) else None
+        kept = kept if logged is None else logged.in_set(eval_set.file.eval_set_id)
         scored = CaseOutcome(kept, run, stored, config, code=code, pass_if=pass_if, logged=logged)
         outcomes.append((CaseId(case.path, stored.eval_id), scored))
         if logged is None:
@@ -296,5 +297,8 @@ def _ran_as(
         "config": config_then or config,
         "ran": None if None not in ran else ran,
         "given": row.summary.given,
-        "unscored": None in ran or config_then is not config or eval_set.config is None,
+        "unscored": None in ran
+        or config_then is not config
+        or eval_set.config is None
+        or row.summary.eval_set_id != eval_set.file.eval_set_id,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.scoring_again import Actual, Events, actual_of, score_again
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 # Cases that are looked at between two keys.
 _AT_ONCE = 500
+
+
+class _Wish(NamedTuple):
+    """A result, and the case, the config and the id of the set that it is to be scored by."""
+
+    scored: CaseOutcome
+    stored: StoredCase
+    config: EvalConfig
+    eval_set_id: str
 
 
 class Rescoring:
@@ -37,7 +46,7 @@ class Rescoring:
         self._events_of = events_of
         self._secrets = secrets
         self._done = done
-        self._waiting: dict[CaseId, tuple[CaseOutcome, StoredCase, EvalConfig]] = {}
+        self._waiting: dict[CaseId, _Wish] = {}
         # The case that is being scored, None where its result is not wanted any more.
         self._scoring: CaseId | None = None
         # How often something was wished for.
@@ -50,15 +59,15 @@ class Rescoring:
     ) -> None:
         """Score results of the cases of a set again, soon; those that it would not change are left as they
         are, and what was to be scored of them has been taken back."""
-        is_same = SameConfig(config)
+        is_same, eval_set_id = SameConfig(config), opened.eval_set_id
         for case, scored in results:
             self._waiting.pop(case, None)
             if self._scoring == case:
                 self._scoring = None
             stored = opened.case(case.eval_id)
             is_scored = not scored.unscored and is_same(scored.config)
-            if stored is not None and not (is_scored and _is_case_of(scored, stored)):
-                self._waiting[case] = scored, stored, config
+            if stored is not None and not (is_scored and _is_case_of(scored, stored, eval_set_id)):
+                self._waiting[case] = _Wish(scored, stored, config, eval_set_id)
         self._wishes += 1
         if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._work())
@@ -86,8 +95,8 @@ class Rescoring:
         while some := list(islice(waiting, _AT_ONCE)):
             found: list[tuple[CaseId, CaseOutcome | None]] = []
             for case, wish in some:
-                scored, stored, config = wish
-                if self._waiting.get(case) is not wish or not _is_case_of(scored, stored):
+                scored, stored, config, eval_set_id = wish
+                if self._waiting.get(case) is not wish or not _is_case_of(scored, stored, eval_set_id):
                     continue
                 if id(config) not in by_config:
                     by_config[id(config)] = OtherThresholds(config, secrets)
@@ -107,10 +116,11 @@ class Rescoring:
                 await self._follow_scores()
                 continue
             self._scoring = case = next(iter(self._waiting))
-            scored, stored, config = self._waiting.pop(case)
+            scored, stored, config, eval_set_id = self._waiting.pop(case)
             actual, new = await self._actual_of(case, scored), None
             if actual is not None:
-                new = await score_again(scored, actual, stored, config, self._secrets())
+                secrets = self._secrets()
+                new = await score_again(scored, actual, stored, config, secrets, eval_set_id)
             is_wanted, self._scoring = self._scoring == case, None
             if is_wanted:
                 self._done([(case, new)])
@@ -133,8 +143,8 @@ class Rescoring:
         return None if events is None else actual_of(events)
 
 
-def _is_case_of(scored: CaseOutcome, stored: StoredCase) -> bool:
+def _is_case_of(scored: CaseOutcome, stored: StoredCase, eval_set_id: str) -> bool:
     """Whether this is what a result was scored by, although it may have been read again since then."""
-    if scored.unscored and scored.ran is not None:
+    if (scored.unscored and scored.ran is not None) or scored.kept.eval_set_id != eval_set_id:
         return False
     return stored is scored.stored or stored.says_the_same(scored.stored)

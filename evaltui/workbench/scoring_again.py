@@ -56,17 +56,20 @@ async def score_again(
     stored: StoredCase,
     config: EvalConfig,
     secrets: Secrets,
+    eval_set_id: str = "",
 ) -> CaseOutcome:
     """What was done in a run, as it comes out by another case or config; errors stay what they were.
 
-    A log has what was done without secrets: then the case is compared without them, too. Where its own are
-    what decides, the last result stands and is undecided.
+    `eval_set_id` is for a set that has another id now, which rules and marks of the config name. A log has
+    what was done without secrets: then the case is compared without them, too. Where its own are what
+    decides, the last result stands and is undecided.
     """
     from evaltui.core.metrics.scoring import Expected
 
-    eval_set_id = scored.result.eval_set_id
+    set_id_then = (scored.logged or scored.kept).eval_set_id
+    eval_set_id = eval_set_id or scored.kept.eval_set_id
     ran = scored.ran or (scored.stored, scored.config)
-    before = partial(_expected_in_run, eval_set_id, *ran, secrets)
+    before = partial(_expected_in_run, set_id_then, *ran, secrets)
     again = partial(_scored_by, scored, actual, before)
     masked = secrets if needs_masking(stored, secrets) else None
     result = await again(_expected(eval_set_id, stored, config, secrets), masked)

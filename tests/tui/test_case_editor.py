@@ -317,6 +317,21 @@ async def test_the_id_is_changed_at_the_end_and_the_selection_goes_along(house):
         await until(pilot, lambda: app.workbench.navigation.selection == Selection(path.name, "dim"))
 
 
+async def test_the_user_of_a_session_that_the_case_has_not_is_typed_in_one_go(house):
+    app = WorkbenchApp(Workbench(house))
+    async with app.run_test(size=WIDE) as pilot:
+        await in_the_case(app, pilot)
+        await go_to(app, pilot, "session", "user_id")
+        await pilot.press("enter", *"ann")
+        await until(pilot, lambda: "  session      ann" in screen_text(app))
+        assert "deleted outside" not in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: case(app).get("session_input", {}).get("user_id") == "ann")
+        await until(pilot, lambda: "· user ann ·" in screen_text(app))
+        await pilot.press("u")
+        await until(pilot, lambda: "session_input" not in case(app))
+
+
 async def test_anything_can_be_chosen_to_be_added(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from fake_runs import FakeRuns, says
 
+from evaltui.core.jsondoc.edits import Put
 from evaltui.core.model.outcome import Status
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_flips import FlipSearch
@@ -68,6 +69,14 @@ def changed(flips):
 async def test_nothing_flips_without_a_change(run):
     flips = run.search.now()
     assert (flips.cases, flips.waiting, flips.unknown) == ((), 0, 0)
+
+
+async def test_a_default_that_is_written_out_flips_none_of_the_scored_cases(run):
+    criteria = {**CONFIG["criteria"], "tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "EXACT"}}
+    run.bench.editing.do_edits("edit", {run.config: [Put(("criteria",), criteria)]})
+    flips = await flips_of(run)
+    assert run.criteria.change()
+    assert (flips.cases, flips.scored, flips.waiting, flips.unknown) == ((), 5, 0, 0)
 
 
 async def test_a_lower_threshold_flips_what_passes_then(run):

@@ -12,7 +12,9 @@ from fake_runs import FakeRuns, NoHost
 from evaltui.core.jsondoc.edits import Put, Remove
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs import execution
+from evaltui.workbench import set_editing
 from evaltui.workbench.actions import BY_ID
+from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
 SET, CONFIG = "s.evalset.json", "test_config.json"
@@ -202,6 +204,144 @@ async def test_a_verdict_is_that_of_now_or_says_that_it_is_not(change, where, as
         elif name in (SET, CONFIG) and expected != "none":
             # Of what it was changed from between two starts, a run has only fingerprints.
             assert await stand(workbench) in ("fresh", *["rescored PASSED"] * (where == "between"))
+    finally:
+        await workbench.close()
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize(
+    ("change", "named", "outcome"),
+    [
+        # Its marks go with it, or stay with the id that it had.
+        ("rename", "s", "NOT_EVALUATED"),
+        ("rename outside", "s", "PASSED"),
+        ("rename outside", "t", "NOT_EVALUATED"),
+        ("move", "s", "NOT_EVALUATED"),
+        ("nothing", "s", "NOT_EVALUATED"),
+    ],
+)
+async def test_a_verdict_is_by_the_marks_of_the_set_that_the_case_is_in(
+    change, named, outcome, between, as_run, tmp_path
+):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    write(folder, CONFIG, config(turns=[{"set": named, "case": "a", "turn": 0, "mode": "context"}]))
+    (folder / "u.evalset.json").write_text(json.dumps({"eval_set_id": "u", "eval_cases": []}))
+    workbench = await opened(folder)
+    try:
+        await workbench.outcomes.rescored([])
+        if change == "rename":
+            assert set_editing.rename_set(workbench.editing, folder / SET, "t")
+        elif change == "move":
+            workbench.navigation.select(Selection(SET, "a"))
+            set_editing.copy(workbench.editing, cut=True)
+            workbench.navigation.select(Selection("u.evalset.json"))
+            set_editing.paste(workbench.editing)
+        elif change == "rename outside":
+            data = json.loads((folder / SET).read_text()) | {"eval_set_id": "t"}
+            (folder / SET).write_text(json.dumps(data))
+            await workbench.open()
+        if between:
+            await workbench.editing.save_all()
+            await workbench.close()
+            workbench = await opened(folder)
+        await workbench.outcomes.rescored([])
+        moved = CaseId("u.evalset.json" if change == "move" else SET, "a")
+        if between and change == "move":
+            # Runs know cases by their files.
+            assert workbench.outcomes.get(moved) is None
+            return
+        now = workbench.outcomes.freshness(moved)
+        assert (now.state, workbench.outcomes.status(moved)) == ("rescored", outcome)
+        workbench.editing.undo()
+        await workbench.outcomes.rescored([])
+        if named == "s" and change != "rename outside":
+            assert workbench.outcomes.status(CaseId(SET, "a")) == "NOT_EVALUATED"
+    finally:
+        await workbench.close()
+
+
+async def test_a_run_that_is_opened_is_shown_as_it_came_out_whatever_its_set_is_called(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    write(folder, CONFIG, config(turns=[{"set": "t", "case": "a", "turn": 0, "mode": "context"}]))
+    data = json.loads((folder / SET).read_text()) | {"eval_set_id": "t"}
+    (folder / SET).write_text(json.dumps(data))
+    workbench = await opened(folder)
+    try:
+        await workbench.outcomes.rescored([])
+        last = {"PASSED": 1, "NOT_EVALUATED": 1}
+        assert workbench.outcomes.counts() == last
+        (log,) = workbench.agent.store.files()
+        assert await workbench.outcomes.open_run(log, "run 1")
+        assert workbench.outcomes.counts() == {"PASSED": 2}
+        workbench.outcomes.leave_previous_run()
+        await workbench.outcomes.rescored([])
+        assert workbench.outcomes.counts() == last
+    finally:
+        await workbench.close()
+
+
+async def test_cases_without_a_result_are_counted_beside_a_set_that_cannot_be_read(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        more = {"eval_set_id": "u", "eval_cases": [case("new"), case("newer")]}
+        (folder / "u.evalset.json").write_text(json.dumps(more))
+        (folder / SET).write_text("{oops")
+        await workbench.open()
+        assert workbench.outcomes.counts() == {"STALE": 2, "NOT_RUN": 2}
+    finally:
+        await workbench.close()
+
+
+@pytest.fixture
+def waiting_run(monkeypatch):
+    """Set when a case has begun, and to be set for it to go on."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    class Waiting(FakeRuns):
+        async def _act(self, *which):
+            begun.set()
+            await go_on.wait()
+            return await super()._act(*which)
+
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", Waiting().follow)
+    return begun, go_on
+
+
+async def test_cases_of_a_set_that_is_deleted_during_their_run_are_not_counted(as_run, tmp_path, waiting_run):
+    begun, go_on = waiting_run
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    more = {"eval_set_id": "u", "eval_cases": [case("new")]}
+    (folder / "u.evalset.json").write_text(json.dumps(more))
+    workbench = await opened(folder)
+    try:
+        workbench.runs.run_all()
+        await begun.wait()
+        (folder / "u.evalset.json").unlink()
+        await workbench.open()
+        go_on.set()
+        await workbench.runs.finished()
+        assert len(workbench.runs.current.done) == 3
+        assert workbench.outcomes.counts() == {"PASSED": 2}
+        assert workbench.outcomes.get(CaseId("u.evalset.json", "new")) is None
+    finally:
+        await workbench.close()
+
+
+async def test_a_running_case_that_others_rename_has_no_row_and_is_not_counted(as_run, tmp_path, waiting_run):
+    begun, go_on = waiting_run
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        workbench.runs.run_cases("a", [CaseId(SET, "a")])
+        await begun.wait()
+        assert workbench.outcomes.counts() == {"PASSED": 1, "RUNNING": 1}
+        write(folder, SET, case("b"))
+        await workbench.open()
+        assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}
+        go_on.set()
+        await workbench.runs.finished()
+        assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}
     finally:
         await workbench.close()
 
