@@ -77,7 +77,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         all_written = write_reports(replace(made, notes=(*made.notes, *remarks)), targets, "merge")
     else:
         all_written = True
-        notes = (*missing_in_words(run, RunFile(log).header), *remarks)
+        notes = (*missing_in_words(run, RunFile(log)), *remarks)
         lines: list[Line] = [[("note  ", "warning"), (visible(one), "")] for one in notes]
         if comparison:
             lines = [*comparison_lines(secrets.masked(comparison), width()), *lines]

@@ -171,9 +171,12 @@ class _Lines:
                 yield from ([(f"    {line}", "muted")] for line in visible_lines(error.traceback))
                 yield [("Previous results kept; retries on save", "muted")]
             case ReactionStep.DONE if reaction.run is None:
+                stale = list(self._stale())
                 done = f"{reaction.rescored} rescored without the agent" if reaction.rescored else ""
-                yield [(f"{what}: {done or 'nothing to run'}", "bold"), (f"  {after}", "muted")]
+                done = done or ("no case run" if stale else "nothing to run")
+                yield [(f"{what}: {done}", "bold"), (f"  {after}", "muted")]
                 yield from self._verdicts()
+                yield from stale
             case ReactionStep.DONE:
                 yield from self._sum(after)
 
@@ -208,7 +211,11 @@ class _Lines:
         statuses = [scored.status for scored in results if scored is not None]
         line = counts(statuses) or [("no case run", "warning")]
         yield [*line, (f"  {when}", "muted")]
-        waiting = workbench.watch.waiting()
+        yield from self._stale()
+
+    def _stale(self) -> Iterator[Line]:
+        """How many results are of an earlier state, and not renewed by themselves."""
+        waiting = self._workbench.watch.waiting()
         if waiting.cases:
             many = f"{show_number(len(waiting.cases))} stale"
             then = f": enter runs {plural(len(waiting.cases), 'it', 'them')}" if sys.stdin.isatty() else ""

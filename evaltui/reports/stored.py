@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evaltui.core.compare.run_result import RunResult
+from evaltui.core.compare.run_summary import RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
@@ -19,7 +20,7 @@ from evaltui.files.agent_address import AgentAddress
 from evaltui.files.folders import file_of
 from evaltui.reports.model import RunReport
 from evaltui.reports.set_totals import RunningTotals, SetTotal
-from evaltui.runs.history import KeptRun, missing_in_words, open_run
+from evaltui.runs.history import missing_in_words, open_run
 from evaltui.runs.logged_results import LoggedResults, results_of, summaries_of
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import RunHeader
@@ -53,7 +54,7 @@ def stored_report(path: Path, secrets: Secrets) -> RunReport:
         seconds=run.seconds,
         sets=tuple(_sets(header, cases)),
         log=str(path),
-        notes=tuple(_notes(run, header)),
+        notes=tuple(_notes(run.summary, run.file)),
         record=header.data.get("record", DEFAULT_MODE),
         calls=calls,
         known_spending=total(one.spent.value for one in found.values()) if is_large else None,
@@ -83,10 +84,10 @@ def _sets(header: RunHeader | None, cases: Sequence[CaseResult]) -> Iterator[Set
             yield SetInfo(label, Path(case_path), None, effective, case_path=case_path, knows_file=False)
 
 
-def _notes(run: KeptRun, header: RunHeader) -> Iterator[str]:
-    if header.in_process:
+def _notes(run: RunSummary, file: RunFile) -> Iterator[str]:
+    if file.header.in_process:
         yield "the agent is an object, run in the process that evaluated it"
-    yield from missing_in_words(run.summary, header)
+    yield from missing_in_words(run, file)
 
 
 @dataclass(slots=True)

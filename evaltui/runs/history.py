@@ -25,7 +25,7 @@ from evaltui.core.model.outcome import CaseResult, Status, worst_status
 from evaltui.core.model.problems import SelectionError
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
-from evaltui.runs.run_file import CaseInRun, RunFile
+from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, plural, show_number, some_of
@@ -174,8 +174,9 @@ def summary_of(file: RunFile) -> RunSummary:
     )
 
 
-def missing_in_words(run: RunSummary, header: RunHeader) -> Iterator[str]:
-    """Notes on the selected cases without a result; nothing for a complete run."""
+def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
+    """Notes on the selected cases without a result, none for a complete run. Raises what `RunFile` does."""
+    header = file.header
     is_merged = "merged" in header.data
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]
@@ -186,7 +187,8 @@ def missing_in_words(run: RunSummary, header: RunHeader) -> Iterator[str]:
             yield f"{counted(len(unfinished), 'case')} without a result: {some_of(names)}"
         else:
             done, count = show_number(len(run.results)), counted(len(run.cases), "case")
-            yield f"interrupted: {done} of {count} finished"
+            how = "still running" if is_being_written(file.path) else "interrupted"
+            yield f"{how}: {done} of {count} finished"
 
 
 def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:

@@ -174,10 +174,11 @@ def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:
 
 def _row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) -> RunRow:
     file = RunFile(path)
-    header, totals, ended = file.header, file.totals, file.ending
+    # In this order: the run may end meanwhile, and then it is not interrupted, and has all results.
+    goes_on, header, ended, totals = is_being_written(path), file.header, file.ending, file.totals
     ending: RunEnding = "over"
     if ended is None:
-        ending = "going on" if is_being_written(path) else "interrupted"
+        ending = "going on" if goes_on else "interrupted"
     return RunRow(
         path,
         header.started,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 import weakref
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ from evaltui.text.values import in_words
 _EVENT = "path, eval_id, eval_set_id, repeat, event FROM events JOIN cases ON cases.id = case_id"
 # Rows that are read at once.
 _PAGE = 1000
+# Seconds until one who writes has taken the lock again that was free when it was looked for.
+_PAUSES = (0.01, 0.02, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,9 +391,16 @@ def is_being_written(path: Path) -> bool:
 
     Raises OSError for a file that cannot be opened.
     """
+    journal = path.with_name(f"{path.name}-journal")
     with closing(connect(path, wait=0)) as db:
-        try:
-            db.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+        # A run commits without the lock for a moment, but beside its journal.
+        for pause in _PAUSES:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error as error:
+                return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+            db.execute("ROLLBACK")
+            if not journal.exists():
+                return False
+            time.sleep(pause)
         return False

@@ -139,8 +139,9 @@ class RunWriter:
     def _go_on(self) -> None:
         with self._writing():
             # The truncated journal stays beside the file until the run is closed. A process that is killed
-            # loses nothing although the disk is not waited for; a machine that stops could.
-            for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF"):
+            # loses nothing although the disk is not waited for; a machine that stops could. Pages that are
+            # written before a commit would lock out whoever reads.
+            for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "cache_spill = OFF"):
                 self._db.execute(f"PRAGMA {pragma}")
             # The write lock tells others that the run goes on.
             self._db.execute("BEGIN IMMEDIATE")

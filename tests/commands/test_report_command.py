@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +150,17 @@ def test_an_interrupted_run_says_so_and_has_no_time(agent, capsys):
     )
     assert "interrupted: 1 of 2 cases finished" in page.read_text()
     assert "<testsuites name=" in (agent / "out.xml").read_text()
+
+
+def test_a_run_in_progress_is_not_called_interrupted(agent):
+    call("run", agent, "day")
+    (log,) = RunStore(agent).files()
+    interrupt(log, 1)
+    # As a run holds its file.
+    with closing(sqlite3.connect(log, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        assert written(agent, log)["notes"] == ["still running: 1 of 2 cases finished"]
+    assert written(agent, log)["notes"] == ["interrupted: 1 of 2 cases finished"]
 
 
 def test_a_result_file_of_adk_is_reported_without_a_trace(agent, capsys):

@@ -8,7 +8,7 @@ from command_line import call
 from fake_runs import run_without_processes
 
 from evaltui.core.model.outcome import Status
-from evaltui.runs.run_file import Ending
+from evaltui.runs.run_file import Ending, is_being_written
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import change, selected, store_run, summary
@@ -188,3 +188,18 @@ def test_the_list_says_how_many_runs_were_deleted(write_agent, monkeypatch, caps
     assert which == "named runs, baselines and the last run of each set"
     call("run", agent, "--baseline", RunStore(agent).files()[0].stem, "--keep-runs", "1")
     assert len(RunStore(agent).files()) == 2
+
+
+def test_a_run_that_ends_while_it_is_listed_is_not_interrupted(write_agent, capsys, monkeypatch):
+    agent = write_agent("")
+    log = begin_run(RunStore(agent), {"started": STARTED}, [selected("lights", ["one"])])
+
+    def ending(path):
+        log.add_case(summary("lights", "one", "PASSED"))
+        log.close(Ending(Status.PASSED, 1.0))
+        return is_being_written(path)
+
+    monkeypatch.setattr("evaltui.runs.listing.is_being_written", ending)
+    lines = listed(agent, capsys)
+    assert lines[0].endswith("passed         1 s")
+    assert lines[1] == "    1 passed · lights:one"

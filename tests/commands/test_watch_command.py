@@ -108,6 +108,15 @@ def test_a_save_is_followed_by_its_verdict_until_it_is_interrupted(agent, start)
     assert watch.interrupt() == 130
 
 
+def test_a_save_that_runs_no_case_says_which_results_are_stale(agent, start):
+    text = (agent / "talk.evalset.json").read_text()
+    (agent / "talk.evalset.json").write_text(text.replace('"text": "yes"', '"text": "no"'))
+    watch = start("my_agent", folder=agent.parent)
+    watch.until("2 passed")
+    (agent / "agent.py").write_text(AGENT.format("yes"))
+    assert "agent.py changed: no case run" in watch.until("2 stale (unknown number of live calls)")
+
+
 def test_the_cases_that_are_named_are_run_after_every_save(agent, start):
     watch = start("my_agent", "talk:refuses", folder=agent.parent)
     assert "agrees" not in watch.until("1 passed")

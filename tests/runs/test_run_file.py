@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -253,6 +254,7 @@ _OTHER = """
     import sys
     from pathlib import Path
     from evaltui.core.compare.run_summary import CaseSummary
+    from evaltui.core.model.budget import Amount
     from evaltui.core.model.case_id import CaseId
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import RepeatResult, Status
@@ -290,6 +292,25 @@ def test_a_run_of_another_process_is_being_written_until_it_is_killed(tmp_path):
     child.communicate()
     assert not is_being_written(path)
     assert RunFile(path).ending is None
+
+
+def test_a_run_is_being_written_also_while_it_commits(tmp_path):
+    code = "writer = begin_run(store, {}, [])\nsay(writer.path)\nwhile True: writer.add_spending(Amount())"
+    child = other_process(tmp_path, code)
+    path = Path(child.stdout.readline().strip())
+    try:
+        assert all(is_being_written(path) for _ in range(1000))
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def test_a_run_that_is_about_to_write_much_locks_no_reader_out(tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.run_writer.time.monotonic", lambda: 100.0)
+    writer = written(tmp_path / "run.sqlite")
+    writer.add_event(Event("text", path=PATH, set="s", case="plain", data={"text": "x" * 5_000_000}))
+    with closing(sqlite3.connect(writer.path, timeout=0)) as db:
+        assert db.execute("SELECT count(*) FROM cases WHERE status IS NOT NULL").fetchone() == (len(IDS),)
 
 
 @pytest.mark.parametrize("reported", [1, 37, 200])
