@@ -148,6 +148,7 @@ def _open_adk_result(path: Path) -> KeptRun:
 
 def _open_file(path: Path) -> KeptRun:
     file = RunFile(path)
+    file.require_whole()
     header, ending, summary = file.header, file.ending, summary_of(file)
     return KeptRun(
         path=path,

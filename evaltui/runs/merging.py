@@ -79,6 +79,7 @@ def _read(logs: Sequence[Path]) -> list[RunFile]:
         run = RunFile(path)
         if run.ending is None and is_being_written(path):
             raise MergeError(f"{path.name}: run in progress")
+        run.require_whole()
         runs.append(run)
     return sorted(runs, key=lambda run: (run.header.started, run.id))
 

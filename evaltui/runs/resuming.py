@@ -85,12 +85,14 @@ def begun_with(path: Path, *, of_traces: bool = False) -> RunHeader:
     """
     if path.name.endswith(ADK_SUFFIX):
         raise ResumeError("ADK result files cannot be resumed")
-    header = RunFile(path).header
+    file = RunFile(path)
+    header = file.header
     if header.of_traces is not of_traces:
         what, command = ("the agent was run", "run") if of_traces else ("traces were scored", "score")
         raise ResumeError(f"{what}: use `evaltui {command} --resume {run_id(path)}`")
     if is_being_written(path):
         raise ResumeError("Run in progress")
+    file.require_whole()
     return header
 
 

@@ -180,6 +180,14 @@ class RunFile:
         status, seconds = self._row("SELECT status, seconds FROM run")
         return Ending(Status(status), seconds) if status else None
 
+    def require_whole(self) -> None:
+        """Raises ValueError for a file that lacks what was written, as one that was copied meanwhile."""
+        if self.ending is None and not is_being_written(self.path):
+            result = self._value("PRAGMA integrity_check(1)")
+            if result != "ok":
+                copied = "was it copied while the run went on, or without its -journal?"
+                raise ValueError(f"{self.path} is damaged: {result}; {copied}")
+
     @property
     def totals(self) -> RunTotals:
         """Totals of the cases that have a result."""
