@@ -9,6 +9,7 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import RepeatResult, Status
 from evaltui.core.secrets import Secrets
 from evaltui.runs.history import KeptRun
+from evaltui.traces.conversations import SET_ATTRIBUTE
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.writing.turn import Held, spans_of_turns
 
@@ -37,7 +38,7 @@ def traces_of(run: KeptRun, secrets: Secrets, left_out: list[str]) -> Iterator[C
             held = f"{run.id}/{case.path}/{case.eval_id}" + (f"/{number + 1}" if len(repeats) > 1 else "")
             about = {
                 "evaltui.run.id": run.id,
-                "evaltui.eval_set.id": summary.eval_set_id,
+                SET_ATTRIBUTE: summary.eval_set_id,
                 "evaltui.eval.case.id": case.eval_id,
                 "evaltui.repeat": number,
                 "agentevals.eval.case.id": case.eval_id,

@@ -97,6 +97,9 @@ class TurnCalls:
         unannounced = sum(not call.is_announced for call in self._of.values())
         self.has_results_of_others = strangers > unannounced
         """Whether requests have results of calls that neither an answer nor a span tells of."""
+        self.lacks_models = strangers > 0 and all(asked[id(model)] for model in models[:-1])
+        """Whether requests have results of calls, with spans or without, that no answer asks for, although
+        each answer but the last asks for calls."""
         self.lacks_results = any(
             call.result is ABSENT and not call.has_span and not call.is_transfer
             for model in models[:-1]
@@ -198,7 +201,8 @@ class TurnCalls:
         return call
 
     def _find_results(self, models: Sequence[Work], asked: dict[int, list[TurnCall]]) -> int:
-        """Results in later requests. What the first request of an agent has is of earlier turns.
+        """Results in requests. What the first request of an agent has before the user's message is of earlier
+        turns.
 
         Returns how many are of no call that a model is known to have asked for.
         """
@@ -209,14 +213,30 @@ class TurnCalls:
         for model in models:
             if (inputs := model.operation.inputs) is not None:
                 sent = before.get(model.agent)
-                came = [] if sent is None else responses_in(inputs)[len(responses_in(sent)) :]
+                came = (
+                    _since_user(inputs) if sent is None else responses_in(inputs)[len(responses_in(sent)) :]
+                )
                 self._answered[id(model)], others = _answer(unanswered, came)
+                if sent is None and model is not models[0]:
+                    # Another agent may have had it: without an id nobody knows.
+                    others = [one for one in others if one.get("id")]
                 # Other histories, such as those of several agents without names, tell nothing of this one.
-                if sent is not None and inputs[: len(sent)] == sent:
+                if sent is None or inputs[: len(sent)] == sent:
                     strangers += sum(one.get("id") not in ids for one in others)
                 before[model.agent] = inputs
             unanswered += asked[id(model)]
         return strangers
+
+
+def _since_user(inputs: Sequence[Json]) -> list[Json]:
+    """The results of tools after the last message of the user, or the last answer of a model."""
+    found: list[Json] = []
+    for content in reversed(inputs):
+        came = responses_in([content])
+        if not came and not calls_in([content]):
+            break
+        found = [*came, *found]
+    return found
 
 
 def _answer(unanswered: list[TurnCall], responses: Sequence[Json]) -> tuple[list[TurnCall], Sequence[Json]]:

@@ -27,6 +27,8 @@ from evaltui.traces.tree import TraceTurn, operation_of, turns_of
 
 CASE_ATTRIBUTES = ("evaltui.eval.case.id", "agentevals.eval.case.id")
 """Attributes of a span, or of what made it, that name the case that a conversation is of."""
+SET_ATTRIBUTE = "evaltui.eval_set.id"
+"""The attribute that names the set of that case."""
 _SESSION = "agentevals.session_name"
 _SECOND = 1_000_000_000
 
@@ -129,7 +131,7 @@ def conversations_in(recorded: Iterable[Recorded], attributes: Sequence[str] = (
     del spans
     groups: dict[str, list[tuple[str, TraceTurn]]] = {}
     said: dict[str, dict[str, Any]] = {}
-    kept = (*CASE_ATTRIBUTES, *attributes)
+    kept = (*CASE_ATTRIBUTES, SET_ATTRIBUTE, *attributes)
     empty = 0
     while traces:
         trace_id, members = traces.popitem()

@@ -42,6 +42,9 @@ _ENDS_EARLY = (
     "missing, flush the tracer before the process ends, and export all of them"
 )
 _HIDDEN_CALLS = "a request has results of calls that no span tells of: export all spans of the trace"
+_HIDDEN_MODELS = (
+    "a request has results of calls that no span of a model asks for: export all spans of the trace"
+)
 _NO_BEGINS: Mapping[str, int] = {}
 
 
@@ -104,8 +107,10 @@ class TurnEvents:
             return
         if any(call.arguments is ABSENT for call in calls.announced):
             self._untold.setdefault(ARGUMENTS, _remedy(self._turn))
+        if calls.lacks_models:
+            self._untold |= dict.fromkeys((SOME_MODEL_CALLS, TEXTS), _HIDDEN_MODELS)
         if calls.has_results_of_others:
-            self._untold |= dict.fromkeys((CALLS, SOME_MODEL_CALLS), _HIDDEN_CALLS)
+            self._untold |= dict.fromkeys((CALLS, SOME_MODEL_CALLS, TEXTS), _HIDDEN_CALLS)
         if calls.lacks_results:
             self._untold.setdefault(RESULTS, _remedy(self._turn))
 
@@ -265,7 +270,8 @@ class TurnEvents:
             event.kind == "text" and event.data.get("final") and not event.data.get("nested")
             for event in done
         )
-        told = turn.operation.outputs if turn.operation else None
+        is_around = turn.operation is not None and turn.operation.kind != "model"
+        told = turn.operation.outputs if turn.operation and is_around else None
         if told is None and not spoke and not any(one.is_cut and one.outputs is None for one in turn.agents):
             told = next((one.outputs for one in reversed(turn.agents) if one.outputs is not None), None)
         self._is_answer_told = told is not None

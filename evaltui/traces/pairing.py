@@ -14,7 +14,7 @@ from evaltui.core.model.content import Content
 from evaltui.core.model.events import TURN, UNEXPECTED, USER_MESSAGE, Event, Json
 from evaltui.text.figures import counted
 from evaltui.text.values import valid_json_text
-from evaltui.traces.conversations import RecordedConversation, RecordedTurn
+from evaltui.traces.conversations import SET_ATTRIBUTE, RecordedConversation, RecordedTurn
 from evaltui.traces.found import FoundConversation
 from evaltui.traces.layouts.messages import NOT_RECORDED
 
@@ -59,7 +59,8 @@ def pair(
 ) -> Pairing:
     """Pair conversations with cases: by what names the case, `attribute` first, by their ids, then by text.
 
-    An attribute has the id of a case, or `SET:CASE`. By text, what the user says first must be the same but
+    An attribute has the id of a case, or `SET:CASE`; of cases with one id, that of the set that the
+    conversation names. By text, what the user says first must be the same but
     for case and white space; where several cases begin so, all of it decides, then the number of turns.
     """
     found = Pairing()
@@ -72,7 +73,21 @@ def pair(
         else:
             nearest = hits[0].id if hits else index.nearest(conversation)
             found.unpaired.append(Unpaired(conversation, nearest, reason))
+    for case in cases:
+        conversations = found.pairs.get(case.id, [])
+        if any(_named_set(one) == case.eval_set_id for one in conversations):
+            # Those of a set with another id are of its case with this name.
+            found.pairs[case.id] = [one for one in conversations if _named_set(one) in ("", case.eval_set_id)]
+            found.unpaired += [
+                Unpaired(one, case.id, f"the trace names set {_named_set(one)}")
+                for one in conversations
+                if _named_set(one) not in ("", case.eval_set_id)
+            ]
     return found
+
+
+def _named_set(conversation: FoundConversation) -> str:
+    return str(conversation.attributes.get(SET_ATTRIBUTE) or "")
 
 
 class _Index:
@@ -90,6 +105,7 @@ class _Index:
         """The cases that it may be of, and why these are not exactly one."""
         if named:
             hits = self._by_name.get(named, [])
+            hits = [case for case in hits if case.eval_set_id == _named_set(conversation)] or hits
             return _decided(hits, conversation), "" if len(hits) == 1 else _why(hits, f"case {named}")
         if hits := self._by_name.get(conversation.id, []):
             return _decided(hits, conversation), _why(hits, f"case {conversation.id}")

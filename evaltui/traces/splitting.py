@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from evaltui.traces.layouts.operation import Operation, calls_in, texts
+from evaltui.traces.layouts.operation import Operation, calls_in, responses_in, texts
 from evaltui.traces.span import OtelSpan
 from evaltui.traces.tree import TraceTurn, Work, user_parts
 
@@ -47,14 +47,21 @@ def _loss(operation: Operation, before: Operation) -> str:
 
 
 def _has_next_message(operation: Operation, before: Sequence[Work]) -> bool:
-    inputs = operation.inputs or []
+    inputs = list(operation.inputs or ())
+    # The answers that asked for these calls may be in spans that are missing.
+    while inputs and (calls_in(inputs[-1:]) or responses_in(inputs[-1:])):
+        inputs.pop()
     places = [number for number, content in enumerate(inputs) if content["role"] == "model"]
     if not places or calls_in(inputs[places[-1] :]) or not user_parts(inputs[places[-1] + 1 :]):
         return False
     answer = texts([inputs[places[-1]]])
     return any(
         (answer and answer == texts(one.operation.outputs or ()))
-        or (one.operation.inputs and inputs[: len(one.operation.inputs)] == one.operation.inputs)
+        or (
+            one.operation.inputs
+            and len(one.operation.inputs) < len(inputs)
+            and inputs[: len(one.operation.inputs)] == one.operation.inputs
+        )
         for one in before
     )
 

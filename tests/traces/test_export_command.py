@@ -101,6 +101,32 @@ def test_an_exported_run_is_scored_as_it_was(run, capsys):
     assert "final state" not in shown
 
 
+def test_cases_of_one_id_and_message_are_told_apart_by_their_sets(run, capsys):
+    expected = {"shop": "lamp", "other": "rug"}
+    for eval_set_id, what in expected.items():
+        cases = [{"eval_id": "good", "conversation": [turn("lamp", "Found lamp.", what)]}]
+        document = {"eval_set_id": eval_set_id, "eval_cases": cases}
+        (run / f"{eval_set_id}.evalset.json").write_text(json.dumps(document))
+    call("run", ".")
+    assert call("export", "--run", "last", "-o", "twins.json") == 0
+
+    def scored(*sets):
+        call("score", "twins.json", "--sets", *sets, "--report", "json=r.json")
+        cases = json.loads((run / "r.json").read_text())["cases"]
+        return {case["eval_set_id"]: (case["status"], len(case["repeats"])) for case in cases}
+
+    assert scored(".") == {"shop": ("PASSED", 1), "other": ("FAILED", 1)}
+    capsys.readouterr()
+    # That of the other set is no repeat of the case.
+    assert scored("shop.evalset.json") == {"shop": ("PASSED", 1)}
+    assert "the trace names set other" in capsys.readouterr().out
+    # Of a set that was renamed, the name of the case decides.
+    renamed = json.loads((run / "shop.evalset.json").read_text()) | {"eval_set_id": "renamed"}
+    (run / "shop.evalset.json").write_text(json.dumps(renamed))
+    (run / "other.evalset.json").unlink()
+    assert scored("shop.evalset.json")["renamed"][1] == 2
+
+
 def test_a_run_with_half_of_a_surrogate_pair_is_scored_and_read_again(run):
     cases = {"half": [turn("half", "Found half.", "half")], "bad": [turn("half", "No.", "rug")]}
     document = {

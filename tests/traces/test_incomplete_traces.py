@@ -9,7 +9,19 @@ from evaltui.core.model.eval_set import tool_responses
 from evaltui.traces.conversations import conversations_in
 from evaltui.traces.span import Recorded
 from tests.commands.command_line import call
-from tests.traces.test_trace_layouts import AGENT, ANSWER, ARGS, MODEL, QUESTION, RESULT, genai, span
+from tests.traces.test_trace_layouts import (
+    AGENT,
+    ANSWER,
+    ARGS,
+    LAYOUTS,
+    MODEL,
+    QUESTION,
+    RESULT,
+    genai,
+    old_events,
+    span,
+)
+from tests.traces.written_traces import attributes_of
 
 JUDGING = """
 import json, pathlib
@@ -37,6 +49,10 @@ CRITERIA = {
         "rubrics": RUBRICS,
     },
 }
+# The bodies of old events are in log records.
+OF_LAYOUTS = pytest.mark.parametrize(
+    "layout", [one for one in LAYOUTS if one is not old_events], ids=lambda one: one.__name__
+)
 CALLED = {"id": "call_1", "name": "weather", "args": ARGS}
 
 
@@ -84,9 +100,9 @@ def _otlp(one):
         "startTimeUnixNano": str(one.begin),
         "endTimeUnixNano": str(one.end),
         "status": {"code": 2} if one.status == "error" else {},
-        "attributes": [
-            {"key": name, "value": {"intValue": value} if isinstance(value, int) else {"stringValue": value}}
-            for name, value in one.attributes.items()
+        "attributes": attributes_of(one.attributes),
+        "events": [
+            {"name": event.name, "attributes": attributes_of(event.attributes)} for event in one.events
         ],
     }
 
@@ -176,6 +192,28 @@ def test_calls_that_only_a_later_request_tells_of_are_unknown(score):
     assert "a request has results of calls that no span tells of" in said["tool_trajectory_avg_score"][1]
 
 
+@OF_LAYOUTS
+@pytest.mark.parametrize("has_agent", [True, False], ids=["in an agent", "alone"])
+def test_calls_that_only_the_first_request_tells_of_are_unknown(score, layout, has_agent):
+    """Nobody watched the tool, and the span of the model that called it is missing."""
+    spans = layout()
+    spans = [spans[0], spans[3]] if has_agent else [spans[3]]
+    for called in [(CALLED,), ()]:
+        code, status, said = score(spans, called=called)
+        assert (code, status) == (3, "NOT_EVALUATED")
+        assert "a request has results of calls that no span tells of" in said["tool_trajectory_avg_score"][1]
+        assert said["response_match_score"][0] == "PASSED"
+
+
+def test_results_of_earlier_turns_are_no_hidden_calls(score):
+    """The history before the message of the user has calls, as in every later turn."""
+    spans = [genai()[0], genai()[3]]
+    messages = json.loads(spans[1].attributes["gen_ai.input.messages"])
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "It was grey."}]}, messages[0]]
+    spans[1].attributes["gen_ai.input.messages"] = json.dumps(messages + said)
+    assert score(spans, called=())[:2] == (0, "PASSED")
+
+
 def test_results_of_several_calls_in_one_message_are_each_of_its_own_call(score):
     calls = [{"type": "tool_call", "id": f"c{n}", "name": "weather", "arguments": {"n": n}} for n in (1, 2)]
     skies = {"c1": "sunny", "c2": "grey"}
@@ -199,6 +237,32 @@ def test_what_a_turn_spent_is_unknown_where_a_call_of_a_model_may_be_missing(sco
     assert score(genai(), config=criteria)[1] == "PASSED"
     said = score(genai()[:3], config=criteria)[2]
     assert said["tokens"] == ("NOT_EVALUATED", "model calls of the agent cannot be seen")
+
+
+@OF_LAYOUTS
+def test_what_a_turn_spent_and_said_is_unknown_where_no_model_called_its_tool(score, layout):
+    """The span of the first model is missing, that of the tool is there."""
+    spans = layout()
+    del spans[1]
+    tokens = {"criteria": {"tokens": {"threshold": 50}}}
+    code, status, said = score(
+        spans, config={"criteria": {"intermediate_match_score": 1.0}, "evaltui": tokens}, texts=["Wait."]
+    )
+    assert (code, status) == (3, "NOT_EVALUATED")
+    assert said["tokens"] == ("NOT_EVALUATED", "model calls of the agent cannot be seen")
+    verdict, reason = said["intermediate_match_score"]
+    assert verdict == "NOT_EVALUATED"
+    assert "a request has results of calls that no span of a model asks for" in reason
+    assert score(spans, config={"criteria": {"tool_trajectory_avg_score": 1.0}})[1] == "PASSED"
+
+
+@OF_LAYOUTS
+def test_a_response_is_unknown_where_the_only_model_of_a_trace_calls_a_tool(score, layout):
+    """Nobody watched an agent or a tool, and the span of the last model is missing."""
+    code, status, said = score(layout()[1:2])
+    assert (code, status) == (3, "NOT_EVALUATED")
+    assert said["tool_trajectory_avg_score"][0] == "PASSED"
+    assert said["response_match_score"][0] == "NOT_EVALUATED"
 
 
 def test_an_agent_whose_last_model_failed_may_have_answered_itself(score):

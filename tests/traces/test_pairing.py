@@ -56,6 +56,14 @@ def test_by_attribute_then_id_then_text():
     assert paired(with_picture) == ({"one": ["a"]}, [])
 
 
+def test_a_conversation_that_names_no_set_is_a_repeat_beside_one_that_does():
+    named = {"evaltui.eval.case.id": "one"}
+    told = [conversation("Find a lamp", id=name, **named, **{"evaltui.eval_set.id": name}) for name in "st"]
+    by_set, unpaired = paired(*told, conversation("find a lamp", id="plain"))
+    assert by_set == {"one": ["s", "plain"]}
+    assert unpaired == [("t", "one", "the trace names set t")]
+
+
 def test_cases_that_begin_alike_are_told_by_the_rest_of_it():
     assert paired(conversation("Hello", "Stay", id="a")) == ({"three": ["a"]}, [])
     found, unpaired = paired(conversation("Hello", "What?", id="a"))

@@ -102,6 +102,22 @@ def test_each_message_of_the_user_is_a_turn(wrapper, layout):
     assert [turn.seconds for turn in found] == [0.11, 0.01]
 
 
+@pytest.mark.parametrize("layout", [genai, logfire, openinference, langfuse], ids=lambda one: one.__name__)
+def test_a_turn_whose_first_model_is_missing_is_one_of_its_own(layout):
+    """Its next request has the call of that model and the result."""
+    again = {"role": "user", "content": "Once more?"}
+    dearer = {"role": "assistant", "content": "Now it is 13."}
+    history = [ASKED, CALL, RETURNED, PRICE, again]
+    requests = [*REQUESTS[:2], (history, CALL), ([*history, CALL, RETURNED], dearer)]
+    both = turns(under(WRAPPERS["function"], layout, requests))
+    assert [facts(turn) for turn in both] == [TWO[0], ("Once more?", TWO[0][1], "Now it is 13.")]
+    first, second = turns(under(WRAPPERS["function"], layout, [*requests[:2], requests[3]]))
+    assert (facts(first), dict(first.untold)) == (TWO[0], {})
+    assert (second.user, facts(second)[2]) == ("Once more?", "Now it is 13.")
+    assert CALLS in second.untold
+    assert ANSWERS not in second.untold
+
+
 @pytest.mark.parametrize("root", [RUN, {"http.method": "POST"}], ids=["trace of the SDK", "function"])
 def test_several_runs_of_an_agent_in_one_trace_are_turns(root):
     spans = [span(1, 0, root, length=900), span(2, 1, RUN, length=280), span(5, 1, RUN, length=200)]

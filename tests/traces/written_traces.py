@@ -22,17 +22,17 @@ def _value(value):
         case None:
             return {}
         case dict():
-            return {"kvlistValue": {"values": _attributes(value)}}
+            return {"kvlistValue": {"values": attributes_of(value)}}
     return {"arrayValue": {"values": [_value(one) for one in value]}}
 
 
-def _attributes(given):
+def attributes_of(given):
     return [{"key": key, "value": _value(value)} for key, value in (given or {}).items()]
 
 
 def otlp_span(span):
     events = [
-        {"name": one.name, "timeUnixNano": str(one.timestamp), "attributes": _attributes(one.attributes)}
+        {"name": one.name, "timeUnixNano": str(one.timestamp), "attributes": attributes_of(one.attributes)}
         for one in span.events
     ]
     return {
@@ -43,7 +43,7 @@ def otlp_span(span):
         "kind": 1,
         "startTimeUnixNano": str(span.start_time),
         "endTimeUnixNano": str(span.end_time),
-        "attributes": _attributes(span.attributes),
+        "attributes": attributes_of(span.attributes),
         "events": events,
         "status": {"code": span.status.status_code.value, "message": span.status.description or ""},
     }
@@ -56,14 +56,14 @@ def _otlp_log(log):
         "traceId": format(record.trace_id, "032x"),
         "spanId": format(record.span_id, "016x"),
         "eventName": record.event_name,
-        "attributes": _attributes(record.attributes),
+        "attributes": attributes_of(record.attributes),
         "body": _value(record.body),
     }
 
 
 def _group(spans, key="scopeSpans", scope="scope"):
     named = {"name": "gcp.vertex.agent", "version": "2.13.0"}
-    resource = {"attributes": _attributes({"service.name": "shop"})}
+    resource = {"attributes": attributes_of({"service.name": "shop"})}
     return {"resource": resource, key: [{scope: named, "spans": spans}]}
 
 
