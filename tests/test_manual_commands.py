@@ -14,16 +14,19 @@ import json
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from evaltui.runs.log_shape import log_schema
 
 from evaltui.cli import _COMMANDS
 from evaltui.commands.arguments import workbench_parser
+from evaltui.core.model.events import Event
+from evaltui.core.schemas.generating import schema_of
 from evaltui.files import guide
 from evaltui.reports.report_shape import report_schema
 from tests.closed_schemas import closed
@@ -195,11 +198,13 @@ def test_the_json_report_has_the_keys_of_the_page(folder, capfd):
     )
     call("run", "sample_agents/library_desk", "--report", "json=2.json")
     compared, judged = (json.loads(Path(name).read_text(encoding="utf-8")) for name in ("1.json", "2.json"))
-    of_reports, of_logs = closed(report_schema()), closed(log_schema())
+    of_reports, of_events = closed(report_schema()), closed(schema_of(Event, "event", written=True))
     for one in (compared, judged):
         assert [error.message for error in of_reports.iter_errors(one)] == []
-        lines = Path(one["log"]).read_text(encoding="utf-8").splitlines()
-        assert [error for line in lines for error in of_logs.iter_errors(json.loads(line))] == []
+        with closing(sqlite3.connect(one["log"])) as run:
+            events = [json.loads(text) for (text,) in run.execute("SELECT event FROM events")]
+        assert events
+        assert [error for event in events for error in of_events.iter_errors(event)] == []
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)
     assert len(rows) > 10
     assert rows[0][0] == "top level"

@@ -152,5 +152,5 @@ def test_evaluate_imports_what_a_run_needs_and_no_more():
     own = [name.split(".") for name in names if name.startswith("evaltui.")]
     assert {name[1] for name in own} == {"core", "files", "runner", "runs", "text"}
     assert len(own) < 220
-    heavy = {"textual", "numpy", "jinja2", "nltk", "opentelemetry", "watchfiles", "jsonschema", "sqlite3"}
+    heavy = {"textual", "numpy", "jinja2", "nltk", "opentelemetry", "watchfiles", "jsonschema"}
     assert not heavy & {name.partition(".")[0] for name in names}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,9 +86,10 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
     documents: dict[Path, JsonDocument] = {}
     numbers: dict[Path, dict[str, int]] = {}
     for path in {case.path for case in choice.cases}:
-        # Those that cannot be read are told of below.
-        with suppress(EvalSetError, OSError):
-            editing.document(editing.sets.file_of(path))
+        file = editing.sets.file_of(path)
+        # Those that cannot be edited are told of below.
+        if editing.refuses_to_edit(file) is None:
+            editing.document(file)
     await editing.look_outside()
     await editing.outcomes.compare_files()
     for case in choice.cases:

@@ -63,7 +63,7 @@ def test_nothing_that_a_run_writes_holds_a_secret(shop, tmp_path, capfd):
     texts |= {kind: (tmp_path / kind).read_text() for kind in KINDS}
     kept = [*(shop / ".evaltui" / "runs").iterdir(), *(shop / ".adk" / "eval_history").iterdir()]
     assert len(kept) == 2
-    texts |= {file.name: file.read_text() for file in kept}
+    texts |= {file.name: file.read_text(errors="replace") for file in kept}
     found = {name: [one for one in SECRETS if one in text] for name, text in texts.items()}
     assert not any(found.values()), found
     for name in ("stdout", "json", kept[0].name, kept[1].name):

@@ -85,9 +85,7 @@ async def test_a_run_that_cannot_be_read_is_previewed_with_why(two_runs):
     async with app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: app.workbench.sets.listed)
         await second_page(pilot, app, "open run", PickRunScreen)
-        await until(
-            pilot, lambda: len(previewed(app)) > 1 and "file is not a database" in " ".join(previewed(app))
-        )
+        await until(pilot, lambda: len(previewed(app)) > 1 and "is not a run of" in " ".join(previewed(app)))
         await pilot.press("down")
         await until(pilot, lambda: "1 case did not pass" in previewed(app))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from pilots import screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.outcome import ErrorInfo
 from evaltui.files.agent_source import SourcePlace
 from evaltui.files.interpreters import OWN
+from evaltui.runs.run_file import RunFile
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.inspector import InspectorLines
 from evaltui.tui.panes.case.view import CaseView
@@ -186,7 +185,7 @@ def test_the_key_of_a_gemini_model_is_named_and_never_shown(tmp_path, monkeypatc
     assert api_key(tmp_path, "gemini-2.5-flash") == ("GEMINI_API_KEY", "environment")
 
 
-async def test_a_log_has_no_places_of_this_machine(write_agent):
+async def test_a_stored_run_has_no_places_of_this_machine(write_agent):
     folder = write_agent(AGENT, name="people")
     write_cases(folder, "people", {"bob": [turn("find Bob", "Found.")]})
     app = WorkbenchApp(Workbench(folder))
@@ -195,8 +194,8 @@ async def test_a_log_has_no_places_of_this_machine(write_agent):
         await pilot.press("R")
         await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
         assert app.workbench.agent.info["places"]["find"][1] == 4
-        lines = app.workbench.runs.current.log.read_text(encoding="utf-8").splitlines()
-        (agent,) = [one for one in map(json.loads, lines) if one.get("kind") == "agent"]
+        agent = RunFile(app.workbench.runs.current.log).agent
+        assert "tools" in agent
         assert "places" not in agent
 
 

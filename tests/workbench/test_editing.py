@@ -235,7 +235,8 @@ async def test_a_file_that_is_broken_outside_is_shown_so_until_it_is_mended(
     assert workbench.notice.text.startswith(f"{path.name} is unreadable: {says}")
     assert workbench.editing.refuses_to_edit(path).startswith(f"{path.name} is unreadable: line 1: not ")
     assert workbench.sets.listed[0].cases == ()
-    path.write_text(saved.replace('"hello"', '"theirs"'))
+    before, _, behind = saved.rpartition('"hello"')
+    path.write_text(f'{before}"theirs"{behind}')
     await workbench.open()
     assert workbench.editing.refuses_to_edit(path) is None
     assert [case.eval_id for case in workbench.sets.listed[0].cases] == ["good", "bad"]
