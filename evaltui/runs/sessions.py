@@ -156,11 +156,12 @@ async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> 
             case Noted(text) if found.is_paired:
                 notes.append(text)
 
+    before = _cancellations()
     try:
         executed = await run(request, sets, on_update, None)
     except (EvalSetError, SelectionError, ValueError) as error:
         return replace(found, problem=str(error))
-    if cases and executed.status is None:
+    if cases and (executed.status is None or _cancellations() > before):
         # A run that is cancelled ends as if nothing had happened. This session will come again.
         if executed.log is not None:
             executed.log.unlink(missing_ok=True)
@@ -168,6 +169,12 @@ async def _scored(found: ScoredSession, request: RunRequest, sets: FileSets) -> 
     if not results:
         return replace(found, problem=found.problem or "not scored")
     return replace(found, result=results[0], log=executed.log, remarks=(*found.remarks, *notes))
+
+
+def _cancellations() -> int:
+    """How often the current task was asked to end."""
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
 
 
 def _cases_of(request: RunRequest) -> _Cases:
