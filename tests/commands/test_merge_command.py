@@ -93,17 +93,6 @@ def test_reports_are_those_of_the_merged_run(agent, tmp_path, capsys):
     assert call("merge", *parts, "-o", tmp_path / "all.sqlite", "--report", "json=/nowhere/x") == 2
 
 
-def test_the_exit_code_is_that_of_the_run(agent, tmp_path):
-    for selectors, code in {
-        ("first:case_0", "first:case_1"): 0,
-        ("first:case_0", "second:case_7"): 3,
-        ("first:case_3", "second:case_7"): 1,
-    }.items():
-        parts = logs_of(agent, *([one] for one in selectors))
-        assert call("merge", *parts, "-o", tmp_path / "merged.sqlite") == code
-        assert call("run", agent, *selectors, "--report", "json=/dev/null") == code
-
-
 def _write_prompt(agent: Path) -> None:
     (agent / "agent.py").write_text("root_agent = lambda message: 'other'")
 
@@ -259,21 +248,6 @@ def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):
     before = RunStore(agent).files()
     assert call("merge", agent, log, damaged) == 2
     assert RunStore(agent).files() == before
-
-
-def test_wrong_use(agent, tmp_path, capsys, monkeypatch):
-    (log,) = logs_of(agent, ["first"])
-    monkeypatch.chdir(tmp_path)
-    for words, says in {
-        (log,): "the current folder has no agent to store the run with",
-        (tmp_path, log): "has no agent to store the run with",
-        (agent,): "is the agent; name the run logs after it",
-        (log, "-o", "nowhere/merged.sqlite"): "-o: the folder nowhere does not exist",
-        (log, "-o", agent): "my_agent is not a regular file",
-        (log, "-o", "/dev/null"): "/dev/null is not a regular file",
-    }.items():
-        assert call("merge", *words) == 2
-        assert says in capsys.readouterr().err
 
 
 def test_of_duplicates_the_run_started_last_counts(agent, tmp_path, capsys, monkeypatch):
