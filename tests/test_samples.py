@@ -21,5 +21,7 @@ def test_the_guide_knows_every_sample():
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_comes_out_as_the_guide_says(name):
-    run = re.search(rf"^  \$ evaltui run {name}( --.*)?\n(?:.*\n)*?  (.+) in N s", TRANSCRIPTS, re.MULTILINE)
+    run = re.search(
+        rf"^  \$ evaltui run {name}( --parallel .*)?\n(?:.*\n)*?  (.+) in N s", TRANSCRIPTS, re.MULTILINE
+    )
     assert run[2] == SAMPLES[name]
