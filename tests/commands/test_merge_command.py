@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import re
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from command_line import call
 from fake_runs import run_without_processes
 from fake_runs import says as answers
-from numbered_cases import act, assert_same_run, events_of, logs_of, write_set
+from numbered_cases import act, assert_same_run, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.history import open_run
@@ -31,33 +30,6 @@ def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_set(folder, "first", range(6))
     write_set(folder, "second", [8, 7, 6])
     return folder
-
-
-def test_parts_in_any_order_are_the_whole_run(agent, tmp_path, capsys):
-    """Whatever the logs have in common, and however cases and repeats are divided."""
-    chance = random.Random(3)
-    for runs in (1, 3, 1, 2):
-        (whole,) = logs_of(agent, ["--runs", str(runs)])
-        selections = [["--runs", str(runs)] for _ in range(chance.randint(2, 5))]
-        ids = {"first": [f"case_{n}" for n in range(6)], "second": ["case_8", "case_7", "case_6"]}
-        for name, cases in ids.items():
-            owners = {case: chance.sample(selections, chance.randint(1, 2)) for case in cases}
-            for words in selections:
-                if mine := [case for case in cases if words in owners[case]]:
-                    words.append(f"{name}:{','.join(mine)}")
-        # Without a set, all of them are run.
-        selections = [words for words in selections if len(words) > 2]
-        parts = logs_of(agent, *selections)
-        chance.shuffle(parts)
-        merged = tmp_path / "merged.sqlite"
-        assert call("merge", *parts, "-o", merged) == 1
-        # A selection by name is no whole set, though all of its cases are named.
-        ours, theirs = open_run(merged), open_run(whole)
-        assert set(ours.summary.cases) == set(theirs.summary.cases)
-        assert events_of(merged) == events_of(whole)
-        again = tmp_path / "again.sqlite"
-        assert call("merge", merged, *parts, "-o", again) == 1
-        assert events_of(again) == events_of(whole)
 
 
 def test_a_stored_run_is_like_any_other(agent, capsys, monkeypatch):
