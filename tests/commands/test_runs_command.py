@@ -117,7 +117,7 @@ def test_runs_that_were_listed_are_closed(write_agent, capsys):
     gc.disable()
     try:
         listed(agent, capsys)
-        assert [file.path for file in psutil.Process().open_files() if file.path.endswith(".sqlite")] == []
+        assert [file.path for file in psutil.Process().open_files() if file.path.startswith(str(agent))] == []
     finally:
         gc.enable()
 
