@@ -51,30 +51,6 @@ def talk(agent: Path, said: str | bytes, *options: object) -> subprocess.Complet
     return subprocess.CompletedProcess((), done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def test_each_line_is_a_message(agent):
-    done = talk(agent, "hello\r\n\n  \none\\\ntwo\nlast")
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == [
-        "turn 1 after 0: 'hello'",
-        "  state  turns = 1",
-        "turn 2 after 2: 'one\\ntwo'",
-        "  state  turns  1 → 2",
-        "turn 3 after 4: 'last'",
-        "  state  turns  2 → 3",
-    ]
-    assert done.stderr.splitlines() == ["| heard hello", "| heard one", "| two", "| heard last"]
-
-
-def test_it_goes_on_after_a_failed_turn_as_if_that_had_never_been(agent):
-    done = talk(agent, "hello\nraise\ndie\n\\\nlast")
-    assert done.returncode == 3
-    said = [line for line in done.stdout.splitlines() if line.startswith(("turn", "I"))]
-    assert said == ["turn 1 after 0: 'hello'", "I try", "turn 2 after 2: '\\nlast'"]
-    assert "turn 2 failed: agent.py:9 in root_agent: RuntimeError: judge 500" in done.stderr
-    assert 'agent.py", line 9, in root_agent' in done.stderr
-    assert "turn 3 failed: AgentProcessError" in done.stderr
-
-
 def test_it_begins_with_the_session_that_is_given(agent, tmp_path):
     session = tmp_path / "session.json"
     session.write_text('{"app_name": "home", "user_id": "ada", "state": {"turns": 6}}')
@@ -88,13 +64,6 @@ def test_a_turn_may_take_too_long(agent):
     assert done.returncode == 3
     assert "in root_agent: TimeoutError: no response within 2 s" in done.stderr
     assert "turn 1 after 0: 'last'" in done.stdout
-
-
-def test_an_agent_that_cannot_be_imported_is_an_error_with_its_traceback(write_agent):
-    done = talk(write_agent("import nowhere\n"), "hello")
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "Cannot load agent: agent.py:1: ModuleNotFoundError" in done.stderr
-    assert "agent.py" in done.stderr
 
 
 def test_a_reader_that_goes_away_ends_it(agent):
@@ -119,8 +88,6 @@ def test_a_reader_that_goes_away_ends_it(agent):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["nowhere"], "nowhere does not exist"),
-        (["."], "is the parent of an agent; use my_agent"),
         (["my_agent", "--timeout", "0"], "--timeout"),
         (["my_agent", "--initial-session", "nowhere.json"], "nowhere.json cannot be read"),
         (["my_agent", "--initial-session", "bad.json"], "bad.json:1: state: must be an object"),
@@ -140,12 +107,6 @@ def test_wrong_use_is_two_with_one_line_that_says_what(agent, tmp_path, monkeypa
     assert out == ""
     assert says in err
     assert len(err.splitlines()) == 1
-
-
-@pytest.mark.parametrize("word", ["chat", "record"])
-def test_help_says_what_it_takes(word, capsys):
-    assert call(word, "--help") == 0
-    assert "AGENT_DIR" in capsys.readouterr().out
 
 
 class Terminal:

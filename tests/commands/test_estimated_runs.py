@@ -103,23 +103,6 @@ def test_what_is_not_known_of_a_case_is_not_known_of_all(agent, tmp_path):
     assert found["seconds"] is not None
 
 
-def test_without_any_run_nothing_is_known(agent, capsys):
-    assert call("run", agent, "--estimate") == 0
-    assert capsys.readouterr().out.split("\n")[:4] == [
-        "cases   4, 4 runs, 4 never run",
-        "calls   —",
-        "tokens  —",
-        "cost    —",
-    ]
-
-
-def test_wrong_use_is_refused(agent, capsys):
-    assert call("run", agent, "--estimate", "--report", "csv") == 2
-    assert call("run", agent, "--estimate", "--watch") == 2
-    assert call("run", agent, "--estimate", "nothing") == 2
-    assert call("run", agent, "--estimate", f"--report=json={agent}") == 2
-
-
 def test_more_machines_take_less_time_until_a_limit_is_what_takes_it(agent, tmp_path, capsys):
     write_run(agent, 600.0, case_1=GEMINI, case_2=GEMINI, case_3=GEMINI, case_4=GEMINI)
     words = ("--runs", "100", "--parallel", "2")
@@ -132,8 +115,3 @@ def test_more_machines_take_less_time_until_a_limit_is_what_takes_it(agent, tmp_
     assert call("run", agent, "--estimate", *words, "--machines", "10", "--limit", "gemini-*:rpm=1") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "20 at once on 10 machines, at least 13 h 19 min by --limit gemini-*:rpm=1" in shown
-
-
-def test_machines_are_for_estimates(agent, capsys):
-    assert call("run", agent, "--machines", "3") == 2
-    assert "--machines needs --estimate" in capsys.readouterr().err

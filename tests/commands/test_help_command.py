@@ -16,13 +16,6 @@ from evaltui.workbench.actions import Scope, topic_of
 from tests.commands.command_line import call
 
 
-def test_without_a_topic_it_lists_every_topic_with_a_line(capsys):
-    assert call("help") == 0
-    lines = capsys.readouterr().out.splitlines()
-    for topic in guide.topics():
-        assert any(line.split() == [topic.name, *topic.summary.split()] for line in lines)
-
-
 @pytest.mark.parametrize("name", guide.TOPICS)
 def test_a_page_through_a_pipe_is_plain_text(name, capsys):
     assert call("help", name) == 0
@@ -39,20 +32,6 @@ def test_a_comment_at_the_end_of_a_line_does_not_join_it_to_the_next_one():
 def test_links_to_other_pages_say_what_shows_them():
     assert "Recordings (`evaltui help recordings`)" not in guide.topic("recordings").text
     assert "(`evaltui help chat`)" in guide.topic("cases").text
-
-
-def test_an_unknown_topic_is_a_usage_error_with_the_nearest_name(capsys):
-    assert call("help", "recording") == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err == "evaltui help: unknown topic 'recording'. Did you mean recordings?\n"
-    assert call("help", "zzz") == 2
-    assert capsys.readouterr().err == "evaltui help: unknown topic 'zzz'. `evaltui help` lists the topics.\n"
-
-
-def test_a_command_without_a_page_shows_its_options(capsys):
-    assert call("help", "lint") == 0
-    assert "usage: evaltui lint" in capsys.readouterr().out
 
 
 def at_terminal(*words, rows, **variables):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import random
 import re
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 from command_line import call
 from fake_runs import run_without_processes
 from fake_runs import says as answers
-from numbered_cases import act, assert_same_run, events_of, logs_of, write_set
+from numbered_cases import act, assert_same_run, logs_of, write_set
 
 from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.runs.history import open_run
@@ -31,33 +30,6 @@ def agent(write_agent, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_set(folder, "first", range(6))
     write_set(folder, "second", [8, 7, 6])
     return folder
-
-
-def test_parts_in_any_order_are_the_whole_run(agent, tmp_path, capsys):
-    """Whatever the logs have in common, and however cases and repeats are divided."""
-    chance = random.Random(3)
-    for runs in (1, 3, 1, 2):
-        (whole,) = logs_of(agent, ["--runs", str(runs)])
-        selections = [["--runs", str(runs)] for _ in range(chance.randint(2, 5))]
-        ids = {"first": [f"case_{n}" for n in range(6)], "second": ["case_8", "case_7", "case_6"]}
-        for name, cases in ids.items():
-            owners = {case: chance.sample(selections, chance.randint(1, 2)) for case in cases}
-            for words in selections:
-                if mine := [case for case in cases if words in owners[case]]:
-                    words.append(f"{name}:{','.join(mine)}")
-        # Without a set, all of them are run.
-        selections = [words for words in selections if len(words) > 2]
-        parts = logs_of(agent, *selections)
-        chance.shuffle(parts)
-        merged = tmp_path / "merged.sqlite"
-        assert call("merge", *parts, "-o", merged) == 1
-        # A selection by name is no whole set, though all of its cases are named.
-        ours, theirs = open_run(merged), open_run(whole)
-        assert set(ours.summary.cases) == set(theirs.summary.cases)
-        assert events_of(merged) == events_of(whole)
-        again = tmp_path / "again.sqlite"
-        assert call("merge", merged, *parts, "-o", again) == 1
-        assert events_of(again) == events_of(whole)
 
 
 def test_a_stored_run_is_like_any_other(agent, capsys, monkeypatch):
@@ -91,17 +63,6 @@ def test_reports_are_those_of_the_merged_run(agent, tmp_path, capsys):
     assert "1 result in several logs" in err
     assert 'tests="9"' in (tmp_path / "junit.xml").read_text()
     assert call("merge", *parts, "-o", tmp_path / "all.sqlite", "--report", "json=/nowhere/x") == 2
-
-
-def test_the_exit_code_is_that_of_the_run(agent, tmp_path):
-    for selectors, code in {
-        ("first:case_0", "first:case_1"): 0,
-        ("first:case_0", "second:case_7"): 3,
-        ("first:case_3", "second:case_7"): 1,
-    }.items():
-        parts = logs_of(agent, *([one] for one in selectors))
-        assert call("merge", *parts, "-o", tmp_path / "merged.sqlite") == code
-        assert call("run", agent, *selectors, "--report", "json=/dev/null") == code
 
 
 def _write_prompt(agent: Path) -> None:
@@ -259,21 +220,6 @@ def test_what_is_no_finished_log_is_refused(agent, tmp_path, capsys):
     before = RunStore(agent).files()
     assert call("merge", agent, log, damaged) == 2
     assert RunStore(agent).files() == before
-
-
-def test_wrong_use(agent, tmp_path, capsys, monkeypatch):
-    (log,) = logs_of(agent, ["first"])
-    monkeypatch.chdir(tmp_path)
-    for words, says in {
-        (log,): "the current folder has no agent to store the run with",
-        (tmp_path, log): "has no agent to store the run with",
-        (agent,): "is the agent; name the run logs after it",
-        (log, "-o", "nowhere/merged.sqlite"): "-o: the folder nowhere does not exist",
-        (log, "-o", agent): "my_agent is not a regular file",
-        (log, "-o", "/dev/null"): "/dev/null is not a regular file",
-    }.items():
-        assert call("merge", *words) == 2
-        assert says in capsys.readouterr().err
 
 
 def test_of_duplicates_the_run_started_last_counts(agent, tmp_path, capsys, monkeypatch):

@@ -24,22 +24,6 @@ def write(path, data):
     return path
 
 
-def test_a_list_of_turns_becomes_an_eval_set(tmp_path, capsys):
-    old = write(tmp_path / "lamps.test.json", [TURN, SILENT])
-    before = old.read_bytes()
-    new = tmp_path / "lamps.evalset.json"
-    assert call("migrate", old, new) == 0
-    assert capsys.readouterr().out == f"{new}: 1 case of {old}\n"
-    assert old.read_bytes() == before
-    assert load_eval_set(new) == load_eval_set(old)
-    text = new.read_text(encoding="utf-8")
-    assert "grüße" in text
-    assert "null" not in text
-    assert text.startswith('{\n  "eval_set_id": "lamps",\n')
-    # A turn where no call is expected stays so.
-    assert json.loads(text)["eval_cases"][0]["conversation"][1]["intermediate_data"] == {}
-
-
 def test_the_set_is_named_after_the_new_file(tmp_path):
     new = tmp_path / "home.evalset.json"
     assert call("migrate", write(tmp_path / "old.json", OLD_SET), new) == 0
@@ -47,16 +31,6 @@ def test_the_set_is_named_after_the_new_file(tmp_path):
     assert (eval_set.eval_set_id, eval_set.name) == ("home", "home")
     assert [case.eval_id for case in eval_set.eval_cases] == ["one", "two"]
     assert eval_set.eval_cases[0].session_input.user_id == "ada"
-
-
-def test_an_initial_session_goes_into_the_case(tmp_path):
-    session = write(
-        tmp_path / "session.json", {"app_name": "home", "user_id": "u", "state": {"mode": "night"}}
-    )
-    new = tmp_path / "lamps.evalset.json"
-    old = write(tmp_path / "lamps.test.json", [TURN])
-    assert call("migrate", old, new, "--initial-session", session) == 0
-    assert load_eval_set(new).eval_cases[0].session_input.state == {"mode": "night"}
 
 
 @pytest.mark.parametrize(
@@ -79,17 +53,6 @@ def test_what_is_refused_says_why_and_writes_nothing(tmp_path, old, says, capsys
     assert out == ""
     assert says in err
     assert not new.exists()
-
-
-def test_no_file_is_overwritten(tmp_path, capsys):
-    old = write(tmp_path / "lamps.test.json", [TURN])
-    before = old.read_bytes()
-    assert call("migrate", old, old) == 2
-    assert "already exists" in capsys.readouterr().err
-    assert old.read_bytes() == before
-    assert call("migrate", old, tmp_path) == 2
-    assert call("migrate", old, tmp_path / "nowhere" / "new.evalset.json") == 2
-    assert "cannot be written" in capsys.readouterr().err
 
 
 def test_a_name_that_would_not_be_found_is_remarked(tmp_path, capsys):

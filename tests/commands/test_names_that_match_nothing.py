@@ -95,14 +95,6 @@ def test_what_a_run_refuses_is_an_error_of_lint_at_the_same_place(write, eval_se
     assert f": {place}: " in str(refused.value)
 
 
-@pytest.mark.parametrize("number", [0, 8])
-def test_a_command_refuses_it_too(write, number, capsys):
-    eval_set, config, place = REFUSED[number]
-    agent = write(eval_set, config)
-    assert call("run", agent) == 2
-    assert f": {place}: " in capsys.readouterr().err
-
-
 NAMED = [
     (put(SET, ("owner",), 1), CONFIG, "owner: unknown key, ignored"),
     (put(SET, (*CASE, "conversatoin"), 1), CONFIG, "eval_cases[0].conversatoin: unknown key, ignored"),

@@ -17,7 +17,7 @@ from evaltui.core.model.eval_set import EvalCase, Invocation
 from evaltui.reports import console
 from evaltui.runs import logged_results
 from evaltui.runs.store import RunStore
-from tests.stored_runs import change, interrupt
+from tests.stored_runs import interrupt
 
 # What a log does not hold, or has in another form.
 NOT_LOGGED = {"preflight", "log", "notes", "sets"}
@@ -100,18 +100,6 @@ def test_every_kind_of_report_at_once(agent, capsys):
     assert f"evaltui run {agent} day:wrong" in page
 
 
-def test_without_a_kind_it_is_the_console_and_says_what_there_is(agent, capsys):
-    call("run", agent, "day")
-    at_once = capsys.readouterr().out
-    assert call("report", agent) == 0
-    out, err = capsys.readouterr()
-    assert "✗ wrong" in out
-    assert "config  as in the run log: response_match_score 1.0" in out
-    assert out.splitlines()[-1].partition(" in ")[0] == at_once.splitlines()[-1].partition(" in ")[0]
-    # The hint is for a person who is watching.
-    assert err == ""
-
-
 def test_several_runs_are_one_in_which_the_later_result_counts(agent, capsys, monkeypatch):
     call("run", agent, "day")
     run_without_processes(monkeypatch)
@@ -122,34 +110,6 @@ def test_several_runs_are_one_in_which_the_later_result_counts(agent, capsys, mo
     assert report["totals"]["passed"] == report["totals"]["cases"] == 4
     assert report["notes"] == [f"runs put together: {', '.join(log.stem for log in logs)}"]
     assert report["log"] is None
-
-
-def test_a_baseline_is_compared_with(agent, monkeypatch, capsys):
-    call("run", agent, "day")
-    run_without_processes(monkeypatch)
-    call("run", agent, "day")
-    first, _ = RunStore(agent).files()
-    report = written(agent, "--baseline", first.stem)
-    assert [(one["eval_id"], one["change"]) for one in report["comparison"]["cases"]] == [
-        ("right", "unchanged"),
-        ("wrong", "fixed"),
-    ]
-
-
-def test_an_interrupted_run_says_so_and_has_no_time(agent, capsys):
-    call("run", agent, "day")
-    (log,) = RunStore(agent).files()
-    interrupt(log, 1)
-    report = written(agent, log)
-    assert report["notes"] == ["interrupted: 1 of 2 cases finished"]
-    assert (report["status"], report["totals"]["passed"]) == ("NOT_EVALUATED", 1)
-    assert report["seconds"] is None
-    page = agent / "out.html"
-    assert (
-        call("report", agent, log, "--report", f"html={page}", "--report", f"junit={agent / 'out.xml'}") == 0
-    )
-    assert "interrupted: 1 of 2 cases finished" in page.read_text()
-    assert "<testsuites name=" in (agent / "out.xml").read_text()
 
 
 def test_a_run_in_progress_is_not_called_interrupted(agent):
@@ -170,26 +130,6 @@ def test_a_result_file_of_adk_is_reported_without_a_trace(agent, capsys):
     assert call("report", agent, result, "--report", f"html={page}") == 0
     assert "No trace stored" in page.read_text()
     assert "wrong" in page.read_text()
-
-
-def test_what_cannot_be_reported_is_refused(agent, capsys):
-    for words, problem in {
-        (agent,): "no runs of",
-        (agent, "nosuch"): "has no run 'nosuch'",
-        (
-            agent,
-            "--report",
-            "htm=x",
-        ): "'htm' is not one of console, json, junit, csv, markdown, html. Did you mean html?",
-        (agent / "test_config.json",): "is no run",
-    }.items():
-        assert call("report", *words) == 2
-        assert problem in capsys.readouterr().err
-    call("run", agent, "day")
-    (log,) = RunStore(agent).files()
-    change(log, "UPDATE repeats SET result = '{' WHERE rowid = 1")
-    assert call("report", agent) == 2
-    assert "is damaged" in capsys.readouterr().err
 
 
 def test_without_jinja_it_says_the_one_command_before_anything_runs(agent, capsys, monkeypatch):

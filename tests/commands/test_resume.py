@@ -16,7 +16,6 @@ from waiting import wait_until
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
-from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
 from tests.stored_runs import count
@@ -160,21 +159,6 @@ def test_known_failures_of_the_baseline_are_excused(agent, capsys):
     report = report_of(capsys)["comparison"]
     assert [case["eval_id"] for case in report["cases"] if case["regression"]] == ["case_99"]
     assert report["totals"]["new"] == 1
-
-
-def test_a_part_of_the_cases_is_compared_with_these_only(agent, capsys):
-    go(agent)
-    call("run", agent)
-    capsys.readouterr()
-    (agent / "prompt.txt").write_text("3 5")
-    command = ("run", agent, "basics:case_5,case_6", "--baseline", "last", "--report", "json")
-    assert call(*command, "--fail-on-regression") == 1
-    totals = report_of(capsys)["comparison"]["totals"]
-    assert {kind: count for kind, count in totals.items() if count} == {
-        "broken": 1,
-        "unchanged": 1,
-        "not_run": 18,
-    }
 
 
 def test_single_runs_of_a_case_are_kept(agent, capsys):
@@ -343,14 +327,6 @@ def test_what_cannot_be_resumed(finished, capsys):
     open_log = begin_run(RunStore(finished), {}, [])
     assert "Run in progress" in refused(open_log.path.stem)
     open_log.close()
-
-
-def test_nothing_is_left_of_a_run_without_errors(finished, capsys):
-    assert call("run", finished, "basics:case_0") == 0
-    capsys.readouterr()
-    assert call("run", finished, "--resume", "last") == 2
-    assert "Nothing to resume: run is complete" in capsys.readouterr().err
-    assert RunFile(RunStore(finished).latest()).ending is not None
 
 
 def test_without_a_baseline_there_is_no_regression(agent, capsys):

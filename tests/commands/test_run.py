@@ -1,26 +1,20 @@
-"""`evaltui run` as CI uses it: exit codes, reports, what is on stdout, what is left after an interruption."""
+"""`evaltui run` as CI uses it: what is on stdout, which cases run, where a run is stored."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
-from waiting import wait_until
 
 from evaltui.cli import main
-from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
-from tests.stored_runs import count
 
 AGENT = """
-    import asyncio, itertools, os
+    import os
 
     print("hello from the agent")
 
@@ -28,10 +22,6 @@ AGENT = """
         os.write(1, b"raw output\\n")
         if message == "raise":
             raise RuntimeError("judge 500")
-        if message == "hang":
-            sum(itertools.repeat(1))
-        if message == "wait":
-            await asyncio.sleep(1000)
         return message
 """
 
@@ -76,50 +66,6 @@ def start(*words: object, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
-@pytest.mark.parametrize(
-    ("cases", "code"),
-    [
-        ([PASSING], 0),
-        ([PASSING, FAILING], 1),
-        ([PASSING, ERRING], 3),
-        ([FAILING, ERRING], 1),
-    ],
-    ids=["passed", "failed", "error", "failed and error"],
-)
-def test_exit_codes(agent, cases, code, capsys):
-    write_set(agent, *cases)
-    assert run(agent) == code
-    assert run(agent, "--exit-zero") == 0
-    capsys.readouterr()
-
-
-WRONG_USES = {
-    "unknown case": (["basics:turn_of_bedroom"], "Did you mean turn_off_bedroom"),
-    "unknown set": (["basic"], "basics"),
-    "empty set": (["empty"], "no cases"),
-    "no runs": (["--runs", "0"], "--runs"),
-    "no such config": (["--config", "nowhere.json"], "nowhere.json"),
-    "unknown report": (["--report", "yaml"], "yaml"),
-    "two reports on stdout": (["--report", "json", "--report", "junit"], "stdout"),
-    "two reports in one file": (["--report", "json=out", "--report", "junit=out"], "two reports"),
-    "no earlier run": (["--failed"], "no runs of"),
-    "no seconds": (["--timeout", "0"], "--timeout"),
-}
-
-
-@pytest.mark.parametrize("kind", WRONG_USES)
-def test_wrong_use_is_two_with_one_line_that_says_what(agent, kind, capsys):
-    write_set(agent, PASSING, FAILING)
-    write_set(agent, name="empty")
-    words, says = WRONG_USES[kind]
-    assert run(agent, *words, "--exit-zero") == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert says in err
-    assert len(err.splitlines()) == 1
-    assert "passed" not in err or kind == "no earlier run"
-
-
 def test_command_lines_of_adk_eval_run(agent, tmp_path, capsys):
     file = write_set(agent, PASSING, FAILING)
     config = tmp_path / "config.json"
@@ -133,50 +79,19 @@ def test_command_lines_of_adk_eval_run(agent, tmp_path, capsys):
     assert "_file_path" not in capsys.readouterr().out
 
 
-def test_an_explicit_config_that_does_not_parse_is_an_error_with_a_line(agent, tmp_path, capsys):
-    write_set(agent, PASSING)
-    config = tmp_path / "config.json"
-    config.write_text('{\n  "criteria": {"response_match_score": 0.5},\n}')
-    assert run(agent, "--config", config) == 2
-    assert "config.json:2: " in capsys.readouterr().err
-
-
-def test_a_broken_set_is_two_and_names_every_place(agent, capsys):
-    write_set(agent, {"eval_id": "one", "conversation": [{}, {"user_content": "hi"}]})
-    assert run(agent) == 2
-    err = capsys.readouterr().err
-    assert ":1: eval_cases[0].conversation[0].user_content: missing" in err
-    assert "eval_cases[0].conversation[1].user_content" in err
-
-
-def test_the_reports_of_ci(agent, tmp_path):
+def test_a_report_on_stdout_is_all_that_is_there(agent):
+    """Whatever the agent prints, also past Python."""
     write_set(agent, PASSING, FAILING, ERRING)
-    junit = tmp_path / "out.xml"
-    process = start(agent, "--report", "json=-", "--report", f"junit={junit}")
+    process = start(agent, "--report", "json=-")
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 1
-    report = json.loads(out)
-    assert [case["status"] for case in report["cases"]] == ["PASSED", "FAILED", "ERROR"]
-    assert report["status"] == "FAILED"
-    assert report["cases"][2]["error"]["message"] == "judge 500"
-    assert "agent.py" in report["cases"][2]["error"]["traceback"]
-    config = report["sets"][0]["config"]
-    assert config["path"] is None
-    assert config["effective"]["criteria"] == {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
-    assert set(config["defaulted"]) == {"tool_trajectory_avg_score", "response_match_score"}
-    suites = ElementTree.parse(junit).getroot()
-    assert len(suites.findall(".//testcase")) == 3
-    assert len(suites.findall(".//failure")) == 1
-    assert len(suites.findall(".//error")) == 1
+    assert [case["status"] for case in json.loads(out)["cases"]] == ["PASSED", "FAILED", "ERROR"]
 
 
-def test_only_what_failed_last_time_is_run_again(agent, capsys):
-    write_set(agent, PASSING, FAILING, ERRING)
-    assert run(agent) == 1
-    capsys.readouterr()
-    run(agent, "--failed", "--report", "json")
-    again = json.loads(capsys.readouterr().out)
-    assert [case["eval_id"] for case in again["cases"]] == ["set_thermostat", "judged"]
+def test_an_error_has_its_turn(agent, capsys):
+    write_set(agent, {"eval_id": "two", "conversation": [*PASSING["conversation"], *ERRING["conversation"]]})
+    assert run(agent) == 3
+    assert "! two  error  turn 2: agent.py:" in capsys.readouterr().out
 
 
 def test_named_cases_of_a_set_keep_its_order(agent, capsys):
@@ -196,37 +111,13 @@ def test_a_misspelt_metric_is_refused(agent, capsys):
         assert "test_config.json:1: criteria.response_match_scor: unknown" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "SIGKILL"])
-@pytest.mark.parametrize("says", ["wait", "hang"])
-def test_an_interrupted_run_leaves_what_was_finished(agent, how, says):
-    write_set(agent, PASSING, FAILING, one_case("endless", says, "never"))
-    process = start(agent, "--parallel", "1")
-
-    def both_are_finished() -> bool:
-        assert process.poll() is None, process.communicate()
-        log = RunStore(agent).latest()
-        return log is not None and count(log, "cases") == 2
-
-    wait_until(both_are_finished)
-    os.kill(process.pid, how)
-    out, err = process.communicate(timeout=30)
-    cases = RunFile(RunStore(agent).latest()).cases
-    assert [(case.id.eval_id, case.summary.status) for case in cases] == [
-        ("turn_off_bedroom", "PASSED"),
-        ("set_thermostat", "FAILED"),
-    ]
-    if how is signal.SIGINT:
-        assert process.returncode == 130
-        assert b"2 of 3" in out
-        assert b"Traceback" not in err
-
-
 def test_a_run_that_cannot_be_stored_with_its_agent_is_stored_for_the_user(agent, capsys):
     write_set(agent, PASSING)
     (agent / ".evaltui").write_text("in the way")
     assert run(agent) == 0
     folder = RunStore(agent).folder_of_user
-    assert f"Run stored in {folder}: " in capsys.readouterr().out
+    # However long the path is, and where the line ends.
+    assert f"Run stored in {folder}: " in " ".join(capsys.readouterr().out.split()) + " "
     assert [path.parent for path in RunStore(agent).files()] == [folder]
     assert run(agent, "--baseline", "last", "--fail-on-regression") == 0
     assert len(RunStore(agent).files()) == 2
@@ -238,29 +129,3 @@ def test_a_run_that_cannot_be_stored_at_all_still_reports(agent, capsys):
     RunStore(agent).folder_of_user.parent.parent.write_text("in the way")
     assert run(agent) == 0
     assert "Run not stored" in capsys.readouterr().out
-
-
-def test_a_broken_agent_is_named_once_and_nothing_passes(write_agent, capsys):
-    agent = write_agent("root_agent = tols\n")
-    write_set(agent, PASSING, FAILING)
-    assert run(agent) == 3
-    out = capsys.readouterr().out
-    assert "agent.py:1" in out
-    assert out.count("NameError: name 'tols' is not defined") <= 3
-    assert "0 passed" in out or "passed" not in out
-
-
-def test_as_adk_has_it_an_agent_that_raises_fails_and_the_error_is_kept(agent, tmp_path, capsys):
-    path = write_set(agent, PASSING, ERRING)
-    junit, report = tmp_path / "junit.xml", tmp_path / "report.json"
-
-    words = ["--report", "console", "--report", f"junit={junit}", "--report", f"json={report}"]
-    code = run(agent, path, "--adk-verdicts", *words)
-
-    assert code == 1
-    assert "judge 500" in capsys.readouterr().out
-    cases = {case["eval_id"]: case for case in json.loads(report.read_text())["cases"]}
-    assert (cases["judged"]["status"], cases["judged"]["error"]["message"]) == ("FAILED", "judge 500")
-    assert cases["turn_off_bedroom"]["status"] == "PASSED"
-    (failure,) = ElementTree.parse(junit).iter("failure")
-    assert "judge 500" in (failure.get("message") or "") + (failure.text or "")

@@ -85,20 +85,6 @@ def test_an_empty_shard_says_so_and_merges(agent, tmp_path, capsys):
     assert call("merge", tmp_path / "half.sqlite", *logs, "-o", tmp_path / "merged.sqlite") == 0
 
 
-def test_missing_shards_are_named(agent, tmp_path, capsys):
-    write_set(agent, "first", range(30))
-    shards = logs_of(agent, *(["--shard", f"{number}/8"] for number in (2, 3, 5, 6, 7, 8)))
-    capsys.readouterr()
-    assert call("merge", agent, *shards) == 1
-    assert "note  shards missing: 1/8, 4/8" in capsys.readouterr().out
-    partly = RunStore(agent).latest()
-    assert RunFile(partly).ending is None
-    late = logs_of(agent, ["--shard", "1/8"], ["--shard", "4/8"])
-    (whole,) = logs_of(agent, [])
-    assert call("merge", partly, *late, "-o", tmp_path / "all.sqlite") == 1
-    assert_same_run(tmp_path / "all.sqlite", whole)
-
-
 def test_shards_of_other_plans_are_refused(agent, tmp_path, capsys):
     write_set(agent, "first", range(8))
     write_set(agent, "second", [1])

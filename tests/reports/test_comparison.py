@@ -105,38 +105,6 @@ def test_long_lists_are_cut():
     ]
 
 
-def test_as_json():
-    document = strictly_read(json_pieces(comparison_json(compare(BASE, CANDIDATE))))
-    assert document["totals"] == {
-        "broken": 1,
-        "unclear": 0,
-        "fixed": 1,
-        "flaky": 1,
-        "expectation_changed": 1,
-        "new": 1,
-        "gone": 1,
-        "not_run": 0,
-        "unchanged": 2,
-    }
-    assert document["base"] == {"id": "the first", "cases": 7, "passing": 6, "unfinished": 0}
-    assert document["regressions"] == 3
-    assert document["tokens"] == {"base": 400.0, "candidate": 490.0}
-    first = document["cases"][0]
-    assert (first["eval_id"], first["change"], first["regression"]) == ("movie_mode", "broken", True)
-    assert first["scores"][0] == {"metric": "tool_trajectory_avg_score", "base": 1.0, "candidate": 0.5}
-    assert first["candidate"] == {
-        "status": "FAILED",
-        "passes": False,
-        "runs": 1,
-        "passed": 0,
-        "seconds": 1.1,
-        "tokens": 180.0,
-        "cost": None,
-    }
-    assert [case["base"] for case in document["cases"] if case["change"] == "new"] == [None]
-    assert len(document["cases"]) == 8
-
-
 def test_a_run_with_a_baseline_tells_of_both():
     compared = report(passed(), comparison=compare(BASE, CANDIDATE))
     text = "".join(render_console(compared, color=False, width=100))

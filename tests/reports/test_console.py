@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from example_runs import answer_metric, case, crashed, failed, flaky, mixed, passed, report, said, unevaluated
+from example_runs import answer_metric, case, crashed, failed, flaky, mixed, passed, report, said
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -37,24 +37,6 @@ def details_of(run, eval_id, **options):
     return next(one for one in block if one.startswith(f"{eval_id} "))
 
 
-def test_the_header_says_what_was_run_and_by_which_config():
-    assert lines(mixed())[:2] == [
-        "thermostat (6 cases, 5 runs each, 1 at once)",
-        "config  defaults: tool_trajectory_avg_score 1.0, response_match_score 0.8",
-    ]
-
-
-def test_a_line_per_case():
-    assert lines(mixed(), width=98)[2:8] == [
-        "✓ turn_off_bedroom       1.00",
-        '✗ thermostat_night       0.50  turn 2: set_temperature: degrees is "19" (string), expected 19; un…',
-        "! away_for_a_week       error  no response within 30 s (tools.py:41 in wait_for_boiler). Raise --…",
-        "– judged                    —  safety_v1: needs Vertex AI",
-        "≈ movie_mode        3/5 FLAKY  fails policy all: missing call dim",
-        "≈ movie_night       3/5 FLAKY  meets policy majority: missing call dim",
-    ]
-
-
 def test_the_sum_counts_every_outcome():
     run = replace(mixed(), log=".evaltui/runs/x.sqlite")
     assert lines(run)[-1] == (
@@ -68,19 +50,6 @@ def test_the_sum_counts_every_outcome():
 def test_a_log_path_is_never_cut():
     log = f"/{'folder/' * 20}x.sqlite"
     assert lines(report(passed(), log=log), width=60)[-2:] == ["1 passed in 6.2 s", f"log {log}"]
-
-
-def test_only_what_did_not_pass_every_time_has_details():
-    headings = [line for line in lines(mixed()) if line.startswith("── ")]
-    assert [line.split()[2] for line in headings] == [
-        "thermostat_night",
-        "away_for_a_week",
-        "judged",
-        "movie_mode",
-        "movie_night",
-    ]
-    assert "turn 1" in details_of(mixed(), "movie_mode")
-    assert "turn 1" not in details_of(mixed(), "movie_night")
 
 
 def test_details_of_a_failure():
@@ -106,12 +75,6 @@ def test_details_of_a_failure():
     ]
 
 
-def test_details_of_a_crash_hold_place_and_traceback():
-    details = details_of(report(crashed()), "away_for_a_week")
-    assert "  TimeoutError: no response within 30 s\n  at tools.py:41 in wait_for_boiler\n" in details
-    assert '      File "tools.py", line 41, in wait_for_boiler\n' in details
-
-
 def test_tracebacks_are_not_cut_to_the_width_but_to_their_end():
     trace = "\n".join(f"frame {n} {'x' * 150}" for n in range(40))
     run = report(replace(crashed(), error=ErrorInfo("E", "m", trace, "a.py:1", kind=None)))
@@ -119,19 +82,6 @@ def test_tracebacks_are_not_cut_to_the_width_but_to_their_end():
     assert f"frame 39 {'x' * 150}" in details
     assert "frame 15 " not in details
     assert "16 lines above" in details
-
-
-def test_the_last_line_of_a_traceback_is_not_said_twice():
-    error = ErrorInfo("ValueError", "no", "Traceback:\n  frame\nmodule.ValueError: no\n", kind=None)
-    assert details_of(report(replace(crashed(), error=error)), "away_for_a_week").count("no") == 1
-
-
-def test_what_is_the_same_for_several_cases_is_told_once():
-    run = report(crashed("a"), failed("b"), crashed("c"), crashed("d"))
-    headings = [line for line in lines(run) if line.startswith("── ")]
-    assert [line.split()[2] for line in headings] == ["a", "b"]
-    assert "\n  also c, d\n" in details_of(run, "a")
-    assert "the same" not in details_of(run, "b")
 
 
 @pytest.mark.parametrize(("actual", "shown"), [((), False), ((said("hello"),), True)])
@@ -155,20 +105,6 @@ def test_the_error_of_a_metric_is_told_beside_a_failure():
     assert line_of(run, "both").startswith("✗ both  0.50  turn 2: ")
 
 
-def test_runs_of_a_flaky_case():
-    details = details_of(mixed(), "movie_mode")
-    assert "3/5 repeats passed, policy all: missing call dim" in details
-    assert details_of(report(flaky()), "movie_mode").splitlines()[3:9] == [
-        "  runs    ✓✗✓✗✓  3/5 FLAKY, fails policy all  60% (23–88%)",
-        "          worst run below",
-        "  k       1     2     3     5",
-        "  pass@k  0.60  0.90  1.00  1.00",
-        "  pass^k  0.60  0.30  0.10  0.00",
-        "  calls   equal in all runs",
-    ]
-    assert "3/5 FLAKY, meets policy majority" in details_of(mixed(), "movie_night")
-
-
 def test_the_trajectories_of_a_flaky_case():
     dims = TurnResult(
         "these calls", align_calls([], [Call("dim", {"to": 5})]), ResponseDiff("Enjoy.", "Enjoy.")
@@ -188,12 +124,6 @@ def test_the_trajectories_of_a_flaky_case():
         "      1×  ✗  no calls\n"
         "      1×  ✓  turn 1: dim (to 5); turn 2: ask, ask\n"
     ) in details_of(report(bad), "c")
-
-
-def test_texts_with_little_in_common_are_shown_one_below_the_other():
-    turn = TurnResult("no calls", (), ResponseDiff("I can switch lights.", "Sorry, no."))
-    bad = case("c", Status.FAILED, metrics=(answer_metric(0.0),), turns=(turn,))
-    assert f"[-I can switch lights.-]\n{' ' * 20}{{+Sorry, no.+}}\n" in details_of(report(bad), "c")
 
 
 def test_an_answer_that_is_missing():
@@ -227,16 +157,6 @@ def test_the_config_file_and_what_it_left_to_defaults():
     assert lines(report(passed(), sets=(info,)))[1] == "config  test_config.json"
     some = replace(info, defaulted=("a",))
     assert lines(report(passed(), sets=(some,)))[1] == "config  test_config.json, by default: a 0.5"
-
-
-def test_each_set_has_its_own_part():
-    infos = tuple(SetInfo(name, Path(f"{name}.json"), None, {}) for name in ("lights", "thermostat"))
-    run = report(replace(passed(), eval_set_id="lights"), unevaluated(), sets=infos, parallel=2)
-    heads = [line for line in lines(run) if "at once" in line]
-    assert heads == [
-        "lights (1 case, 1 run each, 2 at once)",
-        "thermostat (1 case, 1 run each, 2 at once)",
-    ]
 
 
 hostile = st.text(st.sampled_from(list("ab \n\t\r\x00\x1b[31m\x9b日é\u202e\ud800[-{+}]\"'<&")), max_size=30)

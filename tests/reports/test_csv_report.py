@@ -4,15 +4,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from example_runs import case, crashed, failed, flaky, mixed, passed, report, unevaluated
+from example_runs import case, failed, mixed, passed, report, unevaluated
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation
-from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
-from evaltui.reports.csv_report import COLUMNS, csv_report
+from evaltui.core.model.outcome import ErrorInfo, MetricResult, Status
+from evaltui.reports.csv_report import csv_report
 from evaltui.runs.sets import SetInfo
 
 
@@ -38,70 +38,8 @@ async def scored(expected, actual, **criteria):
     )
 
 
-async def test_a_row_per_turn_and_metric_with_both_sides():
-    run = await scored(
-        [turn("Hello", "Hi."), turn("Colder", "Now 19 °C.", ("get_mode", {}), ("cool", {"to": 19}))],
-        [turn("Hello", "Hi."), turn("Colder", "Now 20 °C.", ("cool", {"to": 20}), ("get_mode", {}))],
-        tool_trajectory_avg_score=1.0,
-    )
-    first, second = (row for row in rows(run) if row["metric_name"] == "tool_trajectory_avg_score")
-    assert tuple(first) == COLUMNS
-    assert (first["turn"], first["prompt"], first["score"], first["eval_status"]) == (
-        "1",
-        "Hello",
-        "1.0",
-        "PASSED",
-    )
-    assert (first["expected_tool_calls"], first["actual_tool_calls"]) == ("", "")
-    assert second == {
-        "eval_set_id": "home",
-        "eval_id": "night",
-        "metric_name": "tool_trajectory_avg_score",
-        "threshold": "1.0",
-        "score": "0.0",
-        "eval_status": "FAILED",
-        "prompt": "Colder",
-        "expected_response": "Now 19 °C.",
-        "actual_response": "Now 20 °C.",
-        "expected_tool_calls": 'get_mode({})\ncool({"to": 19})',
-        "actual_tool_calls": 'cool({"to": 20})\nget_mode({})',
-        "repeat": "1",
-        "turn": "2",
-        "reason": second["reason"],
-        "metric_score": "0.5",
-        "metric_status": "FAILED",
-        "case_status": "FAILED",
-        "judge": "",
-        "judged": "",
-        "path": "",
-        "error_kind": "",
-        "tags": "",
-        "case_pass_rate": "0.0",
-        "case_pass_rate_low": "0.0",
-        "case_pass_rate_high": "0.793451",
-        "cost_usd": "",
-        "unpriced_calls": "",
-        "input_tokens": "",
-        "cached_tokens": "",
-        "thought_tokens": "",
-        "output_tokens": "",
-        "decision": "",
-    }
-    assert second["reason"]
-
-
 def test_no_case_is_missing():
     assert {row["eval_id"] for row in rows(mixed())} == {one.eval_id for one in mixed().result.cases}
-
-
-def test_a_case_that_raised_has_a_row_with_the_error():
-    raised = replace(crashed(), repeats=(RepeatResult(Status.ERROR, error=crashed().error),))
-    (row,) = rows(report(raised))
-    assert (row["eval_status"], row["metric_name"], row["turn"]) == ("ERROR", "", "")
-    assert (
-        row["reason"]
-        == "no response within 30 s (tools.py:41 in wait_for_boiler). Raise --timeout or fix the tool"
-    )
 
 
 def test_a_metric_without_turns_has_one_row():
@@ -120,18 +58,6 @@ def test_a_metric_without_turns_has_one_row():
         "ERROR",
         "RuntimeError: judge 500",
     )
-
-
-def test_every_repeat_has_its_rows():
-    found = rows(report(flaky()))
-    assert [(row["repeat"], row["eval_status"]) for row in found] == [
-        ("1", "PASSED"),
-        ("2", "FAILED"),
-        ("3", "PASSED"),
-        ("4", "FAILED"),
-        ("5", "PASSED"),
-    ]
-    assert {row["case_status"] for row in found} == {"FLAKY"}
 
 
 def test_where_no_expectation_is_known_there_is_still_what_was_said():

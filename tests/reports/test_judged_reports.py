@@ -2,12 +2,10 @@
 
 import csv
 import io
-import json
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
-import pytest
-from example_runs import case, json_of, passed, report, said
+from example_runs import case, json_of, report, said
 from hypothesis import given
 from hypothesis import strategies as st
 from judged_metrics import (
@@ -222,11 +220,6 @@ def test_json_keeps_evidence():
     assert found["evidence"] == [{"kind": "contradicting", "text": '{"degrees": 19}'}]
 
 
-def test_json_says_nothing_of_judges_where_there_is_none():
-    text = json.dumps(json_of(report(passed()))["cases"])
-    assert '"judge' not in text
-
-
 def test_json_tells_what_a_simulated_user_said_and_what_stopped_it():
     one = judged_case(judged_metric(RUBRICS, [POLITE]), turns=(SIMULATED,), stopped="the user was done")
     (told,) = json_of(report(one))["cases"]
@@ -259,9 +252,3 @@ def test_csv_has_a_line_for_everything_that_was_judged():
         "polite: no 1:4 (It shouts\\x1b[2J at the user.)",
         "on_topic: not judged (TimeoutError: no response within 60 s)",
     ]
-
-
-@pytest.mark.parametrize("column", ["judge", "judged"])
-def test_csv_is_empty_there_for_other_metrics(column):
-    (row,) = csv_rows(MetricResult("response_match_score", 1.0, 0.8, Status.PASSED))
-    assert row[column] == ""

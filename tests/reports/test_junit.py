@@ -22,50 +22,6 @@ def element_of(run, name):
     return parsed(run).find(f".//testcase[@name='{name}']")
 
 
-def counts(element):
-    return {name: int(element.get(name)) for name in ("tests", "failures", "errors", "skipped")}
-
-
-def test_one_of_each_verdict():
-    suite = parsed(report(passed(), failed(), crashed())).find("testsuite")
-    assert counts(suite) == {"tests": 3, "failures": 1, "errors": 1, "skipped": 0}
-    assert suite.get("name") == "thermostat"
-    assert suite.get("timestamp") == "2026-01-02T03:04:05"
-
-
-def test_the_counts_are_those_of_the_elements():
-    root = parsed(mixed())
-    assert counts(root) == counts(root.find("testsuite"))
-    assert counts(root) == {
-        "tests": len(root.findall(".//testcase")),
-        "failures": len(root.findall(".//failure")),
-        "errors": len(root.findall(".//error")),
-        "skipped": 0,
-    }
-
-
-def test_a_passed_case_is_bare():
-    element = element_of(mixed(), "turn_off_bedroom")
-    assert (element.get("classname"), element.get("time"), list(element)) == ("thermostat", "1.500", [])
-
-
-def test_a_failure_says_why_and_holds_the_details():
-    (failure,) = element_of(mixed(), "thermostat_night")
-    assert failure.tag == "failure"
-    assert failure.get("message").startswith("turn 2: set_temperature: degrees is")
-    assert "    ≠ set_temperature\n" in failure.text
-    assert "The kitchen is [-now-] {+set to+} 19 °C." in failure.text
-
-
-def test_errors_and_what_could_not_be_evaluated():
-    (error,) = element_of(mixed(), "away_for_a_week")
-    assert (error.tag, error.get("type")) == ("error", "timeout")
-    assert "line 41, in wait_for_boiler" in error.text
-    (error,) = element_of(mixed(), "judged")
-    assert (error.tag, error.get("type")) == ("error", "NOT_EVALUATED")
-    assert error.get("message") == "safety_v1 not evaluated: needs Vertex AI"
-
-
 def test_a_flaky_case_goes_by_its_policy():
     (failure,) = element_of(mixed(), "movie_mode")
     assert failure.tag == "failure"

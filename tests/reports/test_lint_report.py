@@ -3,13 +3,11 @@
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.model.problems import LintRule, Problem, Severity
 from evaltui.reports.lint_report import render_problems
-from tests.commands.command_line import call
 
 PROBLEM = Problem(
     Severity.ERROR,
@@ -19,11 +17,6 @@ PROBLEM = Problem(
     "sets/a b.evalset.json",
     LintRule.DUPLICATE_ID,
 )
-
-
-def test_github_shows_it_beside_its_line():
-    line = "::error file=sets/a b.evalset.json,line=39::eval_cases[1].eval_id: duplicate id 'a'\n"
-    assert render_problems([PROBLEM], "github") == line
 
 
 def unescaped(text):
@@ -56,16 +49,3 @@ def test_sarif_has_a_result_per_problem():
         "region": {"startLine": 39},
     }
     assert "locations" not in second
-
-
-@pytest.mark.parametrize("form", ["console", "json", "sarif", "github"])
-def test_the_command_writes_each_form_and_says_if_there_are_errors(form, tmp_path, capsys):
-    turn = {"user_content": {"parts": [{"text": "hi"}]}, "final_response": {"parts": [{"text": "ho"}]}}
-    good = {"eval_set_id": "s", "eval_cases": [{"eval_id": "a", "conversation": [turn]}]}
-    for text, code in ((json.dumps(good), 0), ("{", 1)):
-        (tmp_path / "a.evalset.json").write_text(text)
-        assert call("lint", tmp_path / "a.evalset.json", "--format", form) == code
-        out = capsys.readouterr().out
-        assert ("a.evalset.json" in out) is (code == 1)
-        if form in ("json", "sarif"):
-            json.loads(out)

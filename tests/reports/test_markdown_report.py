@@ -7,7 +7,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from example_runs import failed, mixed, passed, report
+from example_runs import failed, passed, report
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -16,7 +16,7 @@ from report_pages import HOSTILE, hostile_case
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary, summarize
 from evaltui.core.model.case_id import CaseId
-from evaltui.reports.markdown_report import MARKER, MOST_BYTES, markdown_report
+from evaltui.reports.markdown_report import MOST_BYTES, markdown_report
 from evaltui.text.values import visible
 
 MARKDOWN = (
@@ -86,29 +86,6 @@ def test_no_text_of_others_is_read_as_markdown(text):
     # What makes mentions, links of issues and emoji stands in code, where it does not count.
     assert not re.search("[@#:`]", found.prose)
     assert visible(text) in found.code
-
-
-def test_the_verdict_a_table_and_details_of_what_did_not_pass():
-    page = markdown_report(mixed())
-    assert page.startswith(f"{MARKER}\n## ✗ 4 of 6 cases did not pass · <code>home</code>\n")
-    found = Rendered(page)
-    assert found.tags.count("tr") == 5
-    assert found.tags.count("details") == 4
-    assert "1 passed, 1 failed, 1 error, 1 not evaluated, 2 flaky in 6.2 s" in found.prose
-    assert 'set_temperature: degrees is "19" (string), expected 19' in found.code
-    assert "Traceback (most recent call last):" in found.code
-    assert "turn_off_bedroom" not in found.code
-
-
-def test_a_run_that_passed_is_two_lines():
-    page = markdown_report(report(passed(), passed("other")))
-    assert page.splitlines() == [
-        MARKER,
-        "## ✓ 2 cases passed · <code>home</code>",
-        "",
-        "2 passed in 6.2 s · pass rate 100% (34–100%) of 2 cases",
-        "",
-    ]
 
 
 def test_a_run_without_cases_has_not_passed():

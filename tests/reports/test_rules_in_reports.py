@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from example_runs import case, failed, passed, report, trajectory_metric
+from example_runs import case, failed, report, trajectory_metric
 
 from evaltui.core.compare.diff import align_calls
 from evaltui.core.compare.rules import rules_of_case
@@ -25,13 +25,6 @@ def turn(location):
 def by_rule():
     metrics = (trajectory_metric(Status.PASSED),)
     return case("warm_kitchen", Status.PASSED, metrics=metrics, turns=(turn("Kitchen"),))
-
-
-def test_the_line_of_a_case_that_passed_by_a_rule():
-    text = "".join(render_console(report(by_rule(), passed()), color=False, width=100))
-    first, second = (line for line in text.splitlines() if line.startswith("✓"))
-    assert " ".join(first.split()) == "✓ warm_kitchen 1.00 allowed by rules: degrees of set_temperature"
-    assert second.split() == ["✓", "turn_off_bedroom", "1.00"]
 
 
 def test_the_details_name_the_rule_beside_what_differs():

@@ -37,9 +37,3 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         write_atomically(tmp_path / "new.json", "{}")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_in_the_way_is_an_os_error(tmp_path):
-    (tmp_path / ".adk").touch()
-    with pytest.raises(OSError):
-        write_adk_result(tmp_path, *RESULT)

@@ -254,7 +254,8 @@ class _Run:
             gate.stop(Stop(f"{what}. --allow-unmetered runs it all the same", is_refusal=True))
             return
         of = " and ".join(["limits"] * bool(self._plan.limits) + ["the budget"] * bool(self._plan.budget))
-        self._note(f"{of} do not reach the model calls of the agent: {why}")
+        do = "do" if self._plan.limits else "does"
+        self._note(f"{of} {do} not reach the model calls of the agent: {why}")
 
     def broken(self, error: ErrorInfo) -> None:
         self._on_update(AgentBroken(error))
