@@ -96,6 +96,8 @@ def _check(named: Path | None, output: Path | None, store: RunStore) -> None:
         raise UsageError(f"-o: the folder {output.parent} does not exist")
     if output is not None and output.exists() and not output.is_file():
         raise UsageError(f"-o: {output} is not a regular file")
+    if output is not None and output.suffix != SUFFIX:
+        raise UsageError(f"-o: {output} does not end in {SUFFIX}, as the file of a run does")
     if named is None and output is not None:
         return
     folder = store.agent_dir

@@ -22,6 +22,7 @@ from evaltui.commands.variants import asked_variants, with_variant
 from evaltui.core.model.problems import EvalSetError, SelectionError
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.run_settings import RunSettings
+from evaltui.files.schedulers import OFF
 from evaltui.runner.parent.interrupts import run_interruptible
 from evaltui.runner.parent.starting import HostSettings, spawn_host, start_host
 from evaltui.runner.parent.supervisor import IMPORT_TIMEOUT
@@ -57,6 +58,9 @@ async def _run(
     agent: AgentAddress,
     settings: RunSettings,
 ) -> int:
+    of_workers = {"--ship-env": options.ship_env, "--strict-env": options.strict_env}
+    if settings.scheduler in (None, OFF) and (given := [name for name, value in of_workers.items() if value]):
+        raise UsageError(f"{' and '.join(given)} needs --scheduler")
     variants = asked_variants(options, settings)
     if len(variants) > 1:
         from evaltui.commands.matrix import run_matrix
