@@ -238,6 +238,9 @@ async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
             await until(pilot, lambda: "+ fine" in screen_text(app))
             assert "x wrong" in screen_text(app)
             assert screen_text(app).isascii()
+            await pilot.press("v", "d", "X", "ctrl+g", *"fi")
+            await until(pilot, lambda: "fi" in screen_text(app))
+            assert screen_text(app).isascii()
     finally:
         glyphs.ascii_only.cache_clear()
 

@@ -1,9 +1,7 @@
 """The first screen, driven by keys, on real agents."""
 
-import re
-
 import pytest
-from pilots import focused_tab, in_panes, screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
@@ -66,33 +64,6 @@ async def running(app, pilot):
 
 async def finished(app, pilot):
     await until_ran(pilot, lambda: app.workbench.runs.current is not None and app.workbench.runs.current.over)
-
-
-async def test_wide_shows_both_panes_and_streams_results(house):
-    app = app_for(house)
-    async with app.run_test(size=WIDE) as pilot:
-        await ready(app, pilot)
-        await pilot.press("R")
-        await until_ran(pilot, lambda: "3/4   1 in flight" in screen_text(app))
-
-        await until_ran(pilot, lambda: re.search("◐ endless +turn 1 of 1", screen_text(app)))
-        tree = [line[:36].rstrip() for line in in_panes(app)]
-        assert "ctrl+c cancel run" in screen_lines(app)[-1]
-        assert any(line.startswith("   ! crashes") and line.endswith("ValueError") for line in tree)
-        await pilot.press("down", "down", "down")
-        await until(pilot, lambda: "wait for ever" in screen_text(app))
-        await pilot.press("escape")
-        assert app.workbench.runs.current.stage is Stage.RUNNING
-        # It may be gone before the next look.
-        said = []
-        app.workbench.subscribe(lambda: said.append(app.workbench.notice and app.workbench.notice.text))
-        await pilot.press("ctrl+c")
-        await finished(app, pilot)
-        assert "Cancelling… (force-stop in 3 s)" in said
-        await until(
-            pilot, lambda: "Run 1 cancelled after 3 of 4; finished results are kept" in screen_text(app)
-        )
-        await until(pilot, lambda: "▌  ○ endless" in [line[:36].rstrip() for line in in_panes(app)])
 
 
 async def test_hostile_names_and_texts_are_shown_as_they_are(write_agent):

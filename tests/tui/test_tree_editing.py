@@ -5,7 +5,6 @@ import json
 import pytest
 from pilots import in_panes, screen_lines, screen_text, turn, until, write_cases
 
-from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.tui.screens.details import ConvertScreen
@@ -223,21 +222,3 @@ async def test_an_old_file_with_errors_says_what_to_mend(parrot):
         assert "write file" not in screen_text(app)
         await pilot.press("enter", "down", "escape")
         await until(pilot, lambda: not isinstance(app.screen, ConvertScreen))
-
-
-async def test_ascii_only(parrot, monkeypatch):
-    monkeypatch.setenv("EVALTUI_ASCII", "1")
-    glyphs.ascii_only.cache_clear()
-    try:
-        app = WorkbenchApp(Workbench(parrot))
-        async with app.run_test(size=NARROW) as pilot:
-            await started(app, pilot)
-            await at(app, pilot, "talk", "one")
-            await pilot.press("v", "d", "X", "ctrl+g", *"o")
-            await until(pilot, lambda: "one" in screen_text(app))
-            assert screen_text(app).isascii()
-            await pilot.press("escape", "O", *"x y")
-            await until(pilot, lambda: "! A set id" in screen_text(app))
-            assert screen_text(app).isascii()
-    finally:
-        glyphs.ascii_only.cache_clear()
