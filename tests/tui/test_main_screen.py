@@ -3,7 +3,6 @@
 import pytest
 from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
 
-from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
 from evaltui.workbench.state import Selection, Stage
 from evaltui.workbench.workbench import Workbench
@@ -183,17 +182,3 @@ async def test_an_unknown_set_is_wrong_use(house):
         await until(pilot, lambda: app.refusal)
     assert app.return_code == 2
     assert "Did you mean lights" in app.refusal
-
-
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
-async def test_a_click_selects_and_hints_are_buttons(house, size):
-    app = app_for(house)
-    async with app.run_test(size=size) as pilot:
-        await ready(app, pilot)
-        await until(pilot, lambda: "○ fine" in screen_text(app))
-        await pilot.click("#cases", offset=(5, 2))
-        await until(pilot, lambda: app.workbench.navigation.selection.eval_id == "fine")
-        await pilot.click("#footer", offset=(2, 0))
-        await finished(app, pilot)
-        path = app.workbench.sets.listed[0].path
-        assert app.workbench.outcomes.status(CaseId(path.name, "fine")) == "PASSED"
