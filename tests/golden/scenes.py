@@ -58,7 +58,9 @@ WALKS: dict[str, Walk] = {
     "house": _walk(
         agents.sample("home_automation"),
         ("", "", "Python 3.xx"),
-        ("cases-run", "R", "5 failed in"),
+        ("", "R", "5 failed in"),
+        # As in the clinic.
+        ("cases-run", "down up", "5 failed in"),
         ("cases-filtered", 'slash "kitchen"', "2 of 9"),
         # A case that the filter hides.
         ("", 'enter ctrl+g "hello" enter', "9 cases in 2 sets"),
