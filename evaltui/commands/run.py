@@ -59,8 +59,9 @@ async def _run(
     settings: RunSettings,
 ) -> int:
     of_workers = {"--ship-env": options.ship_env, "--strict-env": options.strict_env}
-    if settings.scheduler in (None, OFF) and (given := [name for name, value in of_workers.items() if value]):
-        raise UsageError(f"{' and '.join(given)} needs --scheduler")
+    if settings.scheduler in (None, OFF) and any(of_workers.values()):
+        name = next(name for name, value in of_workers.items() if value)
+        raise UsageError(f"{name} needs --scheduler")
     variants = asked_variants(options, settings)
     if len(variants) > 1:
         from evaltui.commands.matrix import run_matrix

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -342,33 +341,3 @@ def test_an_edit_reads_what_is_around_it_only(monkeypatch):
     monkeypatch.undo()
     assert document.value == json.loads(document.text)
     assert any(case is untouched for case in document.value["eval_cases"])
-
-
-EVAL_SETS = Path(__file__).parents[2].parent / "shared" / "evalsets"
-
-
-def leaves(value, path=()):
-    if isinstance(value, dict | list):
-        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from leaves(item, (*path, step))
-    else:
-        yield path, value
-
-
-@pytest.mark.skipif(not EVAL_SETS.is_dir(), reason="the real eval sets are not here")
-def test_of_real_eval_sets_each_field_is_edited_alone():
-    for file in sorted(EVAL_SETS.rglob("*.json")):
-        text = file.read_bytes().decode()
-        document = JsonDocument(text)
-        assert document.text == text
-        assert document.value == json.loads(text)
-        found = list(leaves(document.value))
-        for path, value in found[:: max(1, len(found) // 40)]:
-            line = document.line_of(path)
-            splices = document.apply([Put(path, "changed é" if value != "changed é" else 1)])
-            assert splices, (file, path)
-            old, new = changed_lines(text, document.text)
-            assert (len(old), len(new)) == (1, 1), (file, path)
-            assert text.splitlines(keepends=True)[line - 1] == old[0]
-            document.splice(inverted(splices))
-            assert document.text == text

@@ -47,6 +47,16 @@ CLINIC = """
         print("asked:", message)
         yield text("We are open from nine to five.")
 """
+FINDER = """
+    from evaltui import Agent, Rule, ScriptedModel
+
+    def find(name: str) -> str:
+        \"\"\"Looks a person up.\"\"\"
+        return name
+
+    model = ScriptedModel([Rule(user="", reply="Found.")])
+    root_agent = Agent("finder", model=model, instruction="Find.", tools=[find])
+"""
 WAITING = """
     import time
 
@@ -149,7 +159,7 @@ def clinic(parent: Path) -> Path:
 def newcomer(parent: Path) -> Path:
     """No eval set yet."""
     folder = parent / "newcomer"
-    _write(folder, PARROT)
+    _write(folder, FINDER)
     return folder
 
 

@@ -44,7 +44,7 @@ WALKS: dict[str, Walk] = {
     "look": _walk(
         agents.sample("home_automation"),
         ("cases-not-run", "", "Python 3.xx"),
-        ("case", "2", "You are welcome."),
+        ("case", "enter", "You are welcome."),
         ("result-not-run", "3", "Run case"),
         ("help", "1 question_mark", "Keys for Cases"),
         ("palette", "escape ctrl+p", "type an action"),
@@ -58,9 +58,13 @@ WALKS: dict[str, Walk] = {
     "house": _walk(
         agents.sample("home_automation"),
         ("", "", "Python 3.xx"),
-        ("cases-run", "R", "5 failed in"),
+        ("", "R", "5 failed in"),
+        # As in the clinic.
+        ("cases-run", "down up", "5 failed in"),
         ("cases-filtered", 'slash "kitchen"', "2 of 9"),
-        ("result-out-of-order", "escape home down down down 3 n", "difference 1/1"),
+        # A case that the filter hides.
+        ("", 'enter ctrl+g "hello" enter', "9 cases in 2 sets"),
+        ("result-out-of-order", "home down down down 3 n", "difference 1/1"),
         ("result-call-missing", "f", "missing call set_light"),
         ("result-response", "f", "I just checked for you: it is dark in"),
         ("result-arguments", "f n", "difference 1/2"),
@@ -117,7 +121,7 @@ WALKS: dict[str, Walk] = {
         ("", "", "Python 3.xx"),
         ("new-case", "o", "Added case_4"),
         ("rename", "escape 1 f2", "f2 Rename"),
-        ("rename-refused", 'ctrl+u "greeting"', "greeting already exists"),
+        ("rename-refused", 'ctrl+u "greeting" enter', "greeting already exists"),
         ("case-deleted", "escape D", "Deleted case_4"),
         ("tag", "number_sign", "Separated by spaces"),
         ("add-choices", "escape home down down down 2 A", "add turn"),
@@ -162,6 +166,7 @@ WALKS: dict[str, Walk] = {
         ("import", "escape I", "I Import"),
         ("import-conversation", "<path of the trace> enter", "ctrl+t Save as case"),
         ("sessions", "escape <listen> T", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        ("", "escape 1 home M enter", "▾ older  "),
     ),
     "matrix": _walk(
         agents.home,
@@ -170,12 +175,15 @@ WALKS: dict[str, Walk] = {
         ("matrix-more-repeats", "down r", "Run more repeats"),
         ("matrix-export", "escape E", "Export"),
         ("matrix-trajectories", "escape equals_sign", "Turn 1 ≠"),
+        ("", "escape right_square_bracket", "repeat 2 of 5"),
+        ("", "enter", "esc back to the last results"),
     ),
     "start": _walk(
         agents.newcomer,
         ("start", "", "READY"),
         ("no-sets", "1", "No eval sets yet"),
         ("new-set", "O", "New set"),
+        ("", "escape 2 enter", "enter send"),
     ),
     "broken": _walk(
         agents.broken,
@@ -183,6 +191,7 @@ WALKS: dict[str, Walk] = {
         ("broken-agent", "", "Result !"),
         ("broken-agent-result", "3", "KeyError"),
         ("broken-set", "1 end 3", "Cannot run: line 1"),
+        ("", "1 r", "Cannot run torn.evalset.json"),
     ),
     "travel": _walk(
         agents.sample("travel_desk"),

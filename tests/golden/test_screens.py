@@ -32,6 +32,7 @@ _EVERY_DAY = {
     ("runs", "80x24"),
     ("edit", "80x24"),
     ("conflict", "160x45"),
+    ("running", "80x24"),
     ("chat", "80x24"),
     ("start", "80x24"),
 }

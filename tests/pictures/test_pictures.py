@@ -6,6 +6,8 @@ import pytest
 import report_picture
 from drawing import PICTURES, stored_words, words_now
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: picture.name)
 async def test_a_picture_is_up_to_date(picture):
@@ -14,7 +16,6 @@ async def test_a_picture_is_up_to_date(picture):
     assert await words_now(picture) == stored_words(picture), "run: python tests/pictures"
 
 
-@pytest.mark.thorough
 def test_the_picture_of_the_report_is_up_to_date():
     pytest.importorskip("google.adk")
     assert report_picture.words_now() == report_picture.stored_words(), "run: python tests/pictures report"

@@ -8,9 +8,7 @@ from pilots import screen_lines, screen_text, turn, until, until_ran, write_case
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.panes.result import ResultView
 from evaltui.tui.screens.accept import AcceptScreen
-from evaltui.workbench.results import differences_of
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -73,32 +71,6 @@ def is_chosen(app, title):
         return isinstance(app.screen, AcceptScreen) and app.screen.choice.title == title
 
     return chosen
-
-
-def text_of(app, path):
-    return app.workbench.editing.open_file(path).document.text
-
-
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_the_selected_argument_is_previewed_accepted_and_undone(house, size):
-    before = house.read_text()
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=size) as pilot:
-        await ran(app, pilot, house)
-        await pilot.press("n")
-        await until(pilot, lambda: app.workbench.navigation.difference)
-        await pilot.press("a")
-        await until(pilot, is_shown(app, '+ "on": "no"'))
-        number = 1 + next(n for n, line in enumerate(before.splitlines()) if '"on": false' in line)
-        assert f'{number} - "on": false' in screen_text(app)
-        assert "lights.evalset.json  -1  +1" in screen_text(app)
-        assert is_chosen(app, "This argument")()
-        assert app.workbench.editing.unsaved() == []
-        await pilot.press("enter")
-        await until(pilot, lambda: not isinstance(app.screen, AcceptScreen))
-        assert text_of(app, house) == before.replace('"on": false', '"on": "no"')
-        await pilot.press("u")
-        await until(pilot, lambda: text_of(app, house) == before)
 
 
 async def test_the_next_difference_comes_after_the_accepted_one(house):
@@ -189,17 +161,6 @@ async def test_by_mouse(house):
         await until(pilot, lambda: app.workbench.navigation.difference is None)
 
 
-async def test_where_nothing_differs_it_is_said(house):
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.listed)
-        await pilot.press("3", "a")
-        await until(pilot, lambda: "Not run" in screen_text(app))
-        await pilot.press("1", "a")
-        await until(pilot, lambda: "Not run" in screen_text(app))
-        assert not isinstance(app.screen, AcceptScreen)
-
-
 @pytest.mark.parametrize("size", [NARROW, WIDE, (60, 20)])
 async def test_a_long_change_scrolls_and_the_choices_stay_in_sight(house, size):
     data = json.loads(house.read_text())
@@ -217,17 +178,6 @@ async def test_a_long_change_scrolls_and_the_choices_stay_in_sight(house, size):
         assert is_chosen(app, "Whole case")()
         await pilot.resize_terminal(100, 30)
         await until(pilot, is_shown(app, "enter accept"))
-
-
-async def test_the_page_shows_the_differences_that_the_workbench_knows(house):
-    app = WorkbenchApp(Workbench(house.parent))
-    async with app.run_test(size=WIDE) as pilot:
-        await ran(app, pilot, house)
-        await until(pilot, lambda: app.screen.query_one(ResultView).page.differences)
-        page = app.screen.query_one(ResultView).page
-        result = app.workbench.outcomes.get(CaseId(house.name, "dark")).result
-        assert [one.at for one in page.differences] == list(differences_of(result))
-        assert page.differences[-1].at.kind == "state"
 
 
 async def test_of_a_file_in_one_line_only_what_differs_is_shown(house: Path):

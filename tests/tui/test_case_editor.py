@@ -288,21 +288,6 @@ async def test_the_kind_of_a_turn_is_one_key_away_and_says_what_is_lost(house):
         assert json.loads(config.read_text())["evaltui"]["turns"] == [mark]
 
 
-async def test_turns_and_calls_are_moved_duplicated_and_deleted(house):
-    app = WorkbenchApp(Workbench(house))
-    async with app.run_test(size=NARROW) as pilot:
-        await in_the_case(app, pilot)
-        await go_to(app, pilot, "turn", 0)
-        await pilot.press("d", "J", "delete")
-
-        def said():
-            return [one["user_content"]["parts"][0]["text"] for one in case(app)["conversation"]]
-
-        assert said() == ["hello", "bye"]
-        await pilot.press("u")
-        assert said() == ["hello", "bye", "hello"]
-
-
 async def test_the_id_is_changed_at_the_end_and_the_selection_goes_along(house):
     app = WorkbenchApp(Workbench(house))
     async with app.run_test(size=NARROW) as pilot:
@@ -404,20 +389,6 @@ async def test_the_editor_of_the_user_gets_the_text(house, monkeypatch, tmp_path
         await go_to(app, pilot, "turn", 0, "user", 0)
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "Cannot open another program in this terminal" in screen_text(app))
-
-
-async def test_an_old_set_says_why_it_cannot_be_edited(house):
-    old = [{"query": "hello", "expected_tool_use": [], "reference": "hello"}]
-    (house / "older.test.json").write_text(json.dumps(old), encoding="utf-8")
-    app = WorkbenchApp(Workbench(house))
-    async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: len(app.workbench.sets.listed) == 2)
-        entry = next(one for one in app.workbench.sets.listed if one.format != "eval set")
-        app.workbench.navigation.select(Selection(entry.case_path, entry.cases[0].eval_id))
-        await pilot.press("2")
-        await until(pilot, lambda: "has an old format" in screen_text(app))
-        await pilot.press("e", "o", "delete")
-        assert app.workbench.editing.undo_label is None
 
 
 async def test_a_click_selects_and_a_double_click_edits(house):

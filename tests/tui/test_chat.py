@@ -6,7 +6,6 @@ import pytest
 from pilots import focused_tab, screen_lines, screen_text, turn, until, until_ran, write_cases
 from rich.cells import cell_len
 
-from evaltui.core.model.events import Event
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.inspector import Inspector, InspectorLines
 from evaltui.tui.panes.chat.view import ChatView
@@ -14,7 +13,7 @@ from evaltui.tui.screens.begin_chat import ChatFromScreen, NewChatScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.choices import ChoiceLine
 from evaltui.tui.widgets.fields import MessageField
-from evaltui.workbench.chat.conversation import ChatTurn, Transcript, TurnStage
+from evaltui.workbench.chat.conversation import TurnStage
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
@@ -107,28 +106,6 @@ def marked(app):
     return [line.rpartition("▌")[2].strip() for line in screen_lines(app) if "▌" in line]
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
-async def test_a_turn_is_shown_as_it_happens_and_each_row_opens(desk, size):
-    async with chatting(desk, size) as (app, pilot):
-        assert "No messages yet" in screen_text(app)
-        await say(app, pilot, "look")
-        await until(pilot, lambda: "You said: look" in screen_text(app))
-        shown = screen_text(app)
-        assert "\x1b" not in shown
-        assert shown.index("you ") < shown.index("→ find  [/where]") < shown.index("You said: look")
-        await until(pilot, lambda: "Δ count  — → 1" in screen_text(app))
-        assert '"found"' not in shown
-        await pilot.press("escape", "home", "down")
-        await until(pilot, lambda: marked(app)[-1].startswith("root_agent"))
-        await pilot.press("space")
-        await until(pilot, lambda: '"found": [' in screen_text(app))
-        await pilot.press("space", "enter")
-        await until(pilot, lambda: isinstance(app.focused, InspectorLines))
-        await until(pilot, lambda: '"kind": "tool_call"' in page_text(app))
-        await pilot.press("escape", "S")
-        await until(pilot, lambda: "State now" in screen_text(app) and '"count": 1' in screen_text(app))
-
-
 async def test_a_double_click_opens_a_row_once(desk):
     async with chatting(desk) as (app, pilot):
         await say(app, pilot, "hi")
@@ -210,17 +187,6 @@ async def test_an_earlier_message_is_changed_and_the_one_being_written_is_kept(d
         await pilot.press("home", "e", "escape")
         await until(pilot, lambda: "in place of turn 1" not in screen_text(app))
         assert app.focused.text == "later"
-
-
-async def test_going_back_proposes_what_was_said_there(desk):
-    async with chatting(desk) as (app, pilot):
-        await say(app, pilot, "hi")
-        await say(app, pilot, "look")
-        await until(pilot, lambda: "You said: look" in screen_text(app))
-        await pilot.press("escape", "end", "D")
-        await until(pilot, lambda: "You said: look" not in screen_text(app))
-        assert len(app.workbench.chat.transcript.turns) == 1
-        await until(pilot, lambda: "› look" in screen_text(app))
 
 
 async def test_a_file_goes_along_as_a_chip(desk, tmp_path):
@@ -385,28 +351,3 @@ async def test_hostile_words_are_shown_safely_at_every_size(desk, size):
         await pilot.press("escape", "home", "e")
         await until(pilot, lambda: "in place of turn 1" in screen_text(app))
         check()
-
-
-async def test_ten_thousand_calls_are_gone_through_at_once(desk, every_frame):
-    def call(number):
-        part = {"function_call": {"name": "step", "args": {"number": number}}}
-        return Event("tool_call", {"role": "model", "parts": [part]}, agent="desk", id=f"c{number}")
-
-    async with chatting(desk) as (app, pilot):
-        content = {"role": "user", "parts": [{"text": "many"}]}
-        done = ChatTurn(content, stage=TurnStage.DONE, events=[call(number) for number in range(10_000)])
-        app.workbench.chat.transcript = Transcript("many", turns=[done])
-        app.workbench.say("there it is")
-        await until(pilot, lambda: "step  number 9999" in screen_text(app))
-        assert len(app.screen.query("*")) < 80
-        pane = app.screen.query_one("#chat")
-        written = []
-        block = pane.block
-        pane.block = lambda number: written.append(number) or block(number)
-        done.events.append(call(10_000))
-        app.workbench.say("one more")
-        await until(pilot, lambda: "step  number 10000" in screen_text(app))
-        # One more row is written, and what is seen anyway.
-        assert len(set(written)) < 30
-        await pilot.press("escape", "home")
-        await until(pilot, lambda: "step  number 0" in screen_text(app))

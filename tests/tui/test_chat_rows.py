@@ -89,12 +89,6 @@ def test_a_call_has_its_result_folded_behind_it():
     assert shown(call, unfolded=True)[1:] == [f"{'':14}{line}" for line in ("{", '  "ok": true', "}")]
 
 
-def test_who_speaks_is_said_once():
-    first, second = Row("text", 0, "house", "One."), Row("text", 0, "house", "Two.")
-    assert shown(second, before=first) == [" " * 12 + "Two."]
-    assert shown(second, before=Row("text", 0, "floor", "x"))[0].startswith("house")
-
-
 def test_messages_of_the_user_stand_apart():
     user = Row("user", 1, "you", "hi")
     assert shown(user) == [f"you         hi{'':50}turn 2"]

@@ -6,16 +6,12 @@ import pytest
 from fake_runs import FakeRuns, says
 from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
-from evaltui.cli import main
-from evaltui.core.metrics.config_validation import validate_config
-from evaltui.core.metrics.registry import METRICS
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.screens.criteria import CriteriaRows, CriteriaScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.workbench.workbench import Workbench
 
-NARROW, TINY, WIDE = (80, 24), (60, 20), (160, 45)
-# The line of the first metric at 80x24.
+NARROW, WIDE = (80, 24), (160, 45)
 ECHO = "def root_agent(message, session):\n    return message\n"
 CONFIG = '{\n  "criteria": {\n    "response_match_score": 0.8\n  },\n  "own": 1\n}\n'
 
@@ -66,23 +62,6 @@ def line_with(app, text):
     return next(number for number, line in enumerate(lines) if text in line)
 
 
-@pytest.mark.parametrize("size", [TINY, NARROW, WIDE])
-async def test_metrics_in_use_stand_above_the_others(parrot, size):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=size) as pilot:
-        await opened(app, pilot)
-        lines = screen_lines(app)
-        assert "m Criteria" in lines[1]
-        assert "parrot/test_config.json   for talk" in screen_text(app)
-        used = line_with(app, "In use ───")
-        assert "▌ response_match_score" in lines[used + 1]
-        assert "●" in lines[used + 1]
-        assert "0.80" in lines[used + 1]
-        assert line_with(app, "Not in use") > used
-        assert "Word overlap with the expected" in screen_text(app)
-        assert all(len(line) <= size[0] for line in lines)
-
-
 async def test_the_slider_is_tried_on_the_last_run_without_saving(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=NARROW) as pilot:
@@ -101,41 +80,6 @@ async def test_the_slider_is_tried_on_the_last_run_without_saving(parrot):
         await until(pilot, lambda: "0.80  " in screen_lines(app)[first(app)])
         await until(pilot, lambda: "Outcomes" not in screen_text(app))
         assert not app.workbench.editing.is_dirty(parrot / "test_config.json")
-
-
-async def test_a_threshold_is_typed_and_saved_and_nothing_else_changes(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
-        await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
-        await pilot.press(*"2", "enter")
-        await until(pilot, lambda: "must be from 0 to 1" in screen_text(app))
-        await pilot.press("backspace", *"0.65", "enter")
-        await until(pilot, lambda: isinstance(app.screen, CriteriaScreen))
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: "Saved test_config.json" in screen_text(app))
-        assert (parrot / "test_config.json").read_text() == CONFIG.replace("0.8", "0.65")
-
-
-async def test_a_metric_is_added_and_taken_out(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        screen = await opened(app, pilot)
-        await pilot.press("down")
-        assert screen.rows.current.subject == "Calls"
-        await pilot.press("space", "down")
-        assert screen.rows.current.name == "tool_trajectory_avg_score"
-        await pilot.press("space")
-        await until(pilot, lambda: "tool_trajectory_avg_score" in config_of(app, parrot)["criteria"])
-        await until(pilot, lambda: "match_type" in screen_text(app))
-        assert screen.rows.current.asked
-        await pilot.press("down", "right")
-        criterion = config_of(app, parrot)["criteria"]["tool_trajectory_avg_score"]
-        assert criterion == {"threshold": 1.0, "match_type": "IN_ORDER"}
-        await pilot.press("up", "delete")
-        assert config_of(app, parrot) == json.loads(CONFIG)
-        assert screen.rows.current.name == "response_match_score"
 
 
 async def test_what_a_metric_cannot_do_without_is_asked_for(parrot):
@@ -160,33 +104,6 @@ async def test_what_a_metric_cannot_do_without_is_asked_for(parrot):
         assert block == {
             "criteria": {"trajectory_single_tool_use": {"threshold": 1.0, "tool": "find_orders"}}
         }
-
-
-@pytest.mark.parametrize("metric", [name for name, info in METRICS.items() if info.gates])
-async def test_whatever_is_added_makes_a_config_that_a_run_takes(parrot, metric):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await opened(app, pilot)
-        row = next(row for row in screen.rows.rows() if getattr(row, "name", "") == metric)
-        if row.asked:
-            await pilot.press("delete")
-        screen.rows.go_to(row)
-        await pilot.press("o")
-        await until(pilot, lambda: isinstance(app.screen, PromptScreen) or screen.rows.current.asked)
-        if isinstance(app.screen, PromptScreen):
-            await pilot.press(*"find_orders", "enter")
-            await until(pilot, lambda: screen.rows.current.asked)
-        assert validate_config(config_of(app, parrot))[0] is not None
-        # Whatever is taken out of it again, too.
-        for option in [row for row in screen.rows.rows() if getattr(row, "metric", "") == metric]:
-            screen.rows.go_to(option)
-            await pilot.press("delete")
-            assert validate_config(config_of(app, parrot))[0] is not None
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: not app.workbench.editing.unsaved())
-    with pytest.raises(SystemExit) as ended:
-        main(["lint", str(parrot)])
-    assert ended.value.code == 0
 
 
 async def test_what_cannot_be_done_is_said(parrot):
@@ -318,16 +235,3 @@ async def test_a_broken_config_is_shown_with_its_problem_and_can_be_left(parrot)
         await pilot.press("down", "space", "left", "e", "delete", "escape")
         await until(pilot, lambda: not isinstance(app.screen, CriteriaScreen))
         assert (parrot / "test_config.json").read_text() == "{"
-
-
-async def test_without_a_config_the_first_metric_makes_it(parrot):
-    (parrot / "test_config.json").unlink()
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await opened(app, pilot)
-        assert "no file yet" in screen_lines(app)[1]
-        assert screen_lines(app)[3].startswith(" In use: ADK defaults ──")
-        await pilot.press("left", "ctrl+s")
-        await until(pilot, lambda: (parrot / "test_config.json").exists())
-        saved = json.loads((parrot / "test_config.json").read_text())
-        assert saved == {"criteria": {"tool_trajectory_avg_score": 0.99, "response_match_score": 0.8}}

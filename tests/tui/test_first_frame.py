@@ -4,8 +4,6 @@ import threading
 
 import pytest
 from pilots import screen_text, turn, until, write_cases
-from textual._compositor import Compositor
-from textual.widgets import Input
 
 from evaltui.files.workspace import open_workspace
 from evaltui.tui.app import WorkbenchApp
@@ -59,45 +57,12 @@ async def test_keys_do_not_wait_for_panes_that_are_still_imported(tmp_path, monk
         await until(pilot, lambda: len(app.screen.query(Pane)) == len(PANES) + 1)
 
 
-async def test_nothing_is_rendered_to_be_thrown_away(tmp_path, monkeypatch):
-    write_cases(tmp_path, "big", {"case_0": [turn("x", "x")]})
-    app = WorkbenchApp(Workbench(tmp_path))
-    rendered = []
-    render = Compositor.render_update
-
-    def rendering(compositor: Compositor, **options: object) -> object:
-        rendered.append(app._batch_count)
-        return render(compositor, **options)
-
-    monkeypatch.setattr(Compositor, "render_update", rendering)
-    async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "case_0" in screen_text(app))
-        assert set(rendered) == {0}
-
-
 async def test_a_pane_that_is_wanted_before_it_follows_is_made_at_once(tmp_path):
     write_cases(tmp_path, "big", {"case_0": [turn("x", "x")]})
     app = WorkbenchApp(Workbench(tmp_path))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.press("5")
         assert app.focused is app.screen.query_one("#trace", Pane)
-
-
-async def test_a_key_in_the_filter_draws_what_is_seen_and_no_more(tmp_path, monkeypatch):
-    write_cases(tmp_path, "big", {f"case_{number}": [turn("x", "x")] for number in range(2_000)})
-    app = WorkbenchApp(Workbench(tmp_path))
-    drawn = []
-    line = CaseTree.line
-    monkeypatch.setattr(CaseTree, "line", lambda tree, number: drawn.append(number) or line(tree, number))
-    async with app.run_test(size=SIZE) as pilot:
-        await until(pilot, lambda: "case_0" in screen_text(app))
-        await pilot.press("slash")
-        await until(pilot, lambda: isinstance(app.focused, Input))
-        drawn.clear()
-        await pilot.press("9")
-        await until(pilot, lambda: "542 of 2,000" in screen_text(app))
-        # The list once for the filter, and once more when it has its place.
-        assert 0 < len(drawn) <= 4 * SIZE[1]
 
 
 async def test_lines_painted_before_the_list_follows_the_files_are_those_that_it_knows(tmp_path):

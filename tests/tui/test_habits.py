@@ -1,6 +1,5 @@
 """Filter, help, palette, copying, themes, own keys, the chooser of agents."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,25 +43,6 @@ async def started(app, pilot):
 async def ran(app, pilot, number):
     await until(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.number == number)
     await until_ran(pilot, lambda: app.workbench.runs.current.over)
-
-
-async def test_filtering_while_typing_and_back(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        await pilot.press("slash", *"weath")
-        await until(pilot, lambda: screen_lines(app)[1].endswith(" 1 of 4"))
-        assert "○ other" in screen_text(app)
-        assert "○ fine" not in screen_text(app)
-        assert screen_lines(app)[-1].startswith(" enter to cases   esc clear")
-        await pilot.press("enter", "r")
-        await ran(app, pilot, 1)
-        assert app.workbench.runs.current.title == "other"
-        await pilot.press("slash", *"zzz")
-        await until(pilot, lambda: "No match for zzz" in screen_text(app))
-        await pilot.press("escape")
-        await until(pilot, lambda: "○ fine" in screen_text(app))
-        assert app.screen.focused.id == "cases"
 
 
 async def test_a_filter_by_outcome_follows_the_runs(parrot):
@@ -136,20 +116,6 @@ async def test_subjects_of_the_help_unfold_and_f1_opens_the_page_of_the_guide(pa
         )
         await pilot.press("escape", "escape")
         await until(pilot, lambda: app.screen is app.screen_stack[0])
-
-
-async def test_f1_lists_keys_and_topics_and_finds_sections(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=(100, 30)) as pilot:
-        await started(app, pilot)
-        await pilot.press("f1")
-        await until(
-            pilot, lambda: "Keys for Cases" in screen_text(app) and "Criteria and rules" in screen_text(app)
-        )
-        await pilot.press(*"secrets")
-        await until(pilot, lambda: "› Secrets" in screen_text(app))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, GuidePage) and "Guide › " in screen_text(app))
 
 
 async def palette(pilot, app, query):
@@ -243,19 +209,6 @@ async def test_own_keys_work_and_are_shown(parrot, no_settings_of_the_user):
         await ran(app, pilot, 1)
 
 
-async def test_own_keys_that_are_wrong_are_told_at_the_start(parrot, no_settings_of_the_user):
-    no_settings_of_the_user.mkdir()
-    (no_settings_of_the_user / "keys.toml").write_text("[keys]\nrnu = 'm'\nrun = 's'\n")
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
-        await until(pilot, lambda: "unknown action 'rnu'. Did you mean run?" in screen_text(app))
-        assert "s is set for both run and run_set" in screen_text(app)
-        await pilot.press("escape", "r")
-        await ran(app, pilot, 1)
-
-
 async def test_copying_says_what_and_where(parrot):
     app = WorkbenchApp(Workbench(parrot))
     async with app.run_test(size=WIDE) as pilot:
@@ -285,6 +238,9 @@ async def test_ascii_only_where_the_terminal_has_no_more(parrot, monkeypatch):
             await until(pilot, lambda: "+ fine" in screen_text(app))
             assert "x wrong" in screen_text(app)
             assert screen_text(app).isascii()
+            await pilot.press("v", "d", "X", "ctrl+g", *"fi")
+            await until(pilot, lambda: "fi" in screen_text(app))
+            assert screen_text(app).isascii()
     finally:
         glyphs.ascii_only.cache_clear()
 
@@ -301,15 +257,6 @@ async def test_without_colours_nothing_is_lost(parrot, monkeypatch):
             for segment in strip.apply_filter(app._filters[0], app.screen.background_colors[1]):
                 color = segment.style.color if segment.style else None
                 assert color is None or color.triplet is None or len(set(color.triplet)) == 1
-
-
-async def test_an_old_format_is_a_node_that_says_so(parrot):
-    old = [{"query": "hello", "expected_tool_use": [], "reference": "hello"}]
-    (parrot / "older.test.json").write_text(json.dumps(old), encoding="utf-8")
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
-        await until(pilot, lambda: "old format" in screen_text(app))
 
 
 async def test_of_several_agents_one_is_chosen(tmp_path):

@@ -75,29 +75,9 @@ def test_open_it_has_a_row_for_each_run_and_what_changed_in_it():
     ]
 
 
-@pytest.mark.parametrize(
-    ("points", "said"),
-    [
-        ([point(1, F)], "never passed"),
-        ([point(1, F), point(2, F)], "never passed"),
-        ([point(1, P), point(2, F)], "last passed run 1"),
-        ([], "never passed"),
-    ],
-)
-def test_when_a_case_last_passed(points, said):
-    (row,) = (line for line in lines(F, past(*points)) if line.startswith("▸ History"))
-    assert row.startswith(f"▸ History   {said}  ")
-
-
 def test_a_case_that_passes_by_now_is_not_one_that_never_passed():
     shown = lines(P, past(point(1, F)))
     assert not any("never passed" in line for line in shown)
-
-
-def test_of_a_case_that_passed_there_are_the_bars_only():
-    shown = lines(P, past(point(1, P)))
-    assert shown[-1].split() == ["▸", "History", "1", "run"]
-    assert not any("last passed" in line or "since" in line for line in shown)
 
 
 @pytest.mark.parametrize("status", [P, F])

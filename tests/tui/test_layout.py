@@ -503,17 +503,6 @@ async def test_a_message_goes_by_itself(agent, monkeypatch):
         assert app.workbench.notice.text == "Nothing to undo"
 
 
-async def test_the_footer_is_empty_below_a_dialog(agent):
-    app = WorkbenchApp(Workbench(agent(CONTENTS["normal"])))
-    async with app.run_test(size=(120, 36)) as pilot:
-        await started(app, pilot)
-        await until(pilot, lambda: screen_lines(app)[-1].endswith("? help   ctrl+p palette"))
-        await pilot.press("ctrl+o")
-        await until(pilot, lambda: not screen_lines(app)[-1])
-        await pilot.press("escape")
-        await until(pilot, lambda: screen_lines(app)[-1].endswith("? help   ctrl+p palette"))
-
-
 @pytest.mark.parametrize(("cases", "runs"), [(0, 13), (29, 13), (33, 9), (37, 5), (38, None), (10_000, None)])
 def test_the_runs_give_room_to_the_cases(cases, runs):
     layout = Layout(cases_rows=cases)

@@ -6,7 +6,7 @@ from stored_matrix import write_matrix
 from evaltui.core.compare.matrix import Row
 from evaltui.runs.store import RunStore
 from evaltui.text.lines import cells, draw
-from evaltui.tui.pages.matrix import Columns, row_line, verdict_line
+from evaltui.tui.pages.matrix import Columns, row_line
 from evaltui.workbench.matrices import read_matrix
 
 
@@ -36,14 +36,3 @@ def test_the_current_cell_is_marked_in_the_best_variant_too(matrix):
         line = row_line(matrix, row(matrix, "movie_mode"), "movie_mode", columns, place)
         marked = "".join(text for text, role in line if "sel" in role.split())
         assert ("5/5" if place else "3/5") in marked
-
-
-def test_the_verdict_is_short_where_there_is_little_room(matrix):
-    left, right = verdict_line(matrix, 1, 160)
-    assert draw(left, color=False) == (
-        "● pro against base: better on 2, worse on 0 of 4 cases, by their verdicts over repeats: p = 0.5, "
-        "exact McNemar"
-    )
-    assert draw(right, color=False).startswith("p95 +")
-    left, _ = verdict_line(matrix, 1, 60)
-    assert draw(left, color=False) == "● pro against base: +2 −0 of 4 cases, p = 0.5, exact McNemar"

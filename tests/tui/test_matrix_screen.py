@@ -2,12 +2,11 @@
 
 import pytest
 from pilots import screen_lines, screen_text, until
-from stored_matrix import write_matrix, write_variant
+from stored_matrix import write_variant
 from textual.screen import Screen
 
 from evaltui.core.model.variants import Change
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.screens.comparison import ComparisonScreen
 from evaltui.tui.screens.matrix import MatrixScreen
 from evaltui.workbench.workbench import Workbench
 
@@ -40,42 +39,6 @@ def shows(app, text):
 
 def line_with(app, text):
     return next(line for line in screen_lines(app) if text in line)
-
-
-async def test_cells_are_read_compared_and_opened(home):
-    write_matrix(home)
-    app = WorkbenchApp(Workbench(home))
-    async with app.run_test(size=(160, 45)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.listed)
-        await pilot.press("V")
-        await until(pilot, shows(app, "2 variants   50 executions   sorted by set"))
-        assert "5 cases × 5" in screen_text(app)
-        assert "✓✗✓✗✓ 3/5" in line_with(app, "movie_mode")
-        assert line_with(app, "movie_mode").rstrip("│ ").endswith("▲")
-        assert "!!!!! 0/5" in line_with(app, "away")
-        assert "pro against base: better on 2, worse on 0 of 4 cases" in screen_text(app)
-        assert "p = 0.5" in screen_text(app)
-        # What both did in the current case.
-        await pilot.press("down")
-        await until(pilot, shows(app, "repeats 2, 4 fail the same way"))
-        assert "lights › movie_mode" in screen_text(app)
-        # Another repeat of both, and the question how many more.
-        await pilot.press("right_square_bracket")
-        await until(pilot, shows(app, "✓ repeat 2 of 5"))
-        await pilot.press("r")
-        await until(pilot, shows(app, "r Run more repeats  movie_mode in pro"))
-        await pilot.press("escape")
-        # Call by call.
-        await pilot.press("equals_sign")
-        await until(pilot, lambda: isinstance(app.screen, ComparisonScreen) and app.screen.compared)
-        await until(pilot, lambda: "movie_mode" in screen_text(app) and "Turn 1 ≠" in screen_text(app))
-        assert app.screen.rows.current.case.eval_id == "movie_mode"
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, MatrixScreen))
-        await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.outcomes.previous_run is not None)
-        assert app.workbench.navigation.selection.eval_id == "movie_mode"
-        assert "pro" in app.workbench.outcomes.previous_run.title
 
 
 async def test_keys_and_clicks_change_what_is_shown(home):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 import pytest
 from pilots import screen_lines, turn, until, until_ran, write_cases
@@ -12,9 +11,6 @@ from textual._compositor import LayoutUpdate
 from textual.app import App
 
 from evaltui.tui.app import WorkbenchApp
-from evaltui.tui.panes.tree.view import CaseTree
-from evaltui.tui.screens.main import MainScreen
-from evaltui.tui.widgets import lines
 from evaltui.workbench import histories
 from evaltui.workbench.workbench import Workbench
 
@@ -30,19 +26,6 @@ def parrot(write_agent):
     return folder
 
 
-@pytest.fixture
-def painted(monkeypatch):
-    """How many lines of each kind of widget were painted."""
-    counts, paint = Counter(), lines.paint
-
-    def count(widget, *given):
-        counts[type(widget)] += 1
-        return paint(widget, *given)
-
-    monkeypatch.setattr(lines, "paint", count)
-    return counts
-
-
 async def started(app, pilot):
     await until(pilot, lambda: app.workbench.sets.workspace is not None and app.workbench.sets.listed)
     await until(pilot, lambda: any("case_05" in line for line in screen_lines(app)))
@@ -52,45 +35,6 @@ async def ran_all(app, pilot):
     await started(app, pilot)
     app.workbench.runs.run_all()
     await until_ran(pilot, lambda: app.workbench.runs.current and app.workbench.runs.current.over)
-
-
-async def test_a_step_in_the_list_paints_two_of_its_lines(parrot, painted, every_frame):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
-        await pilot.press("j")
-        await pilot.pause()
-        painted.clear()
-        await pilot.press("j")
-        await pilot.pause()
-        assert app.workbench.navigation.selection.eval_id == "case_02"
-        assert painted[CaseTree] == 2
-
-
-async def test_a_case_that_was_run_is_drawn_once_with_its_trace(parrot, monkeypatch, every_frame):
-    # What earlier runs say of a case is read later, and drawn then.
-    monkeypatch.setattr(histories, "_PAUSE", 60)
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await ran_all(app, pilot)
-    again = WorkbenchApp(Workbench(parrot))
-    async with again.run_test(size=WIDE) as pilot:
-        await started(again, pilot)
-        await until(pilot, lambda: again.workbench.outcomes.last_run is not None)
-        await pilot.press("j", "j")
-        await pilot.pause()
-        drawn, draw = [], MainScreen.draw
-
-        def count(screen):
-            drawn.append(screen.workbench.navigation.selection.eval_id)
-            draw(screen)
-
-        monkeypatch.setattr(MainScreen, "draw", count)
-        await pilot.press("j")
-        await again.workers.wait_for_complete()
-        await pilot.pause()
-        assert drawn == ["case_03"]
-        assert not any("Loading run log" in line for line in screen_lines(again))
 
 
 _SEQUENCE = re.compile(r"\x1b\[(?:(\d+);(\d+)H|[0-?]*[ -/]*[@-~])|(.)", re.DOTALL)
@@ -163,14 +107,6 @@ async def test_a_terminal_that_gets_changes_alone_shows_all_of_the_screen(
         for key in KEYS.split():
             await pilot.press(key)
             await until(pilot, lambda: without_age(written(app)) == without_age(screen_lines(app)))
-
-
-async def test_the_border_of_the_list_tells_how_many_cases_a_filter_leaves(parrot, written, every_frame):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=WIDE) as pilot:
-        await started(app, pilot)
-        await pilot.press("slash", "1", "7")
-        await until(pilot, lambda: any("─ 1 of 30 ─╯" in line for line in written(app)))
 
 
 def drawn_now(app):

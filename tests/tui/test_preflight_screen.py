@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -62,26 +61,9 @@ async def test_what_cannot_run_is_shown_before_the_agent_is_asked(agent):
         await pilot.press("r")
         await until(pilot, lambda: WHY in screen_lines(app)[-2])
         assert app.workbench.runs.current.done == set()
-        await pilot.press("exclamation_mark")
-        await until(pilot, lambda: isinstance(app.screen, DetailsScreen) and "RUNS FOR" in screen_text(app))
-        dialog = app.screen.query_one("#details").region
-        rows = screen_lines(app)[dialog.y : dialog.bottom]
-        shown = " ".join(" ".join(row[dialog.x : dialog.right] for row in rows).split())
-        assert "Metrics ─ run 1: one" in shown
-        assert "✓ tool_trajectory_avg_score 1 case" in shown
-        assert "– safety_v1 none of 1 case GOOGLE_API_KEY is not set." in shown
-        assert (
-            "– final_response_match_v2 none of 1 case the judge azure/gpt-4o is not a Gemini model." in shown
-        )
-        await pilot.press("escape")
         (agent / "go").touch()
         await until_ran(pilot, lambda: app.workbench.runs.current.over)
         await until(pilot, lambda: "– NOT EVALUATED" in screen_text(app))
-        lines = [" ".join(line.split()) for line in screen_lines(app)]
-        assert any("✓ tool_trajectory ✓ response_match – safety" in line for line in lines)
-        scores = next(line for line in lines if "≥1.00" in line)
-        assert re.search(r" 1\.00 \S+ ≥1\.00 1\.00 \S+ ≥0\.80 not evaluated ", scores)
-        assert any("– not scored safety_v1" in line for line in lines)
         assert WHY in screen_lines(app)[-2]
 
 

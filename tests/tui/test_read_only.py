@@ -111,15 +111,6 @@ async def until_idle(workbench: Workbench) -> None:
         await asyncio.sleep(0)
 
 
-async def test_actions_that_act_are_refused_and_the_others_are_not(ran):
-    workbench = await read(ran)
-    refused = {one.id for one in ACTIONS if one.refusal(workbench) == READ_ONLY}
-    assert refused >= {one.id for one in ACTIONS if one.acts}
-    assert {"run", "save", "accept", "send", "open_source", "external_editor", "name_run"} <= refused
-    assert refused.isdisjoint({"filter", "runs", "open_run", "compare_runs", "copy", "palette", "quit"})
-    await workbench.close()
-
-
 async def test_a_key_says_so_and_the_palette_and_the_footer_are_without_it(ran, no_process):
     app = WorkbenchApp(Workbench(ran, read_only=True))
     async with app.run_test(size=SIZE) as pilot:

@@ -37,19 +37,6 @@ def shown(height, runs=RUNS):
     return [draw(line, color=False) for line in lines], first
 
 
-def test_a_plot_of_columns_where_there_is_room():
-    lines, first = shown(11)
-    assert first == 5
-    assert lines[0].startswith("100%")
-    assert lines[0].endswith("44%")
-    assert lines[1].endswith("7/16 passed")
-    assert lines[5:] == [
-        "18 12 s ago ━━━━━━━━  7/16  agent.py",
-        "17 3 min    ━━━━━━━━ 12/16",
-        "15 11 min   ━━━━━━━━ 16/16  baseline",
-    ]
-
-
 def test_a_sparkline_where_there_is_not():
     lines, first = shown(3)
     assert first == 1

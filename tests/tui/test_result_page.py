@@ -13,12 +13,10 @@ from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase
 from evaltui.core.model.events import Event
 from evaltui.core.model.stored_cases import StoredCase
-from evaltui.text import syntax
 from evaltui.text.lines import cells, draw
-from evaltui.text.syntax import colored
 from evaltui.tui.pages import calls as calls_page
 from evaltui.tui.pages.case_result import CaseShown, write_case_result
-from evaltui.tui.pages.live import LiveCase, write_expected, write_live
+from evaltui.tui.pages.live import LiveCase, write_live
 from evaltui.tui.pages.running import InFlight
 from evaltui.tui.pages.writer import Folding, Page
 from evaltui.workbench.results import differences_of, failing_differences
@@ -59,65 +57,6 @@ def around(lines, first, count):
     return [" ".join(line.split()) for line in lines[place : place + count]]
 
 
-def test_the_outcome_and_why_come_first_then_the_metrics():
-    lines = lines_of(page_of(outcome(EXPECTED, MADE), 116))
-    assert lines[0] == (
-        ' ✗ FAILED   Turn 2  set: degrees is "19" (string), expected 19; unexpected call notify'
-    )
-    assert lines[2].split() == ["✗", "tool_trajectory", "✓", "response_match", "history"]
-    assert lines[3].split()[0] == "0.50"
-    assert lines[5].startswith("▸ Turn 1 ✓  Set the bedroom")
-
-
-def test_both_sides_beside_each_other():
-    lines = lines_of(page_of(outcome(EXPECTED, MADE), 116))
-    assert around(lines, "▾ Turn 2", 11) == [
-        "▾ Turn 2 ✗ And the kitchen 1/3 calls response 0.93",
-        f"expected home.evalset.json:8 {'─' * 25} │ actual run 18 {'─' * 40}",
-        "ask = ask",
-        'room "Kitchen" room "Kitchen"',
-        "set ≠ set",
-        'room "Kitchen" room "Kitchen"',
-        'degrees 19 ≠ degrees "19" string, expected integer',
-        "+ notify unexpected call",
-        'text "It is cold."',
-        "",
-        "The kitchen is now set to 19 °C. ~ The kitchen is set to 19 °C. 0.93 ≥ 0.80",
-    ]
-
-
-def test_one_side_below_the_other():
-    lines = lines_of(page_of(outcome(EXPECTED, MADE), 78))
-    assert around(lines, "▾ Turn 2", 10) == [
-        "▾ Turn 2 ✗ And the kitchen 1/3 calls response 0.93",
-        "= ask",
-        'room "Kitchen"',
-        "≠ set argument differs",
-        'room "Kitchen"',
-        "− degrees 19 expected integer",
-        '+ degrees "19" actual string',
-        "+ notify unexpected call",
-        'text "It is cold."',
-        "~ The kitchen is now set to 19 °C. 0.93 ≥ 0.80",
-    ]
-
-
-def test_on_a_small_screen_the_metrics_stand_below_the_differences():
-    lines = lines_of(page_of(outcome(EXPECTED, MADE), 78, strip_last=True))
-    strip = next(number for number, line in enumerate(lines) if line.startswith(" ✗ trajectory 0.50 ≥1.00"))
-    assert strip > next(number for number, line in enumerate(lines) if "unexpected call" in line[20:])
-
-
-def test_what_passed_is_open_where_the_page_fits():
-    scored = outcome(EXPECTED, MADE)
-    folded, opened = (lines_of(page_of(scored, 116, height=height)) for height in (10, 60))
-    assert any(line.startswith("▸ Turn 1") for line in folded)
-    assert around(opened, "▾ Turn 1", 3)[1:] == [
-        'set room "Bedroom" degrees 19 = set room "Bedroom" degrees 19',
-        "The bedroom is set. = The bedroom is set. 1.00 ≥ 0.80",
-    ]
-
-
 def test_a_click_opens_a_part_and_the_selected_turn_is_open():
     scored = outcome(EXPECTED, MADE)
     page = page_of(scored, 78)
@@ -154,13 +93,6 @@ def test_many_equal_calls_are_a_line(number, folds):
     assert (f"  ▸ = {number} equal calls" in lines) is folds
 
 
-def test_a_call_out_of_order_says_where_it_is_expected():
-    names = [{"name": name, "args": {}} for name in "abc"]
-    scored = outcome([turn("go", "", *names)], [turn("go", "", names[1], names[2], names[0])])
-    (moved,) = (line for line in lines_of(page_of(scored, 116)) if "↕" in line)
-    assert moved.split() == ["↕", "a", "out", "of", "order,", "expected", "1st"]
-
-
 def test_of_nested_arguments_only_what_differs_is_open():
     def plan(to):
         nested = {"from": "22:00", "days": ["sat", {"to": to}], "off": True}
@@ -173,20 +105,6 @@ def test_of_nested_arguments_only_what_differs_is_open():
     assert 'room {"name": "Kitchen", "floor": 1}' in lines
     assert any(line.startswith("▸ = ") and line.endswith("equal values") for line in lines)
     assert not any("schedule.from" in line for line in lines)
-
-
-def test_only_what_is_seen_is_coloured(monkeypatch):
-    """Of a thousand calls that differ, forty rows."""
-    counted = []
-    monkeypatch.setattr(syntax, "_colored", lambda text, name: counted.append(text) or [[(text, "")]])
-    calls = [[{"name": "find", "args": {"query": q, "page": n}} for n in range(1000)] for q in ("old", "new")]
-    page = page_of(outcome([turn("go", "", *calls[0])], [turn("go", "", *calls[1])]), 78, height=40)
-    assert len(page.differences) == 1000
-    written = len(counted)
-    for line in page.lines[:40]:
-        colored(line)
-    assert written < 20
-    assert len(counted) <= written + 40
 
 
 @pytest.mark.parametrize("width", [78, 116])
@@ -294,18 +212,3 @@ def test_a_running_case_fills_in_beside_what_is_expected():
     write_live(page, live)
     assert lines_of(page)[0] == " ◐ RUNNING   Turn 2 of 3  waiting for judge"
     assert any(line.endswith(" The kitchen is set.▋") for line in lines_of(page))
-
-
-def test_a_case_that_was_not_run_shows_what_is_expected():
-    page = Page(78)
-    write_expected(page, EvalCase.model_validate({"eval_id": "night", "conversation": EXPECTED}))
-    lines = lines_of(page)
-    assert [line.strip() for line in lines if line][-6:] == [
-        "ask",
-        'room  "Kitchen"',
-        "set",
-        'room     "Kitchen"',
-        "degrees  19",
-        "The kitchen is now set to 19 °C.",
-    ]
-    assert page.turns == {0: 0, 1: 6}

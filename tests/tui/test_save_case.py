@@ -109,19 +109,6 @@ async def test_an_id_that_is_taken_is_refused_and_another_set_is_chosen(desk):
         assert case["eval_id"] == "hello_there"
 
 
-async def test_the_dialog_is_left_by_escape_and_by_a_click_beside_it(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=WIDE) as pilot:
-        await said(app, pilot, "hi")
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.focused, MessageField))
-        await pilot.press("ctrl+t")
-        await until(pilot, lambda: isinstance(app.screen, SaveCaseScreen))
-        await pilot.click(offset=(1, 1))
-        await until(pilot, lambda: len(app.screen_stack) == 1)
-        assert not app.workbench.editing.unsaved()
-
-
 async def test_cells_are_changed_by_clicks(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:

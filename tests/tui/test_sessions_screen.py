@@ -88,21 +88,6 @@ async def test_a_port_that_is_taken_is_said(write_agent):
     await first.close()
 
 
-async def test_a_list_without_sessions_says_how_they_come(write_agent):
-    folder = write_agent(AGENT, name="greeter")
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
-        app.workbench.received.start(0)
-        await pilot.press("T", "n")
-        await until(
-            pilot, lambda: f"OTEL_EXPORTER_OTLP_ENDPOINT={app.workbench.received.url}" in screen_text(app)
-        )
-        assert "No sessions yet" in screen_text(app)
-        await pilot.press("space")
-        await until(pilot, lambda: "Not listening   space listen" in screen_text(app))
-
-
 def talk(number, said, *calls):
     """A session whose only turn makes these calls and answers."""
     document = session(number, said, f"done {number}")

@@ -48,22 +48,6 @@ def opened(monkeypatch):
     return places
 
 
-async def test_an_agent_without_sets_is_ready_and_shows_the_way_to_the_first_case(write_agent):
-    folder = write_agent(AGENT, name="people")
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=SIZE) as pilot:
-        await until_ran(pilot, lambda: "✓ READY" in screen_text(app))
-        text = screen_text(app)
-        assert "finder  native agent" in text
-        assert "agent.py:13" in text
-        assert "▌  1 c       Chat with the agent" in text
-        assert "find(name)  Looks a person up." in text
-        await pilot.press("enter")
-        await until(
-            pilot, lambda: app.screen.focused.id == "message-field" or "enter send" in screen_text(app)
-        )
-
-
 async def test_a_set_without_cases_is_no_way_out_of_the_first_minute(write_agent):
     folder = write_agent(AGENT, name="people")
     write_cases(folder, "people", {})

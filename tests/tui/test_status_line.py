@@ -74,15 +74,8 @@ def test_two_finished_cases_say_nothing_of_the_time_left():
 @pytest.mark.parametrize(
     ("stage", "counts", "width", "line"),
     [
-        (
-            Stage.FINISHED,
-            {"PASSED": 7, "FAILED": 5, "ERROR": 1, "FLAKY": 1},
-            160,
-            "✗ Run 19 finished: 7 passed, 5 failed, 1 error, 1 flaky in 7 s",
-        ),
         (Stage.FINISHED, {"FAILED": 2, "ERROR": 3}, 80, "✗ Run 19: 2 failed, 3 errors in 7 s"),
         (Stage.FINISHED, {"PASSED": 16}, 80, "✓ Run 19: 16 passed in 7 s"),
-        (Stage.CANCELLED, {}, 160, "– Run 19 cancelled after 7 of 16; finished results are kept"),
         (Stage.FAILED, {}, 160, "! Run 19 failed to start"),
     ],
 )

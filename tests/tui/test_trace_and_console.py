@@ -1,9 +1,7 @@
 """Differences, the trace and the console, driven by keys."""
 
-import json
-
 import pytest
-from pilots import in_panes, screen_lines, screen_text, turn, until, until_ran, write_cases
+from pilots import screen_lines, screen_text, turn, until, until_ran, write_cases
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.tui.app import WorkbenchApp
@@ -130,18 +128,6 @@ async def test_n_says_when_there_is_nothing_to_walk(desk):
         await until(pilot, lambda: "No difference in calls, response or state" in screen_text(app))
 
 
-async def test_a_wide_pane_shows_expected_and_actual_beside_each_other(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=WIDE) as pilot:
-        await ran(app, pilot, "differs")
-        await pilot.press("3", "z")
-        await until(pilot, lambda: any(line.split()[:1] == ["expected"] for line in in_panes(app)))
-        sides = next(line for line in in_panes(app) if line.split()[:1] == ["expected"])
-        day = next(line.rstrip(" │") for line in in_panes(app) if line.split()[:1] == ["day"])
-        assert day.split() == ["day", "2", "≠", "day", '"2"', "string,", "expected", "integer"]
-        assert sides.index("expected") < day.index("2") < sides.index("actual") < day.index('"2"')
-
-
 @SIZES
 async def test_the_trace_shows_every_event_and_all_of_each(desk, size):
     app = WorkbenchApp(Workbench(desk))
@@ -169,16 +155,6 @@ async def test_the_trace_shows_every_event_and_all_of_each(desk, size):
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.focused, TraceView))
         assert "tool  find" in screen_text(app)
-
-
-async def test_a_trace_opens_at_its_first_error(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await ran(app, pilot, "raises")
-        await pilot.press("t")
-        await until(pilot, lambda: "! error ValueError: [/boom] \\x1b[2J" in screen_text(app))
-        await pilot.press("enter")
-        await until(pilot, lambda: "in root_agent" in screen_text(app))
 
 
 @pytest.mark.parametrize(
@@ -247,18 +223,6 @@ async def test_a_trace_grows_while_the_case_runs(desk):
         await until(pilot, lambda: "Not run   r  Run case" in screen_text(app))
 
 
-async def test_a_trace_of_ten_thousand_events_is_walked_at_once(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await ran(app, pilot, "many")
-        await pilot.press("t")
-        await until(pilot, lambda: "Turn 1" in screen_text(app))
-        await pilot.press("end")
-        await until(pilot, lambda: "It is there." in screen_text(app))
-        assert "number 9999" in screen_text(app)
-        assert len(app.screen.query("*")) < 60
-
-
 async def test_a_trace_is_folded_and_searched(desk):
     app = WorkbenchApp(Workbench(desk))
     async with app.run_test(size=NARROW) as pilot:
@@ -301,22 +265,3 @@ async def test_the_console_shows_what_was_printed_and_counts_what_was_not_seen(d
         await pilot.press("home", *["down"] * first, "enter")
         await until(pilot, lambda: isinstance(app.screen, DetailsScreen))
         await until(pilot, lambda: screen_text(app).count("日本日本日本日本") > 5)
-
-
-async def test_an_empty_console_says_what_comes_there(desk):
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
-        await pilot.press("6", "enter", "t", "enter")
-        await pilot.press("6")
-        await until(pilot, lambda: "No output yet" in screen_text(app))
-
-
-async def test_a_set_has_no_trace(desk):
-    (desk / "test_config.json").write_text(json.dumps({"criteria": {"response_match_score": 0.1}}))
-    app = WorkbenchApp(Workbench(desk))
-    async with app.run_test(size=NARROW) as pilot:
-        await until(pilot, lambda: app.workbench.sets.workspace is not None)
-        app.workbench.navigation.select(Selection(app.workbench.sets.listed[0].case_path))
-        await pilot.press("t")
-        await until(pilot, lambda: "No case selected" in [line.strip("▌ ") for line in screen_lines(app)])

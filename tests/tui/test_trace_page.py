@@ -137,15 +137,6 @@ def test_a_row_that_is_cut_has_all_of_its_text(tree):
     assert full not in draw(span_line(call, scale, 30, folded=False), color=False)
 
 
-def test_the_time_of_the_turns_is_shared_out(tree):
-    spent = time_spent(tree.spans)
-    assert (spent.model, spent.tool, spent.agent, spent.waiting) == (2.0, 0.5, 0.5, 1.0)
-    assert (spent.whole, spent.model_calls, spent.tool_calls) == (4.0, 2, 1)
-    lines = written(write_time_spent, spent, 650)
-    assert [line.split()[0] for line in lines] == ["Where", "model", "tool", "agent", "waiting"]
-    assert "2 calls" in lines[1]
-
-
 def test_calls_that_an_agent_keeps_to_itself_took_no_time_that_is_known():
     tree = SpanTree()
     user = {"role": "user", "parts": [{"text": "hello"}]}

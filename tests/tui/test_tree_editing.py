@@ -5,18 +5,15 @@ import json
 import pytest
 from pilots import in_panes, screen_lines, screen_text, turn, until, write_cases
 
-from evaltui.text import glyphs
 from evaltui.tui.app import WorkbenchApp
 from evaltui.tui.panes.tree.view import CaseTree
 from evaltui.tui.screens.details import ConvertScreen
-from evaltui.tui.screens.finding import FindCaseScreen
 from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.workbench.state import Selection
 from evaltui.workbench.workbench import Workbench
 
-TINY, NARROW, MEDIUM = (60, 20), (80, 24), (110, 30)
+NARROW, MEDIUM = (80, 24), (110, 30)
 ECHO = "def root_agent(message, session):\n    return message\n"
-OLD = [{"query": "hello", "expected_tool_use": [], "reference": "hello"}]
 
 
 @pytest.fixture
@@ -111,25 +108,6 @@ async def test_deleting_asks_nothing_and_undo_brings_back(parrot):
         await pilot.press("shift+down", "J")
         await until(pilot, lambda: ids(app, "talk") == ["one", "three", "two"])
         await until(pilot, lambda: line_with(app, "two").startswith("▌  ○ two"))
-
-
-@pytest.mark.parametrize("size", [TINY, NARROW])
-async def test_renaming_says_what_is_wrong_while_one_types(parrot, size):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=size) as pilot:
-        await started(app, pilot)
-        await at(app, pilot, "talk", "two")
-        await pilot.press("f2")
-        await until(pilot, lambda: isinstance(app.screen, PromptScreen))
-        await pilot.press(*"one")
-        await until(pilot, lambda: "! one already exists" in screen_text(app))
-        await pilot.press("enter")
-        assert isinstance(app.screen, PromptScreen)
-        await pilot.press(*"_b", "enter")
-        await until(pilot, lambda: ids(app, "talk") == ["one", "one_b", "three"])
-        await pilot.press("f2", "x", "escape")
-        await until(pilot, lambda: not isinstance(app.screen, PromptScreen))
-        assert ids(app, "talk") == ["one", "one_b", "three"]
 
 
 async def test_tags_are_typed_behind_those_that_there_are(parrot):
@@ -233,57 +211,6 @@ async def test_the_filter_shows_what_can_be_typed_and_what_it_does_not_understan
         await until(pilot, lambda: "○ case_4 ●" in screen_text(app))
 
 
-async def test_going_to_any_case_by_a_few_letters(parrot):
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        await pilot.press("slash", *"two", "enter", "ctrl+g")
-        await until(pilot, lambda: isinstance(app.screen, FindCaseScreen))
-        await until(pilot, lambda: "5 cases" in screen_text(app))
-        await pilot.press(*"zzz")
-        await until(pilot, lambda: "No match" in screen_text(app))
-        await pilot.press("backspace", "backspace", "backspace", *"rnfa")
-        await pilot.press("backspace", "backspace", "backspace", "backspace", *"rainf", "enter")
-        await until(pilot, lambda: app.workbench.navigation.selection.eval_id == "rain")
-        assert app.workbench.navigation.filtered.text == ""
-        # What is typed at once is what is looked for.
-        await pilot.press("ctrl+g", *"o", "down", "enter")
-        await until(pilot, lambda: app.workbench.navigation.selection.eval_id in ("two", "one"))
-        await pilot.press("ctrl+g", *"say")
-        await until(pilot, lambda: "○ three" in screen_text(app))
-        await pilot.click(offset=(6, row_of(app, "○ three")), times=2)
-        await until(pilot, lambda: app.workbench.navigation.selection.eval_id == "three")
-
-
-async def test_an_old_file_is_shown_as_what_it_becomes_and_written_on_enter(parrot):
-    old = parrot / "older.test.json"
-    old.write_text(json.dumps(OLD), encoding="utf-8")
-    (parrot / "older.evalset.json").mkdir()
-    before = old.read_bytes()
-    app = WorkbenchApp(Workbench(parrot))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        await at(app, pilot, "older.test", "older")
-        await pilot.press("d")
-        await until(pilot, lambda: "has an old format   M  Convert" in screen_text(app))
-        await pilot.press("M")
-        await until(pilot, lambda: isinstance(app.screen, ConvertScreen))
-        await until(pilot, lambda: '"eval_set_id": "older_converted"' in screen_text(app))
-        await pilot.press(*"talk.evalset.json", "enter")
-        await until(pilot, lambda: "talk.evalset.json already exists" in screen_text(app))
-        await pilot.press("ctrl+u", *"newer.evalset.json")
-        await until(pilot, lambda: '"eval_set_id": "newer"' in screen_text(app))
-        assert "final_response" not in screen_text(app)
-        await pilot.press("pagedown")
-        await until(pilot, lambda: "final_response" in screen_text(app))
-        assert not (parrot / "newer.evalset.json").exists()
-        await pilot.press("enter")
-        await until(pilot, lambda: app.workbench.navigation.selection.path == "newer.evalset.json")
-        assert json.loads((parrot / "newer.evalset.json").read_text())["eval_set_id"] == "newer"
-        assert old.read_bytes() == before
-        await until(pilot, lambda: "▾ newer" in screen_text(app))
-
-
 async def test_an_old_file_with_errors_says_what_to_mend(parrot):
     (parrot / "older.test.json").write_text(json.dumps([{"query": 3, "expected_tool_use": []}]))
     app = WorkbenchApp(Workbench(parrot))
@@ -295,51 +222,3 @@ async def test_an_old_file_with_errors_says_what_to_mend(parrot):
         assert "write file" not in screen_text(app)
         await pilot.press("enter", "down", "escape")
         await until(pilot, lambda: not isinstance(app.screen, ConvertScreen))
-
-
-async def test_ascii_only(parrot, monkeypatch):
-    monkeypatch.setenv("EVALTUI_ASCII", "1")
-    glyphs.ascii_only.cache_clear()
-    try:
-        app = WorkbenchApp(Workbench(parrot))
-        async with app.run_test(size=NARROW) as pilot:
-            await started(app, pilot)
-            await at(app, pilot, "talk", "one")
-            await pilot.press("v", "d", "X", "ctrl+g", *"o")
-            await until(pilot, lambda: "one" in screen_text(app))
-            assert screen_text(app).isascii()
-            await pilot.press("escape", "O", *"x y")
-            await until(pilot, lambda: "! A set id" in screen_text(app))
-            assert screen_text(app).isascii()
-    finally:
-        glyphs.ascii_only.cache_clear()
-
-
-async def test_one_case_more_or_less_of_thousands_draws_the_screen_and_no_more(
-    write_agent, monkeypatch, every_frame, thorough
-):
-    size = 10_000 if thorough else 1_000
-    folder = write_agent(ECHO, name="parrot")
-    write_cases(folder, "big", {f"c{number}": [turn("x", "x")] for number in range(size)})
-    drawn = []
-    line = CaseTree.line
-    monkeypatch.setattr(CaseTree, "line", lambda self, number: drawn.append(number) or line(self, number))
-    asked = []
-    app = WorkbenchApp(Workbench(folder))
-    async with app.run_test(size=NARROW) as pilot:
-        await started(app, pilot)
-        dirty_cases = app.workbench.editing.dirty_cases
-        monkeypatch.setattr(
-            app.workbench.editing, "dirty_cases", lambda path: asked.append(path) or dirty_cases(path)
-        )
-        await at(app, pilot, "big", "c500")
-        tree = app.screen.query_one(CaseTree)
-        for keys, count in (("d", size + 1), ("D", size), ("u", size + 1)):
-            drawn.clear()
-            asked.clear()
-            await pilot.press(*keys)
-            await until(pilot, lambda count=count: len(ids(app, "big")) == count and drawn)
-            await until(pilot, lambda: tree._rows.count == len(ids(app, "big")) + 1)
-            # The screen, and once more where something else on it has changed.
-            assert 0 < len(drawn) <= 4 * NARROW[1]
-            assert len(asked) <= 1

@@ -35,27 +35,10 @@ LATE = 0.03
 # What opens a place to type in, what is typed there, what ends it, and a key behind that.
 TYPED = {
     "search of a trace": ("5", "/", *"book", "enter", "end", "enter"),
-    "search of a trace, left": ("5", "/", *"book", "escape", "end"),
-    "search of a trace, again": ("5", "end", "/", *"find", "enter", "/", "backspace", *"D", "enter", "down"),
     "filter": ("1", "/", *"late", "enter", "end", "2"),
-    "filter, cleared": ("1", "end", "/", *"late", "escape", "down"),
-    "filter, marked": ("1", "/", *"o", "enter", "down", "space", "down", "space"),
-    "rename case": ("1", "down", "f2", *"er", "enter", "down"),
-    "rename case, left": ("1", "down", "f2", *"er", "escape", "down"),
-    "new set": ("1", "O", *"other", "enter", "up"),
-    "find case": ("ctrl+g", *"late", "enter", "2"),
-    "find case, the next": ("ctrl+g", *"o", "down", "enter"),
-    "palette": ("ctrl+p", *"to trace", "enter", "/", *"book", "enter", "end"),
     "palette to a prompt": ("1", "down", "ctrl+p", *"rename", "enter", *"er", "enter", "down"),
-    "help to a prompt": ("1", "down", "question_mark", *"rename", "enter", *"er", "enter"),
-    "field of a case": ("2", "down", "down", "enter", *"more", "enter", "down"),
     "fields of a case": ("2", "down", "enter", *"more", "tab", *"less", "ctrl+j", "up"),
-    "message": ("4", *"hello", "ctrl+j", *"again"),
-    "repeat": ("1", "down", "asterisk", "backspace", "2", "escape", "end"),
-    "zoomed": ("5", "z", "/", *"send", "enter", "end", "z", "1", "end"),
 }
-# Of each way that a key can come too early one; all of them with --thorough.
-DAILY = ("search of a trace", "filter", "palette to a prompt", "fields of a case")
 
 
 @pytest.fixture
@@ -137,9 +120,7 @@ def late(method):
     return later
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.thorough) for name in TYPED]
-)
+@pytest.mark.parametrize("name", TYPED)
 async def test_what_is_typed_ahead_reaches_what_it_was_typed_for(orders, name, monkeypatch):
     keys = TYPED[name]
     before = {path: path.read_bytes() for path in orders.glob("*.json")}

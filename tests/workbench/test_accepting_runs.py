@@ -113,32 +113,6 @@ async def test_from_the_selected_difference_to_every_failing_case(house, until):
     assert titles(choices_in_result(workbench.editing))[-1] == "Whole case"
 
 
-async def test_an_argument_is_shown_as_the_change_to_the_file_and_accepted_as_one_step(house, until):
-    workbench, path = await ran(house, until)
-    before = path.read_text()
-    workbench.navigation.select_difference(DifferenceAt("argument", 1, 0, "on"))
-    proposal = await propose(workbench.editing, chosen(workbench, "This argument"))
-    assert not proposal.remarks
-    (file,) = proposal.changes
-    assert file.path == path
-    gone, come = file.lines
-    assert (gone.text.strip(), come.text.strip()) == ('"on": false,', '"on": "no",')
-    assert before.splitlines()[gone.number - 1] == gone.text
-    assert not workbench.editing.unsaved()
-    assert accept(workbench.editing, proposal)
-    assert workbench.editing.undo_label == "accept on of set_light"
-    assert "u undo" in workbench.notice.text
-    key = CaseId(path.name, "dark")
-    await until(lambda: workbench.outcomes.get(key).result.turns[1].calls[0].args[1].op == "same")
-    assert workbench.navigation.difference is None
-    text = workbench.editing.open_file(path).document.text
-    lines = before.splitlines(keepends=True)
-    lines[gone.number - 1] = come.text + "\n"
-    assert text == "".join(lines)
-    workbench.editing.undo()
-    assert workbench.editing.open_file(path).document.text == before
-
-
 async def test_a_whole_case_passes_without_the_agent(house, until):
     workbench, path = await ran(house, until)
     (house / "agent.py").write_text("raise RuntimeError('nobody may run this')")

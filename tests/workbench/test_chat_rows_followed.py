@@ -1,6 +1,5 @@
 """What is shown of a conversation, from events."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -258,19 +257,6 @@ def test_a_turn_in_the_middle_may_grow():
     turn.events.append(whole({"text": "x"}))
     assert rows.follow(transcript) == 1
     assert kinds(rows.rows) == ["user", "text", "thinking", "user", "note"]
-
-
-def test_ten_thousand_events_are_followed_one_by_one():
-    turn = running()
-    transcript = Transcript("t", turns=[turn])
-    rows = ChatRows()
-    began = time.process_time()
-    for number in range(10_000):
-        turn.events.append(whole({"text": f"text {number}"}))
-        assert rows.follow(transcript) >= number
-    assert len(rows.rows) == 10_002
-    # Rebuilding the rows each time takes minutes.
-    assert time.process_time() - began < 5
 
 
 EVENTS = st.one_of(

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from evaltui.core.metrics.config_validation import validate_config
+from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
@@ -394,3 +396,21 @@ async def test_what_a_case_may_take_is_a_group_of_its_own(greetings):
     found = [row.name for row in rows if row.subject == "Cost and time"]
     assert found == ["cost_usd", "seconds", "tokens"]
     assert not {row.name for row in rows if row.subject == "Response"} & {*found}
+
+
+@pytest.mark.parametrize("name", [name for name, info in METRICS.items() if info.gates])
+async def test_whatever_is_added_makes_a_config_that_a_run_takes(greetings, name):
+    criteria = criteria_of(greetings, '{"criteria": {}}')
+    criteria.add(metric(criteria, name))
+    if name == "trajectory_single_tool_use":
+        criteria.type(option(criteria, name, "tool"), "find")
+
+    def is_valid():
+        return validate_config(greetings.workbench.editing.data(greetings.config))[0] is not None
+
+    assert metric(criteria, name).asked
+    assert is_valid()
+    # Whatever is taken out of it again, too.
+    for row in rows(criteria, OptionRow):
+        criteria.remove(row)
+        assert is_valid()

@@ -203,33 +203,6 @@ def test_a_new_call_gets_the_arguments_that_its_tool_needs(bench):
     assert calls(bench)[1]["args"] == {"room": "", "level": 0, "mode": "day"}
 
 
-def test_calls_are_inserted_duplicated_moved_and_deleted(bench):
-    bench.do(bench.rows["turn", 0, "call", 0].insert)
-    bench.type(("turn", 0, "call", 0), "get_mode")
-    bench.do(bench.rows["turn", 0, "call", 1].duplicate)
-    assert [call["name"] for call in calls(bench)] == ["get_mode", "set_light", "set_light"]
-    assert bench.do(bench.rows["turn", 0, "call", 0].move(1)) == ("turn", 0, "call", 1)
-    assert [call["name"] for call in calls(bench)] == ["set_light", "get_mode", "set_light"]
-    bench.do(bench.rows["turn", 0, "call", 2].delete)
-    bench.do(bench.rows["turn", 0, "call", 0, "arg", 2].delete)
-    assert [call["name"] for call in calls(bench)] == ["set_light", "get_mode"]
-    assert calls(bench)[0]["args"] == {"room": "hall", "level": 3}
-
-
-def test_turns_are_added_inserted_duplicated_moved_and_deleted(bench):
-    then = bench.do(bench.rows["turn", 0].adds[0])
-    assert then == ("turn", 1, "user", 0)
-    bench.type(then, "between")
-    bench.do(bench.rows["turn", 0].insert)
-    bench.do(bench.rows["turn", 2].duplicate)
-    said = [turn["user_content"]["parts"][0]["text"] for turn in bench.case["conversation"]]
-    assert said == ["", "hello", "between", "between", "bye"]
-    bench.do(bench.rows["turn", 4].move(-1))
-    bench.do(bench.rows["turn", 0].delete)
-    said = [turn["user_content"]["parts"][0]["text"] for turn in bench.case["conversation"]]
-    assert said == ["hello", "between", "bye", "between"]
-
-
 def test_the_kinds_of_expectation_go_round_and_say_what_is_lost(bench):
     labels, meanings, lost = [], [], []
     for _ in range(4):

@@ -113,20 +113,6 @@ async def test_a_filter_that_would_hide_the_new_case_is_cleared(folder):
     assert workbench.navigation.selection.eval_id == "case_5"
 
 
-async def test_a_new_set_is_on_disk_once_it_is_saved(folder):
-    workbench = await opened(folder)
-    assert set_editing.new_set(workbench.editing, "third")
-    path = folder / "third.evalset.json"
-    assert workbench.navigation.selection == Selection(path.name)
-    assert set_editing.new_case(workbench.editing)
-    assert not path.exists()
-    assert workbench.editing.open_file(path).saved is None
-    assert await workbench.editing.save_all()
-    data = json.loads(path.read_text("utf-8"))
-    assert data["eval_set_id"] == data["name"] == "third"
-    assert [case["eval_id"] for case in data["eval_cases"]] == ["case_1"]
-
-
 @pytest.mark.parametrize(
     ("wanted", "reason"),
     [
@@ -165,19 +151,6 @@ async def test_a_new_set_is_put_where_the_selected_one_lives(write_agent, write_
 # Renaming
 
 
-async def test_renaming_a_case_takes_its_config_and_its_mark_along(folder):
-    mark_turns(folder, ("first", "b"), ("second", "z"))
-    workbench = await opened(folder)
-    select(workbench, "first", "b")
-    mark(workbench, "first", "b")
-    before, path = workbench.navigation.selection, path_of(workbench, "first")
-    assert set_editing.rename_case(workbench.editing, CaseId(path.name, "b"), 1, "late")
-    assert workbench.navigation.selection == Selection(path.name, "late")
-    assert marked_turns(config_of(workbench, "first")) == [("first", "late"), ("second", "z")]
-    assert list(workbench.navigation.marking.marked) == [CaseId(path.name, "late")]
-    undone_in_one_step(workbench, before)
-
-
 async def test_the_id_of_a_case_is_checked(folder):
     workbench = await opened(folder)
     check = set_editing.case_id_problem(workbench.editing, path_of(workbench, "first"), 1)
@@ -198,18 +171,12 @@ async def test_of_two_cases_with_the_same_id_the_right_one_is_renamed(folder):
     assert ids(workbench, "first") == ["a", "b", "late", "d"]
 
 
-async def test_renaming_a_set(folder):
-    mark_turns(folder, ("first", "b"))
+async def test_the_id_of_a_renamed_set_is_checked(folder):
     workbench = await opened(folder)
-    select(workbench, "first")
     path = path_of(workbench, "first")
     assert set_editing.set_id_problem(workbench.editing, path, "second") == "second already exists"
     assert set_editing.set_id_problem(workbench.editing, path, "first") is None
     assert "letters" in set_editing.set_id_problem(workbench.editing, path, "a-b")
-    assert set_editing.rename_set(workbench.editing, path, "orders")
-    assert workbench.sets.by_path(path).eval_set_id == "orders"
-    assert marked_turns(config_of(workbench, "first")) == [("orders", "b")]
-    undone_in_one_step(workbench, Selection(path.name))
 
 
 # Several cases
@@ -439,17 +406,6 @@ async def test_a_result_goes_with_a_case_that_is_moved(folder, until):
     assert workbench.outcomes.status(CaseId(path_of(workbench, "second").name, "a_2")) == "PASSED"
 
 
-async def test_cutting_and_pasting_in_one_set_gathers_the_cases(folder):
-    workbench = await opened(folder)
-    select(workbench, "first", "c")
-    mark(workbench, "first", "a", "d")
-    set_editing.copy(workbench.editing, cut=True)
-    set_editing.paste(workbench.editing)
-    assert ids(workbench, "first") == ["b", "c", "a", "d"]
-    assert workbench.navigation.selection.eval_id == "d"
-    undone_in_one_step(workbench, Selection(path_of(workbench, "first").name, "c"))
-
-
 async def test_a_set_without_a_config_gets_one_where_marks_come_along(folder, write_set):
     mark_turns(folder, ("first", "a"))
     (folder / "eval").mkdir()
@@ -595,13 +551,6 @@ def test_moving_never_moves_what_is_hidden_past_what_is_shown_and_stays(shown, w
 # The lines of the list
 
 
-class Unread(tuple):
-    """Cases that must not be walked through."""
-
-    def __iter__(self):
-        raise AssertionError("all cases were looked at")
-
-
 def entry_of(path, *turns):
     cases = tuple(listed_case(f"c{number}", count) for number, count in enumerate(turns))
     return EvalSetFile(path, path.name, path.name, "", "", "eval set", cases)
@@ -641,11 +590,3 @@ def test_lines_and_selections_belong_to_each_other(tmp_path_factory, data):
     assert [rows.line_of(rows.selection(line)) for line in lines] == lines
     with pytest.raises(IndexError):
         rows.row(rows.count)
-
-
-def test_ten_thousand_cases_are_not_looked_at_to_be_listed(tmp_path):
-    cases = Unread(listed_case(f"c{number}", 1) for number in range(10_000))
-    entry = EvalSetFile(tmp_path, tmp_path.name, "big", "", "", "eval set", cases)
-    rows = TreeRows([entry], None, (), ())
-    assert rows.count == 10_001
-    assert rows.selection(5_000) == Selection(tmp_path.name, "c4999")

@@ -15,7 +15,7 @@ from evaltui.workbench.tagging import change_tags, chosen_named, common_tags, ta
 from evaltui.workbench.workbench import Workbench
 
 HELLO = ("hello", "hello")
-FIRST, SECOND = "first.evalset.json", "sub/second.evalset.json"
+FIRST = "first.evalset.json"
 
 
 @pytest.fixture

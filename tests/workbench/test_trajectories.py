@@ -13,18 +13,12 @@ from evaltui.core.model.outcome import CaseResult, ErrorInfo, RepeatResult, Stat
 from evaltui.runs.history import KeptRun
 from evaltui.text.lines import draw
 from evaltui.tui.pages.comparison import (
-    Columns,
-    change_heads,
-    change_line,
-    chip_parts,
-    kind_line,
     spent_line,
-    write_change,
     write_group,
     write_trajectories,
 )
 from evaltui.tui.pages.writer import Page
-from evaltui.workbench.kept_runs import FOLDED_AT_FIRST, Compared, KindTitle, rows_of
+from evaltui.workbench.kept_runs import Compared
 from evaltui.workbench.trajectories import Reasons, trajectories
 
 P, F = Status.PASSED, Status.FAILED
@@ -95,18 +89,6 @@ def test_both_trajectories_are_aligned_turn_by_turn():
     assert found.state == (("light", '"OFF"', '"ON"'), ("new", "null", "1"))
 
 
-def test_side_by_side_where_there_is_room_and_unified_where_there_is_not():
-    shown = page_of(BOTH, "night", 120)
-    assert shown[0].startswith("▾ Turn 1 =  hi")
-    assert any(line.startswith("  base run 15 ───") and " │  candidate run 18 ───" in line for line in shown)
-    assert any('status  "OFF"' in line and 'status  "ON"' in line for line in shown)
-    assert next(line for line in shown if "Turn 2" in line).endswith("1 → 2 calls ".rstrip())
-    assert 'Final state  ≠ light  "OFF" → "ON"' in shown
-    narrow = page_of(BOTH, "night", 70)
-    assert not any('"OFF"' in line and '"ON"' in line for line in narrow if "Final" not in line)
-    assert sum("status" in line for line in narrow) == 2
-
-
 def test_equal_turns_are_folded_where_not_everything_fits_and_opened_by_a_click():
     shown = page_of(BOTH, "night", 120, height=5)
     assert [line[:8] for line in shown if "Turn" in line] == ["▸ Turn 1", "▾ Turn 2"]
@@ -136,30 +118,9 @@ def text(line):
     return draw(line, color=False)
 
 
-def test_groups_have_chips_rows_and_a_page():
-    chips = list(chip_parts(BOTH.comparison))
-    assert [text(line) for _, line in chips] == [" Broken 1", "", " Unchanged 1", ""]
-    assert chips[0][0] == "screen.go_to_kind('broken')"
-    rows = list(rows_of(BOTH.comparison, FOLDED_AT_FIRST))
-    assert [text(kind_line(row)) for row in rows if isinstance(row, KindTitle)] == [
-        "▾ Broken  1   passed in the base",
-        "▸ Unchanged  1   same verdict",
-    ]
+def test_a_group_has_a_page():
     write_group(page := Page(60), BOTH, "broken")
     assert [text(line) for line in page.lines][:2] == ["1 case   passed in the base", "now  ✗ 1"]
-
-
-def test_a_row_has_verdicts_why_score_time_and_tokens():
-    change = change_of(BOTH, "night")
-    columns = Columns.for_width(140, 9, tokens=True)
-    heads = " ".join(text(change_heads(columns, 140)).split())
-    assert heads == "case base → now why score time tokens"
-    row = text(change_line(change, "night", "light is on", columns, 140))
-    assert row.split() == ["night", "✓", "→", "✗", "light", "is", "on", "2", "s", "→", "2", "s", "—"]
-    narrow = Columns.for_width(60, 9, tokens=True)
-    assert text(change_line(change, "night", None, narrow, 60)) == "night      ✓ → ✗            …"
-    write_change(page := Page(60), change)
-    assert text(page.lines[0]) == "✓ passed → ✗ failed                          time 2 s → 2 s"
 
 
 @pytest.mark.parametrize("fails", [True, False])

@@ -1,14 +1,12 @@
 """Cases: new, copied, renamed, deleted, moved; and what the config says of them."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.editing.json_paths import Changes
 from evaltui.core.editing.references import dangling
-from evaltui.core.editing.set import SetEditor, copy_id, new_set_text, set_id_problem
+from evaltui.core.editing.set import SetEditor, copy_id, set_id_problem
 from evaltui.core.jsondoc.edit_error import EditError
 from evaltui.core.jsondoc.edits import apply_to_data
 from evaltui.core.model.validation import validate_case, validate_eval_set
@@ -33,15 +31,6 @@ def named(config, name="turns"):
 
 def applied(data, config, changes):
     return apply_to_data(data, changes.of_set), apply_to_data(config, changes.of_config)
-
-
-def test_a_new_set_is_what_adk_writes():
-    text = new_set_text("orders", 12.5)
-    assert text == (
-        '{\n  "eval_set_id": "orders",\n  "name": "orders",\n  "eval_cases": [],\n'
-        '  "creation_timestamp": 12.5\n}'
-    )
-    assert validate_eval_set(json.loads(text))[0] is not None
 
 
 @pytest.mark.parametrize(
