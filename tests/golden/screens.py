@@ -42,6 +42,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"127\.0\.0\.1:\d{5}", "127.0.0.1:ppppp"),
         (r"\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{6}", "20260102T030405.678Z-abcdef"),
         (r"(invocation_duration_v1\s+)\d\.\d\d", r"\g<1>0.01"),
+        # Of the Python of the tests, which is somewhere else on another machine.
+        (r'"/[^"│\n]*/python3\.\d+/[^│\n]*', '"/lib/python3.xx/…'),
     )
 )
 # Bars of times: the waterfall of a trace with its scale, the slowest cases; and the Python of the tests.
