@@ -203,6 +203,27 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path, seed):
     assert "run.sqlite" in read()
 
 
+@pytest.mark.parametrize("ending", [None, Ending(Status.PASSED)])
+def test_a_part_of_a_run_is_refused_as_one_that_was_interrupted(tmp_path, ending):
+    writer = written(tmp_path / "run.sqlite")
+    writer.close(ending)
+    with closing(sqlite3.connect(writer.path)) as database:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = 'events_of_repeats'"
+        page = database.execute(query).fetchone()[0]
+    # An index without entries, as in a copy that was made while the run was committed.
+    content = bytearray(writer.path.read_bytes())
+    content[(page - 1) * 4096 : (page - 1) * 4096 + 8] = bytes([0x0A, 0, 0, 0, 0, 0x10, 0, 0])
+    writer.path.write_bytes(content)
+    if ending is None:
+        with pytest.raises(
+            ValueError, match=r"run\.sqlite is damaged: .*; was it copied while the run went on"
+        ):
+            open_run(writer.path)
+    else:
+        # What was closed was whole, and is not looked through each time.
+        open_run(writer.path)
+
+
 # Folders
 
 
@@ -252,7 +273,8 @@ def test_ids_sort_by_time_and_runs_are_numbered(tmp_path):
 
 _OTHER = """
     import sys
-    from pathlib import Path
+    from contextlib import closing
+from pathlib import Path
     from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.model.budget import Amount
     from evaltui.core.model.case_id import CaseId
