@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -254,8 +253,7 @@ def test_who_judged_is_in_the_summary():
     judged = MetricResult("safety_v1", 1.0, 0.8, P, judge=judge)
     case = CaseResult("a", P, (judged,), eval_set_id="s", repeats=(RepeatResult(P, (judged,)),))
     assert summarize(case).judges == {"safety_v1": "gemini (quality/1)"}
-    assert CaseSummary.from_json(summarize(case).to_json()) == summarize(case)
-    assert "judges" not in summarize(replace(case, metrics=())).to_json()
+    assert summarize(replace(case, metrics=())).judges == {}
 
 
 def test_the_summary_of_a_case():
@@ -279,20 +277,3 @@ def test_the_summary_of_a_case():
         times=(1.0, 2.0, 3.0),
     )
     assert summarize(case_over_repeats("s", "c", [RepeatResult(F)], "all")) == summary("c", F)
-
-
-@given(
-    st.lists(st.sampled_from([P, F, E, Status.NOT_EVALUATED]), min_size=1, max_size=4),
-    st.sampled_from(["all", "majority", 0.5]),
-)
-def test_a_summary_is_read_as_it_was_written(statuses, pass_if):
-    repeats = [RepeatResult(status, seconds=number * 1.5) for number, status in enumerate(statuses)]
-    one = summarize(case_over_repeats("s", "c", repeats, pass_if))
-    assert CaseSummary.from_json(one.to_json()) == one
-    assert None not in one.to_json().values()
-
-
-def test_a_summary_says_nothing_that_goes_without_saying():
-    assert summary("c", P).to_json() == {"eval_set_id": "s", "eval_id": "c", "status": "PASSED"}
-    with pytest.raises(ValueError):
-        CaseSummary.from_json({"eval_set_id": "s", "eval_id": "c", "status": "GREEN"})

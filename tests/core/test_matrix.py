@@ -117,7 +117,5 @@ def test_a_summary_keeps_statuses_and_times_of_its_runs():
     found = summarize(case)
     assert found.outcomes == (P, E, F)
     assert found.times == (1.0, 2.0, 0.5)
-    assert CaseSummary.from_json(found.to_json()) == found
     once = summarize(CaseResult("a", P, eval_set_id="lights", repeats=repeats[:1]))
-    assert "statuses" not in once.to_json()
-    assert "times" not in once.to_json()
+    assert (once.statuses, once.times) == ((), ())

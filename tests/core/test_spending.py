@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from evaltui.core.compare.run_summary import CaseSummary, summarize
+from evaltui.core.compare.run_summary import summarize
 from evaltui.core.cost.metering import MeteredCall, calls_in, spent_on, tokens_of
 from evaltui.core.cost.prices import OWN, Prices
 from evaltui.core.model.config import EvaltuiBlock
@@ -232,7 +232,7 @@ def test_money_has_two_digits_below_a_cent_and_is_never_zero_when_unknown():
     ],
 )
 def test_a_cost_says_which_part_of_it_is_not_known(cost, text, short):
-    assert (str(cost), cost.short, Cost.from_json(cost.to_json())) == (text, short, cost)
+    assert (str(cost), cost.short) == (text, short)
 
 
 def test_the_summary_of_a_case_has_the_costs_of_its_repeats_together():
@@ -241,7 +241,5 @@ def test_the_summary_of_a_case_has_the_costs_of_its_repeats_together():
     summary = summarize(CaseResult("c", Status.PASSED, repeats=repeats))
     assert summary.costs == {"agent": Cost(2 * COST), "judge": Cost(unpriced=1)}
     assert summary.cost == Cost(2 * COST, unpriced=1)
-    again = CaseSummary.from_json(summary.to_json())
-    assert again.costs == {"agent": Cost(round(2 * COST, 12)), "judge": Cost(unpriced=1)}
     unknown = summarize(CaseResult("c", Status.PASSED, repeats=(RepeatResult(Status.PASSED),)))
-    assert (unknown.costs, unknown.cost, "costs" in unknown.to_json()) == ({}, None, False)
+    assert (unknown.costs, unknown.cost) == ({}, None)

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, reduce
-from sys import intern
-from types import MappingProxyType
-from typing import Any, get_args
+from functools import cached_property, reduce
+from typing import Any
 
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
-from evaltui.core.model.json_values import member, members_of
 from evaltui.core.model.modes import DEFAULT_MODE, modes_of
 from evaltui.core.model.outcome import CaseResult, Status
 from evaltui.core.model.spending import Cost, Payer
 from evaltui.core.model.variants import Variant
-from evaltui.text.figures import counted
-from evaltui.text.values import in_words
 
 Json = dict[str, Any]
 
@@ -115,126 +110,6 @@ class CaseSummary:
         if self.status is not Status.FLAKY:
             return self.status
         return Status.PASSED if self.policy_met else Status.FAILED
-
-    def to_json(self) -> Json:
-        """Without what is usual: one run, its verdict by the policy `all`."""
-        data: Json = {"path": self.path} if self.path else {}
-        data |= {
-            "eval_id": self.eval_id,
-            "eval_set_id": self.eval_set_id,
-            "status": self.status.value,
-        }
-        if self.runs != 1:
-            data |= {"runs": self.runs, "passed": self.passed}
-        if self.policy != "all" or self.decision is not None:
-            data |= {"pass_if": self.policy, "policy_met": self.policy_met}
-        known: Json = {
-            "scores": dict(self.scores),
-            "seconds": self.seconds,
-            "tokens": self.tokens,
-            "throttled": self.throttled or None,
-            "expects": self.expects,
-            "given": self.given,
-            "judges": dict(self.judges),
-            "statuses": [status.value for status in self.statuses],
-            "times": list(self.times),
-            "costs": {payer: cost.to_json() for payer, cost in self.costs.items()},
-            "decision": self.decision and self.decision.to_json(),
-        }
-        return data | {name: value for name, value in known.items() if value or value == 0.0}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> CaseSummary:
-        """Raises ValueError for what is no summary."""
-        # A run may have a hundred thousand: what a row does not have is not asked for.
-        for name, value in data.items():
-            kinds = _KINDS.get(name)
-            if kinds is not None and type(value) not in kinds:
-                raise ValueError(f"{name} is {in_words(value)}")
-        for name in ("status", "eval_set_id", "eval_id"):
-            if name not in data:
-                raise ValueError(f"{name} is missing")
-        status = STATUSES.get(data["status"]) or Status(data["status"])
-        runs = data.get("runs", 1)
-        passed = data.get("passed", int(status is Status.PASSED))
-        if not 0 <= passed <= runs or runs < 1:
-            raise ValueError(f"passed {passed} of {runs}")
-        return cls(
-            eval_set_id=intern(data["eval_set_id"]),
-            eval_id=data["eval_id"],
-            status=status,
-            runs=runs,
-            passed=passed,
-            policy=data.get("pass_if", "all"),
-            policy_met=data.get("policy_met", passed == runs),
-            scores=scores_in(data["scores"]) if "scores" in data else _NONE,
-            seconds=data.get("seconds"),
-            tokens=data.get("tokens"),
-            throttled=data.get("throttled", 0.0),
-            expects=data.get("expects", ""),
-            given=data.get("given", ""),
-            judges=members_of(data, "judges", (str,)) if "judges" in data else _NONE,
-            path=intern(data.get("path", "")),
-            statuses=tuple(map(Status, _of_runs(data, "statuses", str, runs))) if "statuses" in data else (),
-            times=_of_runs(data, "times", (int, float), runs) if "times" in data else (),
-            costs=costs_in(data["costs"]) if "costs" in data else _NONE,
-            decision=Decision.from_json(member(data, "decision", dict)) if "decision" in data else None,
-        )
-
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("runs", "passed"), (int,)),
-    **dict.fromkeys(("eval_set_id", "eval_id", "status", "pass_if", "expects", "given", "path"), (str,)),
-    **dict.fromkeys(("seconds", "tokens"), (int, float, type(None))),
-    "throttled": (int, float),
-    **dict.fromkeys(("scores", "judges", "costs"), (dict,)),
-    "policy_met": (bool,),
-}
-STATUSES = {status.value: status for status in Status}
-"""By the texts that stand for them."""
-_NONE: Mapping[Any, Any] = MappingProxyType({})
-
-
-def scores_in(data: Mapping[str, Any]) -> Mapping[str, float]:
-    """Scores by metric, as JSON data has them. Raises ValueError."""
-    try:
-        return _shared_scores(tuple(data.items()))
-    except TypeError:
-        # What cannot be looked up is no number.
-        return members_of({"scores": data}, "scores", (int, float))
-
-
-def costs_in(data: Mapping[str, Any]) -> Mapping[Payer, Cost]:
-    """Costs by who paid, as JSON data has them. Raises ValueError."""
-    try:
-        return _shared_costs(tuple([(payer, tuple(one.items())) for payer, one in data.items()]))
-    except (TypeError, AttributeError):
-        return _read_costs(members_of({"costs": data}, "costs", dict))
-
-
-# Those of many cases are the same: they share them.
-
-
-@lru_cache(maxsize=1024)
-def _shared_scores(items: tuple[tuple[str, Any], ...]) -> Mapping[str, float]:
-    return members_of({"scores": dict(items)}, "scores", (int, float))
-
-
-@lru_cache(maxsize=1024)
-def _shared_costs(items: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]) -> Mapping[Payer, Cost]:
-    return _read_costs({payer: dict(cost) for payer, cost in items})
-
-
-def _read_costs(costs: Mapping[str, Mapping[str, Any]]) -> dict[Payer, Cost]:
-    return {payer: Cost.from_json(costs[payer]) for payer in get_args(Payer) if payer in costs}
-
-
-def _of_runs(data: Mapping[str, Any], name: str, kind: Any, runs: int) -> tuple[Any, ...]:
-    """A list with an item for each run; empty where it is left out. Raises ValueError."""
-    items = member(data, name, list, [])
-    if items and len(items) != runs:
-        raise ValueError(f"{name} is of {counted(len(items), 'run')}, not {runs}")
-    return tuple(member({name: item}, name, kind) for item in items)
 
 
 def summarize(case: CaseResult) -> CaseSummary:

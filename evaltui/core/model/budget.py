@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from evaltui.core.model.json_values import member
 from evaltui.text.figures import counted
 
 if TYPE_CHECKING:
@@ -58,15 +56,6 @@ class Amount:
     def beyond(self, other: Amount) -> Amount:
         """What is more than another amount."""
         return Amount(max(self.usd - other.usd, 0.0), max(self.tokens - other.tokens, 0.0))
-
-    def to_json(self) -> dict[str, float]:
-        """Without the noise of floats in the last digits."""
-        return {"usd": round(self.usd, 9), "tokens": round(self.tokens, 3)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Amount:
-        """Raises ValueError for what is none."""
-        return cls(member(data, "usd", (int, float), 0.0), member(data, "tokens", (int, float), 0.0))
 
 
 def parse_budget(text: str) -> Budget:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from evaltui.core.model.json_values import member
 from evaltui.text.figures import show_confidence
@@ -62,12 +62,3 @@ class Decision:
     def to_json(self) -> dict[str, Any]:
         zone = {"low": self.low, "high": self.high}
         return {"answer": self.answer, **self.confidence.to_json(), **zone}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Decision:
-        """What `to_json` gave. Raises ValueError for anything else."""
-        answer = member(data, "answer", str)
-        if answer not in get_args(Answer):
-            raise ValueError(f"{answer!r} is no decision")
-        low, high = (float(member(data, name, (int, float))) for name in ("low", "high"))
-        return cls(answer, Confidence.from_json(data), low, high)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any, Literal, TypeVar
 
-from evaltui.core.model.json_values import member
 from evaltui.text.figures import UNKNOWN, counted, show_money
 
 Payer = Literal["agent", "judge", "simulated user"]
@@ -113,27 +112,8 @@ class Cost:
         # Sums of prices have the noise of floats in their last digits.
         return {name: round(value, 12) for name, value in known.items()}
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Cost:
-        """Raises ValueError for what is none."""
-        dollars = (int, float)
-        return cls(
-            member(data, "usd", dollars) if "usd" in data else None,
-            member(data, "saved_usd", dollars) if "saved_usd" in data else None,
-            member(data, "unpriced", int, 0),
-            member(data, "unseen", int, 0),
-        )
-
 
 _UNKNOWN_COST = Cost()
-
-
-def total_cost(costs: Iterable[Cost | None]) -> Cost | None:
-    """The sum; None where nothing of it is known. What is not known counts as unseen."""
-    parts = list(costs)
-    if all(part is None for part in parts):
-        return None
-    return reduce(Cost.__add__, (Cost(unseen=1) if part is None else part for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
