@@ -159,10 +159,6 @@ def call_args(diff: CallDiff) -> str:
     return ", ".join(f"{visible(name)} {show_value(value)}" for name, value in args.items())
 
 
-def _cut_args(diff: CallDiff) -> tuple[list[ArgDiff], int]:
-    return _first([arg for arg in diff.args if arg.op != "same"])
-
-
 def _first(items: list[_Item]) -> tuple[list[_Item], int]:
     """The first three and how many are left out; "and 1 more" would take the room of the fourth itself."""
     count = MAX_REASONS if len(items) > MAX_REASONS + 1 else len(items)
