@@ -84,7 +84,8 @@ def _said(item: Json) -> list[Json]:
         unsaid = ("type", "id", "call_id", *_RESULT_FIELDS)
         args = {name: value for name, value in item.items() if name not in unsaid}
         return [_call(item, tool_of(item), args)]
-    return [{"openai_item": item}]
+    # What genai has no part for, as the tools that a server of MCP lists, is shown and never scored.
+    return [{"text": json.dumps(item, ensure_ascii=False), "thought": True}]
 
 
 def _message_parts(item: Json) -> Iterator[Json]:
@@ -93,7 +94,7 @@ def _message_parts(item: Json) -> Iterator[Json]:
         yield {"text": content}
         return
     for part in content or ():
-        text = part.get("text") or part.get("refusal")
+        text = part.get("text", part.get("refusal"))
         yield {"text": text} if isinstance(text, str) else {"openai_item": dict(part)}
 
 
