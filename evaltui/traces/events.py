@@ -316,10 +316,20 @@ def _ends_early(turn: TraceTurn) -> bool:
     last = max(turn.works, key=lambda work: work.span.begin, default=None)
     if last is None:
         return False
+    # The span of a model may be around its calls.
+    is_answered = any(_answers(one) and one.span.end >= last.span.end for one in turn.models)
     begun = max((span.begin for span in turn.agent_spans), default=0)
     return (
-        last.operation.kind == "tool" or begun > last.span.end or bool(calls_in(last.operation.outputs or ()))
+        (last.operation.kind == "tool" and not is_answered)
+        or begun > last.span.end
+        or bool(calls_in(last.operation.outputs or ()))
     )
+
+
+def _answers(model: Work) -> bool:
+    """Whether a model responded without a call."""
+    outputs = model.operation.outputs
+    return bool(outputs) and not calls_in(outputs or ())
 
 
 def _writable(event: Event) -> Event:
