@@ -159,7 +159,7 @@ class _Selected(frozenset):
 
 
 def outcome(status, run):
-    result = CaseResult("", status)
+    result = CaseResult("", status, eval_set_id="greetings")
     return CaseOutcome(
         result, RunRef(run), StoredCase.of(EvalCase(eval_id="", conversation=[])), EvalConfig()
     )
