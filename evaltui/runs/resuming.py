@@ -17,7 +17,7 @@ from evaltui.core.model.outcome import RepeatResult
 from evaltui.core.model.stored_cases import ids_and_turns
 from evaltui.files.agent_address import AgentAddress, files_of_agent
 from evaltui.files.agent_files import changed_files
-from evaltui.files.folders import agent_folder, case_path
+from evaltui.files.folders import ENV_NAME, agent_folder, case_path
 from evaltui.files.settings import secrets_of
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.history import run_id
@@ -168,7 +168,7 @@ def _refuse_another(
     if header.data.get("initial_session") and sets.initial_session is None:
         command = "score" if of_traces else "run"
         raise ResumeError(f"The run has an --initial-session: resume it with `evaltui {command} --resume`")
-    if not (url or of_traces) and (changed := files_changed_since(path, header.files, agent)):
+    if not (url or of_traces) and (changed := files_changed_since(RunFile(path), agent)):
         raise ResumeError(f"{some_of(changed, _MOST_NAMES)} changed", differs=True)
 
 
@@ -215,17 +215,21 @@ def spent_in(log: Path) -> Amount:
     return sum((Amount.of(file.result(one.data).spent) for one in file.repeats), file.spent_without_result)
 
 
-def files_changed_since(log: Path, header_files: Mapping[str, str], agent: AgentAddress) -> tuple[str, ...]:
+def files_changed_since(file: RunFile, agent: AgentAddress) -> tuple[str, ...]:
     """The agent's files that are not what they were when a run began.
 
-    Data that changed before the end of its log was changed by the run itself. Raises OSError.
+    Data that changed before the end of the run was changed by the run itself, but for what only the user
+    writes. Raises what `RunFile` raises.
     """
-    end = log.stat().st_mtime + 1.0
-    folder = agent_folder(agent.code)
+    header, end = file.header, file.last_moment + 1.0
+    folder, of_variant = agent_folder(agent.code), dict(header.variant.places if header.variant else ())
     return tuple(
         name
-        for name in changed_files(header_files, files_of_agent(agent))
-        if is_source(name) or not _changed_before(folder / name, end)
+        for name in changed_files(header.files, files_of_agent(agent))
+        if is_source(name)
+        or Path(name).name == ENV_NAME
+        or name in of_variant.values()
+        or not _changed_before(folder / name, end)
     )
 
 

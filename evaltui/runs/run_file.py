@@ -180,6 +180,16 @@ class RunFile:
         status, seconds = self._row("SELECT status, seconds FROM run")
         return Ending(Status(status), seconds) if status else None
 
+    @property
+    def last_moment(self) -> float:
+        """Seconds since the epoch when the run ended, or its last event happened."""
+        ended = self.ending
+        event = self._value("SELECT event FROM events ORDER BY id DESC LIMIT 1")
+        seconds = ended.seconds if ended and ended.seconds is not None else None
+        if seconds is None:
+            seconds = float(self._json(event).get("t", 0.0)) if event else 0.0
+        return self.header.started.timestamp() + seconds
+
     def require_whole(self) -> None:
         """Raises ValueError for a file that lacks what was written, as one that was copied meanwhile."""
         if self.ending is None and not is_being_written(self.path):

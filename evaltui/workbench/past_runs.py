@@ -264,9 +264,8 @@ class _Reading:
     @cached_property
     def _changed(self) -> tuple[str, ...]:
         """The files of the agent that were changed since the run."""
-        before = self.header.files
         agent = AgentAddress(self.store.agent_dir)
-        files = files_changed_since(self.file.path, before, agent) if before else ()
+        files = files_changed_since(self.file, agent) if self.header.files else ()
         python = member(self.header.data, "settings", dict, {}).get("python")
         return (*files, PYTHON) if self.python and python and python != self.python else files
 

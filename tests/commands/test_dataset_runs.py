@@ -123,3 +123,30 @@ def test_files_that_hold_no_trace_are_named(scaffold, capsys, command):
     more = ["--into", "new.evalset.json"] if command == "import" else []
     assert call(command, "s.json", *more) == 2
     assert "an ADK session. Add the session to an eval set in the Eval tab" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("case", "place"),
+    [
+        ({"reference": {"response": {"text": "Rome."}}}, "reference"),
+        ({"reference": {"response": {"parts": ["Rome."]}}}, "reference"),
+        ({"reference": {"response": ["Rome."]}}, "reference"),
+        ({"reference": {"parts": [{"text": "Rome."}]}}, "reference"),
+        ({"conversation_history": ["Hello"]}, "conversation_history[0]"),
+        ({"conversation_history": [user("Hello")]}, "conversation_history[0]"),
+        (
+            {"agent_data": {"turns": [{"events": [{"author": "user", "parts": [{"text": "Hi"}]}]}]}},
+            "agent_data",
+        ),
+        ({"agent_data": {"turns": [{"events": ["Hi"]}]}}, "agent_data"),
+    ],
+)
+def test_what_a_dataset_states_and_cannot_be_read_is_an_error_with_its_place(scaffold, case, place, capsys):
+    dataset = scaffold / "tests" / "eval" / "datasets" / "basic-dataset.json"
+    dataset.write_text(json.dumps({"eval_cases": [{**CASES[2], **case}]}), encoding="utf-8")
+    for words in (("run", "app"), ("lint", "."), ("migrate", str(dataset), "new.evalset.json")):
+        assert call(*words) in (1, 2)
+        said = "".join(capsys.readouterr())
+        assert place in said
+        assert "must " in said
+    assert not Path("new.evalset.json").exists()

@@ -18,7 +18,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.runs.history import open_run
 from evaltui.runs.run_writer import begin_run
 from evaltui.runs.store import RunStore
-from tests.stored_runs import count
+from tests.stored_runs import change, count
 
 # Answers as prompt.txt says, notes every message beside its folder, and waits there for a file named "go".
 AGENT = """
@@ -239,6 +239,22 @@ def test_another_agent_is_refused(finished, kind, capsys):
     assert out == ""
     assert says in err
     assert "--baseline" in err
+
+
+def test_a_copy_of_a_run_is_of_the_same_moment(finished, capsys):
+    change(RunStore(finished).latest(), "UPDATE run SET started = '2026-01-02T03:04:05+00:00'")
+    (finished / "prompt.txt").write_text("4")
+    copy = finished.parent / "copy.sqlite"
+    copy.write_bytes(RunStore(finished).latest().read_bytes())
+    assert call("run", finished, "--resume", copy) == 2
+    assert "prompt.txt changed" in capsys.readouterr().err
+
+
+def test_an_env_file_that_changed_is_refused_whenever_it_did(finished, capsys):
+    change(RunStore(finished).latest(), "UPDATE run SET started = '2099-01-02T03:04:05+00:00'")
+    (finished / ".env").write_text("TONE=rude\n")
+    assert call("run", finished, "--resume", "last") == 2
+    assert ".env changed" in capsys.readouterr().err
 
 
 def test_what_the_agent_wrote_itself_is_no_reason(finished, capsys):

@@ -159,6 +159,8 @@ class _Case:
         turns: list[tuple[Json, list[Json]]] = []
         for event, path in self._events():
             delta, content = _get(event, "state_delta"), _content(_get(event, "content"))
+            if content is None and (_get(event, "content") or _content(event)):
+                self._problems.append(Problem.error(path, "must have a content with parts"))
             is_user = event.get("author") == "user"
             if isinstance(delta, dict) and not turns:
                 state |= delta
@@ -185,7 +187,9 @@ class _Case:
     def _events(self) -> Iterator[tuple[Json, JsonPath]]:
         """Messages before the prompt, the prompt, and the events of `agent_data`, each with its path."""
         key = spelt("conversation_history", self._case)
-        for index, message in dicts(self._member("conversation_history", list) or []):
+        for index, message in self._objects(
+            self._member("conversation_history", list) or [], (*self._path, key)
+        ):
             content = _get(message, "content")
             role = content.get("role") if isinstance(content, dict) else None
             author = message.get("author") or ("user" if role == "user" else "model")
@@ -195,19 +199,32 @@ class _Case:
             yield {"author": "user", "content": prompt}, (*self._path, "prompt")
         agent_data, is_first = spelt("agent_data", self._case), True
         for number, turn in dicts(self._agent_turns()):
-            events = _get(turn, "events")
-            for index, event in dicts(events if isinstance(events, list) else []):
+            events, path = _get(turn, "events"), (*self._path, agent_data, "turns", number, "events")
+            for index, event in self._objects(events if isinstance(events, list) else [], path):
                 # The output of a run may hold the prompt twice.
                 if not (is_first and event.get("author") == "user" and event.get("content") == prompt):
-                    yield event, (*self._path, agent_data, "turns", number, "events", index)
+                    yield event, (*path, index)
                 is_first = is_first and event.get("author") != "user"
+
+    def _objects(self, items: list[Any], path: JsonPath) -> Iterator[tuple[int, Json]]:
+        """The objects of a list with their places; anything else is an error."""
+        for index, item in enumerate(items):
+            if isinstance(item, dict):
+                yield index, item
+            else:
+                message = f"must be an object, is {in_words(item)}"
+                self._problems.append(Problem.error((*path, index), message))
 
     def _expect(self, turn: Json) -> None:
         """Adds what the case states of its last turn."""
-        reference = self._member("reference", dict)
-        response = _content(_get(reference or {}, "response"))
+        reference = self._member("reference", dict) or {}
+        stated = _get(reference, "response")
+        response = _content(stated)
         if response is not None:
             turn["final_response"] = response
+        elif stated or _content(reference):
+            where = (*self._path, spelt("reference", self._case))
+            self._problems.append(Problem.error(where, "must have a response with parts"))
         trajectory = self._member("reference_trajectory", list)
         if trajectory is not None:
             calls = []
@@ -292,13 +309,13 @@ def _calls(content: Any) -> list[Json]:
 
 
 def _content(value: Any) -> Json | None:
-    """A content with parts that are objects; a text is a content of one part; None for anything else."""
+    """A content whose parts are all objects; a text is a content of one part; None for anything else."""
     if isinstance(value, str) and value:
         return {"parts": [{"text": value}]}
     if not isinstance(value, dict) or not isinstance(value.get("parts"), list):
         return None
-    parts = [part for _, part in dicts(value["parts"])]
-    return {**value, "parts": parts} if parts else None
+    parts = value["parts"]
+    return value if parts and all(isinstance(part, dict) for part in parts) else None
 
 
 def _get(data: Any, name: str) -> Any:
