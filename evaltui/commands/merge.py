@@ -88,6 +88,7 @@ def merge_runs(options: argparse.Namespace) -> int:
         code = comparison_exit_code(comparison)
     else:
         code = exit_code(one.verdict for one in run.cases.values())
+    code = code or (HAD_ERRORS if RunFile(log).header.unpaired else 0)
     return code if all_written else code or HAD_ERRORS
 
 

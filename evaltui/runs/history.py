@@ -176,8 +176,13 @@ def summary_of(file: RunFile) -> RunSummary:
 
 
 def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
-    """Notes on the selected cases without a result, none for a complete run. Raises what `RunFile` does."""
+    """Notes on cases without a result and conversations without a case, none for a complete run.
+
+    Raises what `RunFile` does.
+    """
     header = file.header
+    if header.unpaired:
+        yield f"conversations of the traces that match no case: {show_number(header.unpaired)}"
     is_merged = "merged" in header.data
     if is_merged and header.shards and (missing := header.shards.missing):
         names = [f"{number}/{header.shards.count}" for number in missing]

@@ -145,6 +145,9 @@ class _Merge:
             headers = [run.header for run in self._runs]
             data["traces"] = list(dict.fromkeys(name for one in headers for name in one.data["traces"]))
             data["trace_files"] = {name: text for one in headers for name, text in one.trace_files.items()}
+        # Each shard looks at all conversations.
+        if unpaired := max(run.header.unpaired for run in self._runs):
+            data["unpaired"] = unpaired
         if any(run.header.matrix != self._runs[0].header.matrix for run in self._runs):
             data.pop("matrix", None)
         return data | ({"shards": self._shards.to_json()} if self._shards else {})

@@ -97,6 +97,12 @@ class RunHeader:
         return bool(self.data.get("traces"))
 
     @property
+    def unpaired(self) -> int:
+        """How many of the scored conversations no case is for."""
+        number: int = member(self.data, "unpaired", int, 0)
+        return number
+
+    @property
     def in_process(self) -> bool:
         """Whether the agent was an object, run in the process that evaluated it."""
         return self.data.get("in_process") is True

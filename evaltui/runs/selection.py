@@ -200,14 +200,9 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     plan = _with_part_of_limits(_plan(request, plans), shards, notes)
     if of_traces is not None and request.traces is not None:
         plan = replace(plan, held=of_traces.held, held_by=agent_name(request.traces))
-    return SelectedRun(
-        request,
-        checked(plan),
-        tuple(infos),
-        _header(request, sets, shards),
-        tuple(notes),
-        of_traces.unpaired if of_traces else 0,
-    )
+    unpaired = of_traces.unpaired if of_traces else 0
+    header = _header(request, sets, shards) | ({"unpaired": unpaired} if unpaired else {})
+    return SelectedRun(request, checked(plan), tuple(infos), header, tuple(notes), unpaired)
 
 
 def _opened(request: RunRequest, sets: SetSource, path: Path, notes: list[str]) -> SetToRun | None:

@@ -304,3 +304,17 @@ def test_a_budget_ends_a_score_which_goes_on_with_a_higher_one(desk, capsys):
     assert 1 <= before < 5
     assert call("score", "--resume", "last", "--budget", "1Mtok") == 0
     assert "4 passed" in capsys.readouterr().out
+
+
+def test_conversations_of_no_case_are_told_by_parts_their_whole_and_reports(desk, capsys):
+    (desk / "go").touch()
+    write_trace(desk / "traces" / "other.json", conversation("other", "something else", "yes", 90))
+    for number in (1, 2):
+        assert call(*SCORE, "--shard", f"{number}/2") == 3
+    capsys.readouterr()
+    assert call("merge", ".", *RunStore(desk).files()) == 3
+    assert "conversations of the traces that match no case: 1" in capsys.readouterr().out
+    assert call("report", ".", "--report", "json=report.json") == 0
+    assert json.loads((desk / "report.json").read_text())["notes"] == [
+        "conversations of the traces that match no case: 1"
+    ]
