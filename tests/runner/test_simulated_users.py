@@ -194,6 +194,10 @@ NO_ANSWERS = {
     ),
     "Get too many.": (fails(429, "no more", retry_delay="0s"), "(tried 5 times): 429"),
     "Get not allowed.": (fails(403, "not you"), "403"),
+    "Get half.": (
+        Answer([chunk({"text": "Thank you </fini"}, finishReason="MAX_TOKENS")]),
+        "its message was cut off (MAX_TOKENS)",
+    ),
 }
 
 

@@ -91,7 +91,9 @@ class Simulation:
             setting = "`model` of user_simulator_config"
             reply = await _answer(
                 exchange,
-                lambda: ask(user.model, prompt, options or None, self.agent_folder, waits, setting=setting),
+                lambda: _whole(
+                    ask(user.model, prompt, options or None, self.agent_folder, waits, setting=setting)
+                ),
             )
         except NotRecordedError:
             raise
@@ -124,6 +126,22 @@ class Simulation:
             data = {"type": "FailedAttempt", "message": "no whole response; retrying", "retrying": True}
             self.reporter.event("error", agent=SIMULATED_USER, data=data, usage=usage, parent=request_id)
         return usages[-1] if usages else None
+
+
+class _CutOffError(Exception):
+    """The message of a simulated user has no end."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(f"its message was cut off ({reply.cut_off}); raise max_output_tokens")
+        self.usages = reply.usages
+
+
+async def _whole(asking: Awaitable[Reply]) -> Reply:
+    """Raises _CutOffError for a reply without its end: the agent would get half a message."""
+    reply = await asking
+    if reply.cut_off:
+        raise _CutOffError(reply)
+    return reply
 
 
 async def _answer(exchange: ModelExchange | None, ask_model: Callable[[], Awaitable[Reply]]) -> Reply:

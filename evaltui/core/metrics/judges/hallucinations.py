@@ -345,7 +345,7 @@ def read_findings(text: str, count: int) -> list[Statement]:
     except NoVerdictError as error:
         return [Statement(error.vote)] * count
     for one in found:
-        by_number.setdefault(_number(one.get("sentence")), []).append(_finding(one))
+        by_number.setdefault(_number(one.get("sentence"), count), []).append(_finding(one))
     if not by_number.keys() & set(range(1, count + 1)):
         return [Statement(unreadable(text))] * count
     left_out = Statement(Vote(None, problem="no vote on this sentence"))
@@ -357,9 +357,11 @@ def read_findings(text: str, count: int) -> list[Statement]:
     ]
 
 
-def _number(value: Any) -> int:
+def _number(value: Any, count: int) -> int:
+    """The number of one of `count` sentences, from 1; 0 for anything else."""
     try:
-        return int(value)
+        number = 0 if isinstance(value, bool) else int(value)
+        return number if number == float(value) and 1 <= number <= count else 0
     except (TypeError, ValueError, OverflowError):
         return 0
 

@@ -205,6 +205,16 @@ def test_labels_are_read_as_they_are_written():
     assert (found.vote.score, found.evidence) == (0.0, (("contradicting", "no"),))
 
 
+@pytest.mark.parametrize("number", [3, 0, -1, 1.5, True, "two"])
+def test_a_label_of_no_sentence_that_says_otherwise_leaves_no_verdict(number):
+    said = [
+        {"sentence": 1, "label": "supported"},
+        {"sentence": 2, "label": "supported"},
+        {"sentence": number, "label": "unsupported"},
+    ]
+    assert [found.vote.score for found in read_findings(json.dumps(said), 2)] == [None, None]
+
+
 async def test_replayed_answers_are_told():
     result = await hallucinations_v1(
         judged(NAME, turn("Hi", answer="Hello.")),
