@@ -273,8 +273,7 @@ def test_ids_sort_by_time_and_runs_are_numbered(tmp_path):
 
 _OTHER = """
     import sys
-    from contextlib import closing
-from pathlib import Path
+    from pathlib import Path
     from evaltui.core.compare.run_summary import CaseSummary
     from evaltui.core.model.budget import Amount
     from evaltui.core.model.case_id import CaseId
