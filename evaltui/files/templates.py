@@ -25,7 +25,7 @@ _REMARKS = {
 }
 _TEMPLATES = Path(__file__).parents[1] / "templates"
 # Keeps templates from being read as modules of evaltui or as eval sets of a nearby agent.
-_SUFFIX = ".template"
+_SUFFIX, _SET_SUFFIX = ".template", ".set.template"
 
 
 class TemplateError(Exception):
@@ -39,7 +39,15 @@ def starter_files(kind: StarterKind) -> dict[str, str]:
 
 
 def _texts(files: Iterable[Path]) -> dict[str, str]:
-    return {path.name.removesuffix(_SUFFIX): path.read_text(encoding="utf-8") for path in files}
+    return {_name_of(path): path.read_text(encoding="utf-8") for path in files}
+
+
+def _name_of(template: Path) -> str:
+    """The name of the file that a template becomes."""
+    name = template.name
+    if name.endswith(_SET_SUFFIX):
+        return name.removesuffix(_SET_SUFFIX) + SET_SUFFIXES[0]
+    return name.removesuffix(_SUFFIX)
 
 
 def _files_in(folder: Path) -> Iterator[Path]:

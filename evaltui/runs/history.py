@@ -209,16 +209,14 @@ def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:
     )
 
 
-def case_of(file: RunFile, case: CaseId, summary: CaseSummary, *, with_actual: bool = True) -> CaseResult:
-    """The whole result of a case; `with_actual` with what the agent did. Raises what `RunFile` does."""
-    stored = file.case(case)
-    if stored is None:
-        return CaseResult.not_run(case, summary.eval_set_id)
-    return result_of(file, stored, with_actual=with_actual)
+def case_of(file: RunFile, case: CaseId, summary: CaseSummary) -> CaseResult:
+    """The whole result of a case, with what the agent did. Raises what `RunFile` does."""
+    result = file.case(case)
+    return CaseResult.not_run(case, summary.eval_set_id) if result is None else result_of(file, result)
 
 
 def result_of(file: RunFile, case: CaseInRun, *, with_actual: bool = True) -> CaseResult:
-    """As `case_of`, of a case that has a result."""
+    """The result of a case that has one; `with_actual` with what the agent did."""
     summary, repeats = case.summary, file.results(case.number, with_actual=with_actual)
     if not repeats:
         raise ValueError(f"{file.path} is damaged: it has no repeat of {summary.eval_id}")
@@ -279,7 +277,6 @@ class History:
         """The runs that it is of."""
         self.agent_name = agent_name
         """The sub-agent that was run as the root; None for the root agent."""
-        self._known: dict[Path, tuple[RunHeader, Circumstances]] = {}
 
     def of(self, case: CaseId, last: int = 20) -> CaseHistory:
         """The last runs that have a result of the case. A file that cannot be read is passed over."""
@@ -294,22 +291,12 @@ class History:
 
     def _point(self, path: Path, case: CaseId) -> CasePoint | None:
         file = RunFile(path)
-        stored = file.case(case)
-        if stored is None:
+        result = file.case(case)
+        if result is None:
             return None
-        header, circumstances = self._run(file)
+        header = file.header
         if not header.of_traces and header.data.get("agent_name") != self.agent_name:
             return None
-        header, circumstances = self._run(file)
-        run = RunSummary(file.id, {case: stored.summary}, circumstances=circumstances)
-        return CasePoint(header.started, stored.summary, run, path, header.number or 0)
-
-    def _run(self, file: RunFile) -> tuple[RunHeader, Circumstances]:
-        known = self._known.get(file.path)
-        if known is None:
-            header = file.header.without_cases()
-            known = header, circumstances_of(header, file.agent)
-            # In a run that goes on, the agent may come later.
-            if known[1].agent:
-                self._known[file.path] = known
-        return known
+        circumstances = circumstances_of(header, file.agent)
+        run = RunSummary(file.id, {case: result.summary}, circumstances=circumstances)
+        return CasePoint(header.started, result.summary, run, path, header.number or 0)

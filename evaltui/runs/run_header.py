@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -66,14 +66,6 @@ class RunHeader:
     data: Json
     shards: ShardsOfRun | None = None
     variant: Variant | None = None
-
-    def without_cases(self) -> RunHeader:
-        """The header without what it says of single cases: of many they take megabytes."""
-        sets = tuple(
-            SelectedSet(one.path, one.eval_set_id, (), one.config, one.whole, fingerprint=one.fingerprint)
-            for one in self.sets
-        )
-        return replace(self, sets=sets)
 
     @property
     def matrix(self) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evaltui.core.model.events import Event
     from evaltui.core.model.outcome import CaseResult, Status
     from evaltui.core.model.spending import Cost, Payer
-    from evaltui.runs.run_file import CaseInRun, RunFile
+    from evaltui.runs.run_file import RunFile
 
 Scores = Mapping[str, Sequence[float | None]]
 """What the runs of a case have scored, by metric; None where a run has no score."""
@@ -159,10 +159,6 @@ class ResultsInLog:
     def __init__(self, log: Path, run: str) -> None:
         self.log: Path = log
         self._run = run
-
-    def logged(self, place: int) -> CaseInRun:
-        """The case with this number. Raises what `RunFile` raises."""
-        return self._open().case_at(place)
 
     def _open(self) -> RunFile:
         from evaltui.runs.run_file import RunFile
