@@ -52,6 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # Agents run in the Python of the tests, also those of this checkout, which may have another `.venv`.
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         os.environ.pop(name, None)
+    # There pytest cuts no line of its summary, and evaltui's plugin refuses to write files.
+    for name in ("CI", "BUILD_NUMBER"):
+        os.environ.pop(name, None)
     os.environ["UV_PROJECT_ENVIRONMENT"] = sys.prefix
 
 
