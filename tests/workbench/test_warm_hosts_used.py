@@ -43,6 +43,16 @@ def no_warm_hosts() -> None:
     """There are some."""
 
 
+# Hosts that another test of this process has left.
+others: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def without_others() -> None:
+    others.clear()
+    others.update(hosts())
+
+
 @pytest.fixture
 async def workbench(write_agent, write_set):
     folder = write_agent(AGENT)
@@ -55,7 +65,7 @@ async def workbench(write_agent, write_set):
 
 
 def hosts() -> set[int]:
-    return {one.pid for one in host_processes.hosts()}
+    return {process.pid for process in host_processes.hosts()} - others
 
 
 async def run(workbench: Workbench) -> tuple[int, bool]:
