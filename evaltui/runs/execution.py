@@ -175,11 +175,12 @@ class LoggedRun:
         for update in updates:
             self._writer.add_event(update.event, update.json)
 
-    def close(self, status: Status | None = None) -> None:
-        """End the file; without a status it stays that of a run that was interrupted."""
+    def close(self, status: Status | None = None, stopped: str = "") -> None:
+        """End the file; without a status it stays that of a run that was interrupted, or `stopped` for a
+        reason."""
         self._write_events(self._pieces.close())
         self.seconds = round((datetime.now(UTC) - self._started).total_seconds(), 3)
-        self._writer.close(Ending(status, self.seconds) if status else None)
+        self._writer.close(Ending(status, self.seconds) if status else None, stopped)
 
 
 def _set(plan: RunPlan, one: SetPlan) -> SelectedSet:
@@ -344,7 +345,8 @@ class _Execution:
             # One that was stopped can be resumed as one that was interrupted.
             ending = None if self._stopped else status
             seconds = (datetime.now(UTC) - started).total_seconds()
-            self._write_log(lambda log: log.close(ending))
+            stopped = self._stopped.reason if self._stopped else problem
+            self._write_log(lambda log: log.close(ending, stopped))
         for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, files))):
             self._on_update(Noted(note))
         log = self._log

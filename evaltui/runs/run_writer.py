@@ -275,14 +275,19 @@ class RunWriter:
             )
         self._add_repeat(finished.case, finished.eval_set_id, finished.repeat, finished.data)
 
-    def close(self, ending: Ending | None = None) -> None:
-        """End the file. With an ending the run is complete, without one it was interrupted."""
+    def close(self, ending: Ending | None = None, stopped: str = "") -> None:
+        """End the file. With an ending the run is complete, without one it was interrupted, or stopped for
+        the reason `stopped`."""
         status, seconds = (ending.status.value, ending.seconds) if ending else (None, None)
         with self._writing():
             self._db.execute("COMMIT")
             # From here on also a machine that stops loses nothing.
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("UPDATE run SET status = ?, seconds = ?", (status, seconds))
+            if stopped:
+                ((header,),) = self._db.execute("SELECT header FROM run")
+                text = _dumped(json.loads(header) | self._masked({"stopped": stopped}))
+                self._db.execute("UPDATE run SET header = ?", (text,))
             self._db.execute("PRAGMA journal_mode = DELETE")
             self._db.close()
 
