@@ -80,7 +80,8 @@ def test_a_run_ends_at_its_budget_and_goes_on_with_a_higher_one(agent, gemini, c
     assert "interrupted" not in printed
     assert call("runs", agent) == 0
     printed = capsys.readouterr().out
-    assert "stopped" in printed and "interrupted" not in printed
+    assert "stopped" in printed
+    assert "interrupted" not in printed
 
     # What is kept has spent it already.
     assert run(agent, "--resume", "last", "--budget", "45tok") == 3
