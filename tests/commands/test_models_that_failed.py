@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from command_line import call
+from environments import environment_python
 
 NATIVE = """
     from evaltui import Agent
@@ -61,6 +62,38 @@ ADK = """
     root_agent = ROOTS["KIND"]()
 """
 
+GRAPH = """
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    class Model(BaseChatModel):
+        @property
+        def _llm_type(self):
+            return "failing"
+
+        def _generate(self, messages, stop=None, run_manager=None, **settings):
+            said = messages[-1].text
+            if said == "raise":
+                raise RuntimeError("no such model")
+            refusal = {"refusal": "I will not."} if said == "refuse" else {}
+            message = AIMessage("ok" if said == "hi" else "", additional_kwargs=refusal)
+            info = {"finish_reason": "content_filter" if said == "filter" else "stop"}
+            return ChatResult(generations=[ChatGeneration(message=message, generation_info=info)])
+
+    def answer(state):
+        try:
+            return {"messages": [Model().invoke(state["messages"])]}
+        except RuntimeError:
+            return {}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "answer")
+    root_agent = graph.compile()
+"""
+
 
 def write_set(folder, *messages: str) -> None:
     turns = [{"user_content": {"role": "user", "parts": [{"text": message}]}} for message in messages]
@@ -71,7 +104,9 @@ def write_set(folder, *messages: str) -> None:
 
 def scored(folder, capsys, *words: str) -> tuple[int, dict[str, Any]]:
     code = call("run", folder, "--report", "json", *words)
-    (case,) = json.loads(capsys.readouterr().out)["cases"]
+    out, err = capsys.readouterr()
+    assert out, err
+    (case,) = json.loads(out)["cases"]
     return code, case
 
 
@@ -136,3 +171,21 @@ def test_agents_of_adk_recover_only_where_they_go_on(kind, message, error, write
     code, case = scored(folder, capsys)
     assert (code, (case["error"] or {}).get("type")) == ((3, error) if error else (0, None))
     assert scored(folder, capsys, "--adk-verdicts")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        ("hi", None),
+        ("filter", ("CONTENT_FILTER", "no response of the model")),
+        ("refuse", ("REFUSAL", "I will not.")),
+        ("raise", ("RuntimeError", "no such model")),
+    ],
+)
+def test_graphs_whose_model_failed_are_errors(message, error, write_agent, capsys, fresh_hosts):
+    folder = write_agent(GRAPH)
+    write_set(folder, message)
+    python = environment_python("EVALTUI_FRAMEWORKS_PYTHON")
+    code, case = scored(folder, capsys, "--python", python)
+    found = case["error"] and (case["error"]["type"], case["error"]["message"])
+    assert (code, found) == (3 if error else 0, error)
