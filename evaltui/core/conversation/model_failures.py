@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from ..model.errors import ErrorInfo, ErrorKind
-from ..model.events import SIMULATED_USER, Event, Json
+from ..model.events import ANSWERS, SIMULATED_USER, Event, Json
 
 _NO_ANSWER = "no response of the model"
 # Why a model ended without saying anything: these are no failures.
@@ -28,9 +27,12 @@ def unanswered_failure(events: Iterable[Event]) -> ErrorInfo | None:
     A turn recovers where the agent says or calls something later on, on the same branch. Failures inside a
     tool are the tool's, those of a simulated user are not the agent's.
     """
-    own = (event for event in events if event.agent != SIMULATED_USER and not event.data.get("nested"))
-    turns = (list(group) for _, group in groupby(own, key=lambda event: event.turn))
-    return next((failure for turn in turns if (failure := _Turn().failure(turn)) is not None), None)
+    turns: dict[int | None, list[Event]] = {}
+    for event in events:
+        if event.agent != SIMULATED_USER and not event.data.get("nested"):
+            turns.setdefault(event.turn, []).append(event)
+    failures = (_Turn().failure(turn) for turn in turns.values())
+    return next((failure for failure in failures if failure is not None), None)
 
 
 @dataclass
@@ -40,14 +42,16 @@ class _Turn:
     requests: set[str] = field(default_factory=set)
     """The ids of the requests to models."""
     is_answered: bool = False
-    """Whether there was a final response."""
+    """Whether there was a final response, or may have been one."""
     pending: list[tuple[Event, ErrorInfo]] = field(default_factory=list)
 
     def failure(self, events: Iterable[Event]) -> ErrorInfo | None:
         for event in events:
             if event.data.get("partial") or event.data.get("retrying"):
                 continue
-            if event.kind == "model_request":
+            if event.kind == "user":
+                self.is_answered = ANSWERS in event.data.get("untold", ())
+            elif event.kind == "model_request":
                 self.requests.add(event.id)
             elif (error := self._error(event)) is not None:
                 if "step" in event.data:
@@ -58,7 +62,7 @@ class _Turn:
                 # Another model, or another try, has answered; a step of the framework stays as it is.
                 if event.data.get("unrecorded") or _says(event):
                     self._forget_calls()
-            elif event.kind != "user" and _says(event):
+            elif _says(event):
                 self.pending = [one for one in self.pending if not _follows(one[0].branch, event.branch)]
                 self.is_answered = self.is_answered or bool(event.data.get("final"))
         return self.pending[0][1] if self.pending else None
@@ -73,9 +77,9 @@ class _Turn:
         if code and event.kind != "model_response":
             # The framework ends the turn of the agent with it.
             message = message or str(data.get("message") or "")
-            return None if _says(event) else _info(event, code, "" if message == code else message)
+            return None if _says(event) else _info(event, code, message)
         if self.is_answered:
-            # A model that was asked besides, as for a summary.
+            # A model that was asked besides, as for a summary; or nobody knows what the agent said.
             return None
         if event.kind == "error" and event.parent in self.requests:
             return _info(event, str(data.get("type") or "Error"), str(data.get("message") or ""))
@@ -87,7 +91,8 @@ class _Turn:
 
 def _info(event: Event, code: str, message: str) -> ErrorInfo:
     kind = _KINDS.get(code.upper(), ErrorKind.AGENT)
-    return ErrorInfo(code, message or _NO_ANSWER, turn=event.turn, kind=kind)
+    message = _NO_ANSWER if message in ("", code) else message
+    return ErrorInfo(code, message, turn=event.turn, kind=kind)
 
 
 def _follows(branch: str, later: str) -> bool:
