@@ -113,7 +113,7 @@ def _mark(row: RunRow) -> Span:
 
 def _ended(row: RunRow) -> str:
     if row.status is None:
-        return "still running" if row.ending == "going on" else "interrupted"
+        return "still running" if row.ending == "going on" else "stopped" if row.stopped else "interrupted"
     status = row.status.lower().replace("_", " ")
     return status if row.seconds is None else f"{status:13}  {show_duration(row.seconds)}"
 

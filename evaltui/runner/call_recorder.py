@@ -327,6 +327,13 @@ class ModelExchange:
             raise self.missed
 
     @property
+    def response(self) -> Json:
+        """The only recorded response. Raises NotRecordedError for a recording without one."""
+        if not self.responses:
+            raise NotRecordedError("the recorded model call has no response; use --record record")
+        return self.responses[0]
+
+    @property
     def mark(self) -> Json:
         """What the events of a request say of how it was answered; nothing where a model is asked."""
         return {"replayed": True} if self.is_replayed else {"missed": True} if self.missed else {}

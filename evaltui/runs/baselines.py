@@ -110,7 +110,7 @@ def _problem(path: Path, header: RunHeader, store: RunStore, alpha: float) -> st
     """Why a run is no baseline, in short; "" where it is. Raises OSError, ValueError."""
     run = open_run(path)
     if run.status is None:
-        return "still running" if is_being_written(path) else "interrupted"
+        return "still running" if is_being_written(path) else header.ended_early
     if run.summary.unfinished:
         return "incomplete"
     base_id = str(header.data.get("baseline") or "")

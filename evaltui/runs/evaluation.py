@@ -254,9 +254,10 @@ class _Log:
 
         return on_update
 
-    def close(self, status: Status | None) -> Path | None:
-        """Its file, if all was written; without a status the run was interrupted."""
-        self._write(lambda log: log.close(status))
+    def close(self, status: Status | None, stopped: str = "") -> Path | None:
+        """Its file, if all was written; without a status the run was interrupted, or `stopped` for a
+        reason."""
+        self._write(lambda log: log.close(status, stopped))
         return self._log.path if self._log else None
 
     def _write(self, write: Callable[[LoggedRun], None]) -> None:
@@ -289,7 +290,7 @@ async def run_planned(
     if log is None:
         return result
     # One that was stopped can be resumed as one that was interrupted.
-    return replace(result, log=log.close(None if result.stopped else result.status))
+    return replace(result, log=log.close(None if result.stopped else result.status, result.stopped))
 
 
 async def _result(agent: Any, plan: RunPlan, on_update: OnUpdate) -> RunResult:

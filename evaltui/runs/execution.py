@@ -42,7 +42,7 @@ from evaltui.runner.plan import (
 from evaltui.runs.adk_document import AdkResult
 from evaltui.runs.adk_results import write_adk_result
 from evaltui.runs.pruning import prune
-from evaltui.runs.resuming import Resumption, is_source
+from evaltui.runs.resuming import Resumption, is_prompt, is_source
 from evaltui.runs.run_file import Ending, RunFile
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_writer import RunWriter, begin_run
@@ -53,6 +53,8 @@ from evaltui.runs.store import RunStore
 from evaltui.text.figures import some_of
 
 Json = dict[str, Any]
+# Seconds.
+_COMMIT_EVERY = 1.0
 
 
 def logged_files(plan: RunPlan) -> dict[str, str]:
@@ -65,15 +67,19 @@ def logged_files(plan: RunPlan) -> dict[str, str]:
 def notes_on_changes(plan: RunPlan, files: Mapping[str, str]) -> Iterator[str]:
     """Sentences that name the files that changed since a run read them; `files` are those of the agent then.
 
-    Data of the agent is left out: it may write some itself while it works.
+    Data of the agent is left out, but for what may be a prompt: it may write some itself while it works.
     """
     read = {path: before for one in plan.sets for path, before in one.files.items()}
     changed = [path for path, before in read.items() if fingerprint_of(path) != before]
     if changed:
         names = some_of([case_path(plan.agent_dir, path) for path in changed])
         yield f"{names} changed during the run. Verdicts are of the files before the agent started"
-    if code := [name for name in changed_files(files, logged_files(plan)) if is_source(name)]:
+    changed_of_agent = changed_files(files, logged_files(plan))
+    if code := [name for name in changed_of_agent if is_source(name)]:
         yield f"{some_of(code)} changed during the run. Some cases may have run on the earlier version"
+    if prompts := [name for name in changed_of_agent if name in files and is_prompt(name)]:
+        either = "Unless the agent wrote that, some cases may have run on the earlier version"
+        yield f"{some_of(prompts)} changed during the run. {either}"
 
 
 class LoggedRun:
@@ -134,6 +140,14 @@ class LoggedRun:
         """As `RunWriter.elsewhere`."""
         return self._writer.elsewhere
 
+    def tell_locked(self, tell: Callable[[str], None]) -> None:
+        """`tell` gets a sentence where another process locks the file."""
+        self._writer.on_locked = tell
+
+    def commit(self) -> None:
+        """Put everything that was written so far into the file. Raises OSError."""
+        self._writer.commit()
+
     @property
     def has_masked(self) -> bool:
         """Whether there were secrets in what the run told so far."""
@@ -175,11 +189,12 @@ class LoggedRun:
         for update in updates:
             self._writer.add_event(update.event, update.json)
 
-    def close(self, status: Status | None = None) -> None:
-        """End the file; without a status it stays that of a run that was interrupted."""
+    def close(self, status: Status | None = None, stopped: str = "") -> None:
+        """End the file; without a status it stays that of a run that was interrupted, or `stopped` for a
+        reason."""
         self._write_events(self._pieces.close())
         self.seconds = round((datetime.now(UTC) - self._started).total_seconds(), 3)
-        self._writer.close(Ending(status, self.seconds) if status else None)
+        self._writer.close(Ending(status, self.seconds) if status else None, stopped)
 
 
 def _set(plan: RunPlan, one: SetPlan) -> SelectedSet:
@@ -331,6 +346,7 @@ class _Execution:
         self._begin_log(started, files)
         status: Status | None = None
         problem = ""
+        committing = asyncio.create_task(self._commit_now_and_then())
         try:
             status = await follow_plan(plan, self._update, first=host, recordings=recordings)
         except asyncio.CancelledError:
@@ -341,10 +357,12 @@ class _Execution:
             problem = str(error)
             self._on_update(Noted(problem))
         finally:
+            committing.cancel()
             # One that was stopped can be resumed as one that was interrupted.
             ending = None if self._stopped else status
             seconds = (datetime.now(UTC) - started).total_seconds()
-            self._write_log(lambda log: log.close(ending))
+            stopped = self._stopped.reason if self._stopped else problem
+            self._write_log(lambda log: log.close(ending, stopped))
         for note in await asyncio.to_thread(lambda: list(notes_on_changes(plan, files))):
             self._on_update(Noted(note))
         log = self._log
@@ -360,6 +378,12 @@ class _Execution:
         path = log.path if log else None
         return ExecutedRun(started, seconds, status, path, has_secrets, self._stopped, problem)
 
+    async def _commit_now_and_then(self) -> None:
+        """What happened last is in the file although nothing follows for long."""
+        while True:
+            await asyncio.sleep(_COMMIT_EVERY)
+            self._write_log(LoggedRun.commit)
+
     async def run_nothing(self) -> ExecutedRun:
         """A shard without a case: its log says that nothing of it is missing."""
         started, status = datetime.now(UTC), worst_status(())
@@ -373,6 +397,7 @@ class _Execution:
         try:
             header = {**self._selected.header, "recordings": self._recordings or None}
             self._log = LoggedRun.start(request.store, self._selected.plan, started, files, header)
+            self._log.tell_locked(lambda text: self._on_update(Noted(text)))
             if self._log.elsewhere:
                 self._on_update(Noted(self._log.elsewhere))
             if resumes:

@@ -193,8 +193,11 @@ def missing_in_words(run: RunSummary, file: RunFile) -> Iterator[str]:
             yield f"{counted(len(unfinished), 'case')} without a result: {some_of(names)}"
         else:
             done, count = show_number(len(run.results)), counted(len(run.cases), "case")
-            how = "still running" if is_being_written(file.path) else "interrupted"
-            yield f"{how}: {done} of {count} finished"
+            finished = f"{done} of {count} finished"
+            if is_being_written(file.path):
+                yield f"still running: {finished}"
+            else:
+                yield f"{header.stopped}; {finished}" if header.stopped else f"interrupted: {finished}"
 
 
 def circumstances_of(header: RunHeader, agent: Json) -> Circumstances:

@@ -66,6 +66,8 @@ class RunRow:
     """What a run of a case took, the median of its cases; None where nobody knows."""
     problem: str = ""
     """Why it cannot be read; nothing else is known then."""
+    stopped: str = ""
+    """Why it is not complete although nobody interrupted it, a sentence; "" where it was not stopped."""
 
     @property
     def id(self) -> str:
@@ -200,6 +202,7 @@ def _row(path: Path, names: tuple[str, ...], files: Mapping[str, str] | None) ->
         header.variant,
         totals.cost,
         totals.case_seconds,
+        stopped=header.stopped,
     )
 
 

@@ -185,8 +185,11 @@ class _Merge:
     def _changed_data(self) -> tuple[str, ...]:
         headers = [run.header for run in self._runs]
         files = [header.files for header in headers]
+        traces: dict[str, str] = {}
         changed = {name for one in files for name in changed_files(files[0], one)}
         names = {name for name in changed if not is_source(name)}
+        for name, digest in (trace for header in headers for trace in header.trace_files.items()):
+            names |= {name} if traces.setdefault(name, digest) != digest else set()
         for path in {one.path for one in self.sets}:
             of_set = {one.fingerprint for header in headers for one in header.sets if one.path == path}
             recordings = {header.recordings.get(path) for header in headers if _has_set(header, path)}
@@ -268,7 +271,7 @@ def _same_conversations(merged: SelectedSet, run: RunFile, case: CaseId) -> bool
 
 
 # What a header says of its own log.
-_OF_ONE_LOG = ("version", "evaltui", "python", "number", "resumed", "baseline", "merged", "shards")
+_OF_ONE_LOG = ("version", "evaltui", "python", "number", "resumed", "baseline", "merged", "shards", "stopped")
 
 
 def _summary(case: CaseId, known: _Case, confidence: Confidence | None) -> CaseSummary:

@@ -31,6 +31,9 @@ Known = Mapping[CaseId, Mapping[int, RepeatResult]]
 
 # What only the user writes. Other files an agent may change itself while it works.
 _CODE = {".py", ".yaml", ".yml"}
+# What hardly an agent writes itself; of other texts, as counters and memories, the name has to say so.
+_PROMPTS = {".md", ".jinja", ".jinja2", ".j2", ".prompt", ".tmpl"}
+_PROMPT_NAMES = ("prompt", "instruction", "system")
 _MOST_NAMES = 3
 
 
@@ -233,9 +236,25 @@ def files_changed_since(file: RunFile, agent: AgentAddress) -> tuple[str, ...]:
     )
 
 
+def notes_on_kept(resumption: Resumption, agent: AgentAddress) -> Iterator[str]:
+    """The files that were there when a run began and changed before its end, by the agent or its user."""
+    before = resumption.header.files
+    if not (before and resumption.known):
+        return
+    if changed := [name for name in changed_files(before, files_of_agent(agent)) if name in before]:
+        either = "Unless the agent wrote that, kept results may be of the earlier version"
+        yield f"{some_of(changed, _MOST_NAMES)} changed while run {resumption.id} went on. {either}"
+
+
 def is_source(name: str) -> bool:
     """Whether only the user writes a file of this name."""
     return Path(name).suffix in _CODE
+
+
+def is_prompt(name: str) -> bool:
+    """Whether a file of this name is probably a prompt, which an agent seldom writes itself."""
+    path = Path(name)
+    return path.suffix in _PROMPTS or any(word in path.stem.lower() for word in _PROMPT_NAMES)
 
 
 def _changed_before(path: Path, moment: float) -> bool:

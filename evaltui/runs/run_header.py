@@ -95,6 +95,17 @@ class RunHeader:
         return number
 
     @property
+    def stopped(self) -> str:
+        """Why cases have no result although nobody interrupted the run, such as its budget, a sentence; ""
+        where it was not stopped."""
+        return str(self.data.get("stopped") or "")
+
+    @property
+    def ended_early(self) -> str:
+        """How a run ended that is not complete, in a word."""
+        return "stopped" if self.stopped else "interrupted"
+
+    @property
     def in_process(self) -> bool:
         """Whether the agent was an object, run in the process that evaluated it."""
         return self.data.get("in_process") is True

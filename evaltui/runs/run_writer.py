@@ -9,7 +9,7 @@ import platform
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,10 @@ _TABLES_OF_REPEATS = ("repeats", "scores", "events")
 _IN_COLUMNS = {"path", "eval_id", "eval_set_id"}
 # What comes by the thousand is committed together, so many seconds after the last commit.
 _COMMIT_EVERY = 0.2
+# Seconds. Another process that locks the file for longer is waited for later on, and at last at the end.
+_PATIENCE = 2.0
+_RETRY_EVERY = 3.0
+_LAST_PATIENCE = 300.0
 
 _dumped = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -87,8 +91,9 @@ def _locked(folder: Path) -> Iterator[None]:
 class RunWriter:
     """A run's file while it is written. Killed at any moment, it leaves a file that `RunFile` reads.
 
-    What was added is in the file after `commit`, or a moment later. An OSError, as on a full disk, has ended
-    the file: it is that of a run that was interrupted. Secrets are masked, except in ids of sets and cases.
+    What was added is in the file after `commit`, or a moment later; where another process locks the file,
+    once that is over. An OSError, as on a full disk, has ended the file: it is that of a run that was
+    interrupted. Secrets are masked, except in ids of sets and cases.
     """
 
     def __init__(self, path: Path, header: Json, sets: Sequence[SelectedSet], secrets: Secrets) -> None:
@@ -99,6 +104,10 @@ class RunWriter:
         """Whether there were secrets."""
         self.elsewhere = ""
         """Where the file is and why, a sentence; "" for one in the folder that it belongs to."""
+        self.on_locked: Callable[[str], None] = lambda text: None
+        """Gets a sentence where another process locks the file, once."""
+        self._is_told = False
+        self._retry_at = 0.0
         self._numbers: dict[CaseId, int] = {}
         self._committed = time.monotonic()
         # Whoever looks at the runs meanwhile finds no file that is not one yet.
@@ -141,7 +150,8 @@ class RunWriter:
             # The truncated journal stays beside the file until the run is closed. A process that is killed
             # loses nothing although the disk is not waited for; a machine that stops could. Pages that are
             # written before a commit would lock out whoever reads.
-            for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "cache_spill = OFF"):
+            patience = f"busy_timeout = {int(_PATIENCE * 1000)}"
+            for pragma in ("journal_mode = TRUNCATE", "synchronous = OFF", "cache_spill = OFF", patience):
                 self._db.execute(f"PRAGMA {pragma}")
             # The write lock tells others that the run goes on.
             self._db.execute("BEGIN IMMEDIATE")
@@ -275,14 +285,19 @@ class RunWriter:
             )
         self._add_repeat(finished.case, finished.eval_set_id, finished.repeat, finished.data)
 
-    def close(self, ending: Ending | None = None) -> None:
-        """End the file. With an ending the run is complete, without one it was interrupted."""
+    def close(self, ending: Ending | None = None, stopped: str = "") -> None:
+        """End the file. With an ending the run is complete, without one it was interrupted, or stopped for
+        the reason `stopped`."""
         status, seconds = (ending.status.value, ending.seconds) if ending else (None, None)
         with self._writing():
-            self._db.execute("COMMIT")
+            self._wait_for("COMMIT")
             # From here on also a machine that stops loses nothing.
             self._db.execute("PRAGMA synchronous = FULL")
-            self._db.execute("UPDATE run SET status = ?, seconds = ?", (status, seconds))
+            self._wait_for("UPDATE run SET status = ?, seconds = ?", status, seconds)
+            if stopped:
+                ((header,),) = self._db.execute("SELECT header FROM run")
+                text = _dumped(json.loads(header) | self._masked({"stopped": stopped}))
+                self._wait_for("UPDATE run SET header = ?", text)
             self._db.execute("PRAGMA journal_mode = DELETE")
             self._db.close()
 
@@ -291,11 +306,37 @@ class RunWriter:
             self.commit()
 
     def commit(self) -> None:
-        """Put everything that was added so far into the file."""
+        """Put everything that was added so far into the file, unless another process locks it."""
+        if time.monotonic() < self._retry_at:
+            return
         with self._writing():
-            self._db.execute("COMMIT")
-            self._db.execute("BEGIN IMMEDIATE")
+            if not self._is_done("COMMIT"):
+                # What was added waits for the next time; agents do not.
+                self._retry_at = time.monotonic() + _RETRY_EVERY
+                return
+            self._wait_for("BEGIN IMMEDIATE")
         self._committed = time.monotonic()
+
+    def _is_done(self, statement: str, *values: object) -> bool:
+        """Executes a statement; returns False where another process locks the file."""
+        try:
+            self._db.execute(statement, values)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            if not self._is_told:
+                self._is_told = True
+                self.on_locked(f"{self.path.name} is locked by another process; results wait until it ends")
+            return False
+        return True
+
+    def _wait_for(self, statement: str, *values: object) -> None:
+        """Executes a statement once no other process locks the file any more. Raises sqlite3.Error."""
+        end = time.monotonic() + _LAST_PATIENCE
+        while time.monotonic() < end:
+            if self._is_done(statement, *values):
+                return
+        self._db.execute(statement, values)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

@@ -37,12 +37,16 @@ def differences(first: RunHeader, other: RunHeader) -> Iterator[str]:
             yield f"{word} {_given(before)} → {_given(now)}"
     # Data an agent may change itself while it works.
     yield from (f"{name} changed" for name in changed_files(first.files, other.files) if is_source(name))
+    if first.shards and other.shards:
+        # Each shard looks at all conversations, wherever the files are on its machine.
+        for mine, theirs in ((first.trace_files, other.trace_files), (other.trace_files, first.trace_files)):
+            yield from (f"{name} changed" for name, digest in mine.items() if digest not in theirs.values())
     if first.data.get("record") == "replay":
         changed = changed_files(first.recordings, other.recordings)
         yield from (f"recordings of {path} changed" for path in changed if _has_both(path, first, other))
-    theirs = {one.path: one for one in other.sets}
+    sets = {one.path: one for one in other.sets}
     for one in first.sets:
-        same = theirs.get(one.path)
+        same = sets.get(one.path)
         if same is None:
             continue
         if same.eval_set_id != one.eval_set_id:

@@ -27,7 +27,7 @@ from evaltui.files.settings import secrets_of
 from evaltui.runner.parent.gate.shared import SharedByGates
 from evaltui.runner.parent.metric_checks import checked
 from evaltui.runner.plan import RunPlan, SetPlan
-from evaltui.runs.resuming import Resumption
+from evaltui.runs.resuming import Resumption, notes_on_kept
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_kind import RunKind
 from evaltui.runs.scoring import (
@@ -180,6 +180,8 @@ def select(request: RunRequest, sets: SetSource) -> SelectedRun:
     if request.only_failed and not plans:
         raise SelectionError("--failed: every selected case passed in the last run; nothing to run")
     notes += warnings_of(opened)
+    if request.resumes is not None:
+        notes += notes_on_kept(request.resumes, request.agent)
     of_traces = _paired(request, sets, plans, infos)
     if of_traces is not None:
         notes += of_traces.notes

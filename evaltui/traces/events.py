@@ -124,8 +124,11 @@ class TurnEvents:
             span, span.begin, "model_request", id=span.span_id, parent=inside, agent=work.agent, data=request
         )
         ended: dict[str, Any] = {"parent": span.span_id, "agent": work.agent, "duration": _duration(span)}
-        if operation.error and operation.outputs is None:
+        if operation.error and not any(one["parts"] for one in operation.outputs or ()):
             error = {"type": operation.error, "message": span.message or operation.error, **nested}
+            if span.status != "error":
+                # Nothing was raised that the agent may have gone on after.
+                error["error_code"] = operation.error
             yield self._event(span, span.end, "error", data=error, **ended)
             return
         is_known = operation.outputs is not None

@@ -74,6 +74,15 @@ def test_a_run_ends_at_its_budget_and_goes_on_with_a_higher_one(agent, gemini, c
     assert "3 passed" in printed
     assert RunFile(RunStore(agent).files()[-1]).header.data["budget"] == "30 tokens"
 
+    assert call("report", agent) == 0
+    printed = capsys.readouterr().out
+    assert "2 cases not run: budget of 30 tokens reached, 39 tokens spent; 3 of 5 cases finished" in printed
+    assert "interrupted" not in printed
+    assert call("runs", agent) == 0
+    printed = capsys.readouterr().out
+    assert "stopped" in printed
+    assert "interrupted" not in printed
+
     # What is kept has spent it already.
     assert run(agent, "--resume", "last", "--budget", "45tok") == 3
     assert len(gemini.requests) == 4

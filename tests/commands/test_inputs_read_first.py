@@ -97,3 +97,24 @@ def test_code_that_changed_while_cases_ran_is_named(write_agent, capsys):
     (folder / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
     call("run", folder)
     assert "agent.py changed during the run" in capsys.readouterr().out
+
+
+def test_a_prompt_that_changed_while_cases_ran_is_named(write_agent, capsys):
+    folder = write_agent(
+        """
+        from pathlib import Path
+        def root_agent(message, session):
+            prompt = Path(__file__).with_name("prompt.md")
+            prompt.write_text(prompt.read_text() + "#")
+            Path(__file__).with_name("new.md").write_text("notes")
+            return "hello"
+        """
+    )
+    (folder / "prompt.md").write_text("Be kind.")
+    case = {"eval_id": "one", "conversation": [{"user_content": {"role": "user", "parts": [{"text": "hi"}]}}]}
+    (folder / "s.evalset.json").write_text(json.dumps({"eval_set_id": "s", "eval_cases": [case]}))
+    (folder / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    call("run", folder)
+    out = capsys.readouterr().out
+    assert "prompt.md changed during the run" in out
+    assert "new.md" not in out

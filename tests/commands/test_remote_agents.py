@@ -165,3 +165,24 @@ def test_wrong_use_is_told_without_a_credential(words, message, capsys, monkeypa
     err = capsys.readouterr().err
     assert message in err
     assert "secret" not in err
+
+
+@pytest.mark.parametrize(
+    ("events", "says"),
+    [((), "the response is empty"), ((event("hel", partial=True),), "ends in the middle of a text")],
+)
+def test_a_response_without_a_whole_event_is_an_error(server, home, events, says):
+    (home / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    server.turns.append(streams(*events))
+    assert run(server.url, home, "desk:a") == 3
+    error = report_of(home)["cases"][0]["error"]
+    assert (error["type"], says in error["message"]) == ("MalformedResponseError", True)
+
+
+def test_an_error_code_of_the_server_is_an_error(server, home):
+    (home / "test_config.json").write_text('{"criteria": {"tool_trajectory_avg_score": 1.0}}')
+    failed = {"author": "desk", "id": "e", "invocationId": "i", "errorCode": "SAFETY", "errorMessage": "no"}
+    server.turns.append(streams(failed))
+    assert run(server.url, home, "desk:a") == 3
+    error = report_of(home)["cases"][0]["error"]
+    assert (error["type"], error["message"]) == ("SAFETY", "no")

@@ -198,3 +198,10 @@ def test_a_broken_config_of_agents_cli_is_never_replaced_by_defaults(tmp_path, t
     write(tmp_path / "eval_config.yaml", text)
     with pytest.raises(ValueError, match=message.replace("[", r"\[")):
         find_config(read(tmp_path, PROMPT))
+
+
+def test_a_user_of_a_history_has_a_name(tmp_path):
+    history = [{"author": "Ada", "content": HI}, {"author": "desk", "content": HELLO}]
+    case = {"conversation_history": history, "prompt": content("And now?")}
+    turns_of_case = converted(tmp_path, case)["conversation"]
+    assert turns_of_case == [ANSWERED, {"user_content": content("And now?")}]

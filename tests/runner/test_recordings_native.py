@@ -159,6 +159,38 @@ async def test_every_run_of_a_case_is_a_run_of_its_own(agent, gemini):
     assert recorded_file(path).read_text() == text
 
 
+async def test_a_run_that_was_not_recorded_makes_no_case_flaky(agent, gemini):
+    path = write_set(agent, {"one": [turn("hi", "one")]})
+    gemini.script(says("one"), says("one"))
+    await run(path, "auto", runs=2, parallel=1)
+    played = await run(path, "replay", runs=3)
+    assert [repeat.status for repeat in played.cases[0].repeats] == ["PASSED", "PASSED", "ERROR"]
+    assert played.statuses == ["ERROR"]
+    assert "no model call recorded for this repeat" in played.cases[0].error.message
+
+
+async def test_a_model_that_failed_is_asked_again_in_auto(agent, gemini):
+    path = write_set(agent, {"one": [turn("hi", "one")]})
+    blocked = Answer([{"candidates": [{"finishReason": "SAFETY"}]}])
+    gemini.script(blocked, says("one"))
+    assert (await run(path, "auto")).cases[0].error.type == "SAFETY"
+    assert (await run(path, "replay")).cases[0].error.type == "SAFETY"
+    assert (await run(path, "auto")).statuses == ["PASSED"]
+    assert (await run(path, "replay")).statuses == ["PASSED"]
+
+
+async def test_a_recorded_call_without_a_response_is_named(agent, gemini):
+    path = write_set(agent, {"one": [turn("hi", "one")]})
+    gemini.script(says("one"))
+    await run(path, "auto")
+    lines = [json.loads(line) for line in recorded_file(path).read_text().splitlines()]
+    lines = [line | ({"responses": []} if line["kind"] == "model" else {}) for line in lines]
+    recorded_file(path).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    (case,) = (await run(path, "replay")).cases
+    assert (case.status, case.error.type) == ("ERROR", "NotRecordedError")
+    assert "the recorded model call has no response" in case.error.message
+
+
 async def test_state_that_a_stubbed_tool_would_have_changed_is_changed(agent, gemini):
     gemini.respond = lambda request: (
         says("kept") if request.results else calls("remember", {"note": request.said})

@@ -334,6 +334,25 @@ def test_a_run_that_is_about_to_write_much_locks_no_reader_out(tmp_path, monkeyp
         assert db.execute("SELECT count(*) FROM cases WHERE status IS NOT NULL").fetchone() == (len(IDS),)
 
 
+def test_a_reader_that_holds_the_file_loses_no_result(tmp_path, monkeypatch):
+    monkeypatch.setattr("evaltui.runs.run_writer._PATIENCE", 0.01)
+    monkeypatch.setattr("evaltui.runs.run_writer._RETRY_EVERY", 0.0)
+    writer = written(tmp_path / "run.sqlite")
+    locked = []
+    writer.on_locked = locked.append
+    with closing(sqlite3.connect(writer.path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM run").fetchall()
+        for number in range(3):
+            writer.add_event(Event("text", path=PATH, set="s", case="plain", data={"n": number}))
+            writer.commit()
+    assert locked == ["run.sqlite is locked by another process; results wait until it ends"]
+    writer.commit()
+    assert len(RunFile(writer.path).events_of(CaseId(PATH, "plain"))[0]) == 4
+    writer.close(Ending(Status.PASSED, 1.0))
+    assert RunFile(writer.path).ending == Ending(Status.PASSED, 1.0)
+
+
 @pytest.mark.parametrize("reported", [1, 37, 200])
 def test_a_killed_run_has_every_case_that_it_reported(tmp_path, reported):
     child = other_process(tmp_path, "write(begin_run(store, {}, [selected]))")

@@ -164,7 +164,12 @@ def _attachment():
     return _agent({"anything": say("A nice picture.")})
 
 
+def _blocked():
+    return _agent({"anything": LlmResponse(error_code="SAFETY", error_message="no", finish_reason="SAFETY")})
+
+
 AGENTS = {
+    "blocked": _blocked,
     "tools": _tools,
     "parallel": _parallel,
     "agent_tool": _agent_tool,

@@ -279,6 +279,26 @@ def test_a_part_is_resumed_as_a_part_and_merged_with_its_repeats(desk, capsys):
     assert len(merged.header.trace_files) == 5
 
 
+def test_parts_of_other_traces_are_not_merged(desk, capsys):
+    (desk / "go").touch()
+    assert call(*SCORE, "--shard", "1/2") == 0
+    write_trace(desk / "traces" / "0.json", conversation("s0", "Question 0", "No.", 0))
+    assert call(*SCORE, "--shard", "2/2") == 0
+    capsys.readouterr()
+    assert call("merge", ".", *RunStore(desk).files()) == 2
+    assert "traces/0.json changed" in capsys.readouterr().err
+
+
+def test_merged_scores_name_traces_that_changed(desk, capsys):
+    (desk / "go").touch()
+    for number in (0, 1):
+        write_trace(desk / "traces.json", conversation(f"s{number}", f"Question {number}", "Yes.", number))
+        assert call("score", "traces.json", "--sets", f"desk.evalset.json:case_{number}") == 0
+    capsys.readouterr()
+    assert call("merge", ".", *RunStore(desk).files()) == 0
+    assert "traces.json" in capsys.readouterr().out
+
+
 def test_what_can_be_read_only_once_is_not_resumed(desk, capsys):
     (desk / "go").touch()
     (desk / "failing.txt").write_text("0")

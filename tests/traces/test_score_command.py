@@ -16,7 +16,7 @@ from evaltui.runs.history import find_run, open_run
 from evaltui.runs.store import RunStore
 from tests.commands.command_line import call
 from tests.traces import written_traces
-from tests.traces.adk_spans import BARE, SPANS, run
+from tests.traces.adk_spans import BARE, OLD, SPANS, run
 
 pytestmark = pytest.mark.adk
 
@@ -104,6 +104,14 @@ def test_a_difference_fails(shop, capsys):
         ("currency", "extra")
     ]
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("environment", [OLD, SPANS, BARE], ids=["old", "spans", "bare"])
+def test_a_model_that_failed_without_a_response_is_an_error(shop, environment):
+    shop.sets(case("buy", ("Hi", [], "")), criteria={"tool_trajectory_avg_score": 1.0})
+    code, cases = shop.score(shop.trace("a.json", ["Hi"], environment, agent="blocked"))
+    error = cases["buy"]["error"]
+    assert (code, error["type"].upper(), error["message"]) == (3, "SAFETY", "no response of the model")
 
 
 def test_missing_and_extra_turns_never_pass(shop):

@@ -10,6 +10,7 @@ from evaltui.core.compare.diff import calls_of
 from evaltui.core.compare.repeat_rules import RunsUntilDecided, has_passed
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf
+from evaltui.core.model.errors import NOT_RECORDED
 from evaltui.core.model.outcome import WORST_FIRST, Call, CaseResult, RepeatResult, Status
 from evaltui.text.values import show_value, visible
 
@@ -45,11 +46,13 @@ def case_over_repeats(
 ) -> CaseResult:
     """`path` is the case's file as in `CaseId`. With a confidence, a sequential test says whether it passes.
 
-    Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict. What
-    the test leaves open is NOT_EVALUATED, however many runs passed."""
+    Runs that differ make a case FLAKY, which its policy lets pass or not; a mean is never the verdict. A run
+    that is not in the recording is none. What the test leaves open is NOT_EVALUATED, however many runs
+    passed."""
     worst = min(repeats, key=lambda repeat: WORST_FIRST.index(repeat.status))
     passed = sum(repeat.status is Status.PASSED for repeat in repeats)
-    status = Status.FLAKY if 0 < passed < len(repeats) else worst.status
+    missing = sum(repeat.error is not None and repeat.error.type == NOT_RECORDED for repeat in repeats)
+    status = Status.FLAKY if 0 < passed < len(repeats) - missing else worst.status
     decision = RunsUntilDecided(pass_if, confidence).decision(repeats) if confidence else None
     if decision is None:
         is_met = passed >= passes_needed(pass_if, len(repeats))

@@ -24,6 +24,7 @@ from evaltui.core.metrics.registry import METRICS, is_known, metrics_to_run, run
 from evaltui.core.metrics.trajectory import ignores_args
 from evaltui.core.metrics.unknown import all_is_known, differing_turns, unknown_result
 from evaltui.core.model.config import EvalConfig, EvalMetric, EvaltuiBlock
+from evaltui.core.model.errors import NOT_RECORDED
 from evaltui.core.model.eval_set import (
     EvalCase,
     Invocation,
@@ -232,7 +233,7 @@ def failed_repeat(
 ) -> RepeatResult:
     """A run that the agent did not survive; what it did before is kept. google-adk has it FAILED."""
     actual = expected.scored_turns(actual)
-    failed_as_adk = expected.adk_verdicts and error.type != "NotRecordedError"
+    failed_as_adk = expected.adk_verdicts and error.type != NOT_RECORDED
     return RepeatResult(
         Status.FAILED if failed_as_adk else Status.ERROR,
         error=error,

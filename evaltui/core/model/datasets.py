@@ -190,10 +190,7 @@ class _Case:
         for index, message in self._objects(
             self._member("conversation_history", list) or [], (*self._path, key)
         ):
-            content = _get(message, "content")
-            role = content.get("role") if isinstance(content, dict) else None
-            author = message.get("author") or ("user" if role == "user" else "model")
-            yield message | {"author": author}, (*self._path, key, index)
+            yield message | {"author": _author(message)}, (*self._path, key, index)
         prompt = _get(self._case, "prompt")
         if prompt is not None:
             yield {"author": "user", "content": prompt}, (*self._path, "prompt")
@@ -280,6 +277,15 @@ class _Case:
 
     def _warn(self, path: JsonPath, message: str) -> None:
         self._problems.append(Problem.warning(path, message))
+
+
+def _author(message: Json) -> str:
+    """Who a message of the history is of: `user` for what has that role, whatever the user's name is."""
+    content = _content(_get(message, "content")) or {"parts": []}
+    has_results = any(_get(part, "function_response") for part in content["parts"])
+    if content.get("role") == "user" and not has_results:
+        return "user"
+    return str(message.get("author") or "model")
 
 
 def _turn(user: Json, events: Sequence[Json]) -> Json:

@@ -31,6 +31,9 @@ MEANINGS = {
 NO_PYTHON = "InterpreterError"
 """The type of the error of an agent that has no Python to run in."""
 
+NOT_RECORDED = "NotRecordedError"
+"""The type of the error of a run of a case that its recording does not have."""
+
 # Another try may do without any change.
 MAY_PASS = frozenset((ErrorKind.RATE_LIMIT, ErrorKind.NETWORK, ErrorKind.HOST_LOST))
 

@@ -126,6 +126,17 @@ def _same_at_first(mine: Sequence[str], theirs: Sequence[str]) -> int:
     return next((number for number, (one, other) in enumerate(pairs) if one != other), shorter)
 
 
+def _has_failed(entry: Entry) -> bool:
+    """Whether a model was recorded that raised, or gave nothing but an error code."""
+    if entry.error is not None or isinstance(entry, ToolCall):
+        return entry.error is not None
+    last = entry.responses[-1] if entry.responses else {}
+    is_empty = not (last.get("parts") or last.get("content"))
+    # Of google-adk an error code; of an `evaltui.Agent` a response without parts.
+    reason = last.get("error_code") or ("parts" in last and last.get("finish_reason") not in (None, "STOP"))
+    return is_empty and bool(reason)
+
+
 class Playback:
     """The entries of one case and repeat. Each is handed out once, and known by its number in `entries`."""
 
@@ -144,7 +155,7 @@ class Playback:
         if found is None:
             return None
         entry = self.entries[found]
-        return found if errors or entry.error is None else None
+        return found if errors or not _has_failed(entry) else None
 
     def tool_call(self, tool: str, *args: Json) -> int | None:
         """The next recorded result of a call, whose arguments may have been kept in any of these ways."""

@@ -151,7 +151,7 @@ async def _answer(exchange: ModelExchange | None, ask_model: Callable[[], Awaita
     exchange.check()
     if exchange.is_replayed:
         exchange.end()
-        recorded = exchange.responses[0]
+        recorded = exchange.response
         return Reply(recorded["parts"][0]["text"], usages=[recorded["usage"]] if "usage" in recorded else [])
     try:
         reply = await ask_model()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
+from evaltui.core.conversation.model_failures import unanswered_failure
 from evaltui.core.conversation.waiting import CallPlace
 from evaltui.core.model.events import Event, Json, Step
-from evaltui.runner.errors import AgentBrokenError
+from evaltui.runner.errors import AgentBrokenError, RequestFailedError
 from evaltui.runner.parent.starting import HostSettings, StartedHost, start_host
 from evaltui.runner.parent.supervisor import Host
 from evaltui.runner.protocol import decode_event, places_to_json
@@ -68,21 +69,27 @@ class Conversation:
         id were made, if that was in another conversation (see `WaitingCalls.resolved`).
 
         `on_event` gets everything that happens, the user's message first; `seq` counts through all turns.
-        Raises RequestFailedError for what the agent raises and for a turn that takes too long, HostLostError.
+        Raises RequestFailedError for what the agent raises, for a model that failed without a response after
+        it, and for a turn that takes too long; HostLostError.
         Cancelling the task cancels the turn. After either, what the session holds is not known: `open` it
         again at the end of the turns that count. RuntimeError where no session is open.
         """
         if self._started is None or self._chat is None:
             raise RuntimeError("no open conversation")
 
+        events: list[Event] = []
+
         def on_text(text: str) -> None:
             self._events += 1
-            on_event(Event.from_json({**decode_event(text), "seq": self._events}))
+            events.append(Event.from_json({**decode_event(text), "seq": self._events}))
+            on_event(events[-1])
 
         message: Json = {"op": "say", "chat": self._chat, "turn": turn, "content": content}
         if places:
             message["places"] = places_to_json(places)
         answer = await self._request(self._started.host, message, on_text)
+        if (failure := unanswered_failure(events)) is not None:
+            raise RequestFailedError(failure)
         state: Json | None = answer["state"]
         return state
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from evaltui.core.cost.metering import MeteredCall, tokens_of
 from evaltui.core.metrics.judges.judge import Answer, JudgeFailedError, Question
 from evaltui.core.model.criteria import JudgeModelOptions
-from evaltui.core.model.errors import ErrorInfo, ErrorKind
+from evaltui.core.model.errors import NOT_RECORDED, ErrorInfo, ErrorKind
 from evaltui.core.model.events import Json
 from evaltui.core.recordings.entry import JUDGE_OF, JsonRequest
 from evaltui.core.secrets import Secrets
@@ -101,7 +101,7 @@ class CaseJudge:
 
     async def _answer(self, question: Question, exchange: ModelExchange | None) -> Answer:
         if exchange is not None and exchange.missed is not None:
-            error = ErrorInfo("NotRecordedError", str(exchange.missed), kind=ErrorKind.CONFIG)
+            error = ErrorInfo(NOT_RECORDED, str(exchange.missed), kind=ErrorKind.CONFIG)
             raise JudgeFailedError(error, was_asked=False)
         if exchange is not None and exchange.is_replayed:
             return _replayed(exchange)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.conversation.model_failures import unanswered_failure
 from evaltui.core.cost.metering import spent_in
 from evaltui.core.metrics.preflight import withheld
 from evaltui.core.metrics.scoring import (
@@ -102,6 +103,8 @@ class Verdicts:
             return failed_repeat(expected, failed, [], ran.seconds)
         if ran.error is not None:
             return failed_repeat(expected, ran.error, actual, ran.seconds)
+        if not expected.adk_verdicts and (failure := unanswered_failure(ran.events)) is not None:
+            return failed_repeat(expected, failure, actual, ran.seconds)
         state = ran.state
         secrets = self._judges.secrets
         if secrets.has_marks(says) or self._plan.held is not None:

@@ -50,6 +50,18 @@ _REMEDIES: Mapping[str, str] = {
     "pydantic-ai": _WITH_CONTENT,
 }
 _RECORDED = ("gen_ai.usage.", "gen_ai.prompt.", "gen_ai.completion.", "gen_ai.input.", "gen_ai.output.")
+# Of responses that a model, or its provider, has blocked or spoilt.
+_FAILED_FINISHES = {
+    "blocklist",
+    "content_filter",
+    "error",
+    "malformed_function_call",
+    "prohibited_content",
+    "recitation",
+    "safety",
+    "spii",
+    "unexpected_tool_call",
+}
 _TOOL_FINISHES = frozenset(("tool_calls", "tool_call", "tool_use", "function_call"))
 _MERGED = "(merged tools)"
 _EXECUTE = "execute_tool "
@@ -216,6 +228,8 @@ def _read_request(operation: Operation, said: Mapping[str, Any]) -> None:
     )
     listed = finishes if isinstance(finishes, list) else [finishes]
     operation.calls_tools = any(str(one).lower() in _TOOL_FINISHES for one in listed)
+    failed = next((str(one) for one in listed if str(one).lower() in _FAILED_FINISHES), "")
+    operation.error = operation.error or failed
     tools = json_attribute(said.get("gen_ai.tool.definitions"))
     operation.tools = [one for one in tools if isinstance(one, dict)] if isinstance(tools, list) else []
     operation.config = {

@@ -183,7 +183,8 @@ def _kept(row: RunRow) -> Line:
         # Only this much of it stays true while it is shown.
         return [("◐ ", "accent"), (f"{title}: started in another process", "")]
     if row.ending == "interrupted":
-        return [("– ", "warning"), (f"{title}: interrupted after {done}", "")]
+        how = "stopped" if row.stopped else "interrupted"
+        return [("– ", "warning"), (f"{title}: {how} after {done}", "")]
     return _tally(row.counts, title, row.seconds)
 
 

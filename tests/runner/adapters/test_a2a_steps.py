@@ -245,3 +245,22 @@ def test_whole_numbers_are_integers_again_where_that_is_exact():
     assert repr(plain_numbers([1.0, -0.0, 0.5, 1e300, 2.0**53, True, {"a": 3.0}])) == repr(
         [1, 0, 0.5, 1e300, 2**53, True, {"a": 3}]
     )
+
+
+def test_messages_of_one_id_are_all_there():
+    heard = Heard()
+    first = [
+        status("WORKING", "I look.", message_id="1"),
+        status("INPUT_REQUIRED", "Which city?", message_id="1"),
+    ]
+    _, steps = turn_of(*first, heard=heard)
+    assert texts(steps) == ["I look.", "Which city?"]
+    history = [message("I look.", message_id="1"), message("Which city?", message_id="1")]
+    task = {"task": {"id": "t1", "history": history, "status": {"state": "TASK_STATE_WORKING"}}}
+    _, steps = turn_of(task, status("COMPLETED", "Which city?", message_id="1"), heard=heard)
+    assert texts(steps) == ["Which city?"]
+
+
+def test_an_artifact_without_a_status_is_of_a_task_that_goes_on():
+    turn, _ = turn_of(artifact("a", "It is ", last=False))
+    assert turn.state == "working"

@@ -134,7 +134,7 @@ async def _answer(
     exchange.check()
     if exchange.is_replayed:
         exchange.end()
-        return form.read(exchange.responses[0])
+        return form.read(exchange.response)
     try:
         response = await ask()
     except Exception as error:

@@ -85,14 +85,19 @@ def content_of_response(response: Any) -> str:
 
 def described(result: Any) -> Described:
     """A `ChatResult` as its event has it."""
-    message = result.generations[0].message
-    metadata, usage = message.response_metadata, message.usage_metadata or {}
+    generation = result.generations[0]
+    message = generation.message
+    # LangChain adds the one to the other later.
+    metadata = (generation.generation_info or {}) | message.response_metadata
+    usage, content = message.usage_metadata or {}, content_of_message(message)
     known = {
         "model_version": metadata.get("model_name") or metadata.get("model"),
         "finish_reason": metadata.get("finish_reason") or metadata.get("stop_reason"),
     }
+    if content is None and (refusal := message.additional_kwargs.get("refusal")):
+        known |= {"finish_reason": "refusal", "error_message": str(refusal)}
     return Described(
-        content_of_message(message),
+        content,
         usage_of_message(usage),
         {name: value for name, value in known.items() if value},
     )

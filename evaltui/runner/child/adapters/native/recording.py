@@ -77,8 +77,8 @@ async def answer(
     exchange.check()
     if exchange.is_replayed:
         exchange.end()
-        response = _response_from_json(exchange.responses[0])
-        for piece in _pieces(response, exchange.responses[0].get("pieces", [])):
+        response = _response_from_json(exchange.response)
+        for piece in _pieces(response, exchange.response.get("pieces", [])):
             on_text(piece)
         return response
     pieces: list[str] = []

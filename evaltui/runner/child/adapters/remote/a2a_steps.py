@@ -109,8 +109,8 @@ def a2a_part(part: Json) -> Json | None:
 class Heard:
     """What an agent has sent in a conversation so far: tasks come again with all that was in them."""
 
-    messages: set[str] = field(default_factory=set)
-    """The ids of messages."""
+    messages: set[tuple[str, str]] = field(default_factory=set)
+    """The ids of messages with what they held: some servers give one id to several messages."""
     artifacts: dict[str, str] = field(default_factory=dict)
     """What artifacts held, by their id."""
     steps: set[str] = field(default_factory=set)
@@ -137,6 +137,7 @@ class TurnSteps:
         # Those of agents other than google-adk's: they are the result, so they come last.
         self._artifacts: dict[str, list[Json]] = {}
         self._sent_artifacts: set[str] = set()
+        self._messages: set[tuple[str, str]] = set()
 
     @property
     def waiting_task(self) -> str:
@@ -155,6 +156,8 @@ class TurnSteps:
             yield from self._status(update.get("status") or {}, update.get("metadata") or {})
         elif (update := response.get("artifactUpdate")) is not None:
             self._place(update)
+            # Only tasks have artifacts.
+            self.state = self.state or "working"
             yield from self._artifact_update(update)
 
     def end(self) -> list[Step]:
@@ -177,33 +180,35 @@ class TurnSteps:
         about = task.get("metadata") or {}
         self._look_at(about)
         for message in task.get("history") or []:
-            yield from self._message(message, {})
+            yield from self._message(message, {}, again=True)
         # The metadata of a task are those of all that was sent, whichever part of it they belong to.
         author = {name: one for name, one in about.items() if name == f"{_ADK}author"}
         for artifact in task.get("artifacts") or []:
             if self._heard.artifacts.get(artifact.get("artifactId") or "") != _key(_parts(artifact)):
                 update = {"artifact": artifact, "lastChunk": True, "metadata": author}
                 yield from self._artifact_update(update)
-        yield from self._status(task.get("status") or {}, {})
+        yield from self._status(task.get("status") or {}, {}, again=True)
 
-    def _status(self, status: Json, metadata: Json) -> Iterator[Step]:
+    def _status(self, status: Json, metadata: Json, *, again: bool = False) -> Iterator[Step]:
         self.state = _STATES.get(str(status.get("state")).removeprefix("TASK_STATE_"), self.state)
         self._look_at(metadata)
         message = status.get("message") or {}
         if self.state in FAILED:
             self.failure = "\n".join(part["text"] for part in _parts(message) if part.get("text"))
         else:
-            yield from self._message(message, metadata)
+            yield from self._message(message, metadata, again=again)
 
-    def _message(self, message: Json, metadata: Json) -> Iterator[Step]:
-        message_id = message.get("messageId") or ""
+    def _message(self, message: Json, metadata: Json, *, again: bool = False) -> Iterator[Step]:
+        """The step of a message; `again` of one in a task, which holds those of earlier turns, too."""
         about = metadata | (message.get("metadata") or {})
         self._look_at(about)
-        if message.get("role") == "ROLE_USER" or message_id in self._heard.messages:
-            return
-        if message_id:
-            self._heard.messages.add(message_id)
         parts = _parts(message)
+        key = message.get("messageId") or "", _key(parts)
+        if message.get("role") == "ROLE_USER" or key in (self._heard.messages if again else self._messages):
+            return
+        if key[0]:
+            self._heard.messages.add(key)
+            self._messages.add(key)
         if self._is_artifact(parts):
             parts = []
         # Without content, google-adk tells of state that has changed, and of an agent that takes over.

@@ -221,15 +221,22 @@ class AdkApiSession:
                 raise
 
     async def send(self, content: Json) -> None:
-        """Raises RemoteError, and an error of the name that the agent's error has on the server."""
+        """Raises RemoteError, also for a response that ends without a whole event, and an error of the name
+        that the agent's error has on the server."""
         body = {"appName": self._app, "userId": self._user_id, "sessionId": self._id, "newMessage": content}
         seen: set[str] = set()
+        where = f"POST {self._server.url}/run_sse"
+        last: Step | None = None
         async with aclosing(self._server.stream("/run_sse", body, self._reporter)) as events:
             async for event in events:
-                self._report(event, seen)
+                last = self._report(event, seen, where)
+        if last is None:
+            raise MalformedResponseError("the response is empty. Check the server's log", where)
+        if last.partial:
+            said = "the response ends in the middle of a text. Check the server's log"
+            raise MalformedResponseError(said, where)
 
-    def _report(self, event: Any, seen: set[str]) -> None:
-        where = f"POST {self._server.url}/run_sse"
+    def _report(self, event: Any, seen: set[str], where: str) -> Step:
         if isinstance(event, dict) and "author" not in event and "error" in event:
             raise _agent_error(event, where)
         try:
@@ -239,14 +246,15 @@ class AdkApiSession:
             raise MalformedResponseError(said, where) from error
         # An event with artifacts comes twice, the second time with nothing but them.
         if step.id in seen and step.content is None:
-            return
+            return step
         if not step.partial:
             seen.add(step.id)
         if step.author == "user":
             if not any("function_response" in part for part in step.parts):
-                return
+                return step
             step = _by_node(step, event)
         self._reporter.step(step)
+        return step
 
     async def state(self) -> Json:
         session = await self._ask("GET", self._id)

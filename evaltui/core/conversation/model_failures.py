@@ -1,0 +1,119 @@
+"""Turns in which a model failed and nothing answered: frameworks report them as any other turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..model.errors import ErrorInfo, ErrorKind
+from ..model.events import ANSWERS, SIMULATED_USER, Event, Json
+
+_NO_ANSWER = "no response of the model"
+# Why a model ended without saying anything: these are no failures.
+_ENDS_WELL = frozenset(
+    ("STOP", "END_TURN", "STOP_SEQUENCE", "TOOL_CALL", "TOOL_CALLS", "TOOL_USE", "FUNCTION_CALL", "COMPLETED")
+)
+_KINDS = {
+    **dict.fromkeys(("429", "RESOURCE_EXHAUSTED"), ErrorKind.RATE_LIMIT),
+    **dict.fromkeys(("500", "502", "503", "504", "INTERNAL", "UNAVAILABLE"), ErrorKind.NETWORK),
+    **dict.fromkeys(("401", "403", "PERMISSION_DENIED", "UNAUTHENTICATED"), ErrorKind.CONFIG),
+    **dict.fromkeys(("DEADLINE_EXCEEDED",), ErrorKind.TIMEOUT),
+}
+
+
+def unanswered_failure(events: Iterable[Event]) -> ErrorInfo | None:
+    """The first failure of a model that its turn did not recover from; None where there is none.
+
+    A turn recovers where the agent says or calls something later on, on the same branch. Failures inside a
+    tool are the tool's, those of a simulated user are not the agent's.
+    """
+    turns: dict[int | None, list[Event]] = {}
+    for event in events:
+        if event.agent != SIMULATED_USER and not event.data.get("nested"):
+            turns.setdefault(event.turn, []).append(event)
+    failures = (_Turn().failure(turn) for turn in turns.values())
+    return next((failure for failure in failures if failure is not None), None)
+
+
+@dataclass
+class _Turn:
+    """The failures of one turn that nothing answered so far."""
+
+    requests: set[str] = field(default_factory=set)
+    """The ids of the requests to models."""
+    is_answered: bool = False
+    """Whether there was a final response, or may have been one."""
+    pending: list[tuple[Event, ErrorInfo]] = field(default_factory=list)
+
+    def failure(self, events: Iterable[Event]) -> ErrorInfo | None:
+        for event in events:
+            if event.data.get("partial") or event.data.get("retrying"):
+                continue
+            if event.kind == "user":
+                self.is_answered = ANSWERS in event.data.get("untold", ())
+            elif event.kind == "model_request":
+                self.requests.add(event.id)
+            elif (error := self._error(event)) is not None:
+                if "step" in event.data:
+                    # What the framework makes of the failures of its model.
+                    self._forget_calls()
+                self.pending.append((event, error))
+            elif event.kind == "model_response":
+                # Another model, or another try, has answered; a step of the framework stays as it is.
+                if event.data.get("unrecorded") or _says(event):
+                    self._forget_calls()
+            elif _says(event):
+                self.pending = [one for one in self.pending if not _follows(one[0].branch, event.branch)]
+                self.is_answered = self.is_answered or bool(event.data.get("final"))
+        return self.pending[0][1] if self.pending else None
+
+    def _forget_calls(self) -> None:
+        """Keeps the failures that are steps of the framework."""
+        self.pending = [one for one in self.pending if "step" in one[0].data]
+
+    def _error(self, event: Event) -> ErrorInfo | None:
+        data = event.data
+        code, message = str(data.get("error_code") or ""), str(data.get("error_message") or "")
+        if code and event.kind != "model_response":
+            # The framework ends the turn of the agent with it.
+            message = message or str(data.get("message") or "")
+            return None if _says(event) else _info(event, code, message)
+        if self.is_answered:
+            # A model that was asked besides, as for a summary; or nobody knows what the agent said.
+            return None
+        if event.kind == "error" and event.parent in self.requests:
+            return _info(event, str(data.get("type") or "Error"), str(data.get("message") or ""))
+        reason = str(data.get("finish_reason") or "").upper()
+        if event.kind == "model_response" and not _says(event) and (code or reason not in ("", *_ENDS_WELL)):
+            return _info(event, code or reason, message)
+        return None
+
+
+def _info(event: Event, code: str, message: str) -> ErrorInfo:
+    kind = _KINDS.get(code.upper(), ErrorKind.AGENT)
+    message = _NO_ANSWER if message in ("", code) else message
+    return ErrorInfo(code, message, turn=event.turn, kind=kind)
+
+
+def _follows(branch: str, later: str) -> bool:
+    """Whether agents on two branches follow each other: neither runs beside the other."""
+    outer, inner = sorted((branch, later), key=len)
+    return not outer or inner == outer or inner.startswith(f"{outer}.")
+
+
+def _says(event: Event) -> bool:
+    """Whether there is more than thoughts in an event."""
+    return event.kind == "output" or any(map(_has_content, _parts(event)))
+
+
+def _parts(event: Event) -> Iterator[Json]:
+    return iter((event.content or {}).get("parts") or ())
+
+
+def _has_content(part: Json) -> bool:
+    if part.get("thought"):
+        return False
+    if "text" in part:
+        return bool(str(part["text"] or "").strip())
+    # The result of a tool says nothing of the model.
+    return "function_response" not in part
