@@ -73,7 +73,7 @@ class _Case:
     """The set as it is now."""
     scored: CaseOutcome
     changed: tuple[str, ...] = ()
-    """The changes after its run that make it stale."""
+    """The changes after its run; `case` where the agent would get something else."""
 
 
 async def propose(editing: Editing, choice: Choice, progress: Progress | None = None) -> Proposal:
@@ -106,9 +106,9 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
                 continue
             numbers[file] = {one: number for number, one in enumerate(eval_ids(document.value))}
         if (number := numbers[file].get(case.eval_id)) is not None:
-            now = editing.outcomes.freshness(case)
-            reasons = now.reasons if now else ()
-            cases.append(_Case(case, file, number, documents[file], scored, reasons))
+            now, is_other = editing.outcomes.freshness(case), editing.outcomes.gets_otherwise(case, scored)
+            reasons = [one for one in now.reasons if one != "case" or is_other] if now else []
+            cases.append(_Case(case, file, number, documents[file], scored, tuple(reasons)))
         else:
             left_out.append(f"{case.eval_id} is no longer in {file.name}")
     progress = progress or Progress()

@@ -23,6 +23,8 @@ class State(StrEnum):
     """They are those of the run."""
     RESCORED = "rescored"
     """The agent got the same in the run; its result is scored by the case and the config of now."""
+    THEN = "then"
+    """It is that of a run that was opened, as it came out."""
     STALE = "stale"
     """Only another run can tell."""
 
@@ -32,15 +34,18 @@ class Freshness(NamedTuple):
 
     state: State
     reasons: tuple[str, ...] = ()
-    """The changes that made it stale: files of the agent, `case`, `config`, `set`."""
+    """The changes since the run, which make it stale: files of the agent, `case`, `config`, `set`."""
 
     @property
     def is_stale(self) -> bool:
         return self.state is State.STALE
 
 
+EXPECTATIONS = ("case", "config", "set")
+"""The reasons that are of eval data, not of the agent."""
 FRESH = Freshness(State.FRESH)
 _RESCORED = Freshness(State.RESCORED)
+_THEN = Freshness(State.THEN)
 
 
 def freshness(
@@ -52,30 +57,33 @@ def freshness(
     eval_set_id: str,
     broken: Collection[str] = (),
     is_rescored: bool = False,
+    is_opened: bool = False,
 ) -> Freshness:
     """`case`, `config` and `eval_set_id` are those of now; the first two are None before they are read, and
     where they are `broken`.
 
     `is_rescored` is whether the result is about to be scored again: it need not be by the case of now yet.
+    `is_opened` is whether an earlier run was opened, which this result is of.
     """
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
     is_set = eval_set_id == result.kept.eval_set_id
     is_same = is_case and is_config and is_set
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
-        return FRESH
+        return _THEN if is_opened else FRESH
     reasons = [*files_changed(result, agent), *broken]
     if case is not None and gets_otherwise(result, case, config, agent):
         reasons.append("case")
     if config is not None and _runs_otherwise(result, case, config.config):
         reasons.append("config")
-    if not reasons and (result.unscored or not is_rescored):
+    is_then = is_opened and is_as_it_came_out(result)
+    if is_then or (not reasons and (result.unscored or not is_rescored)):
         reasons += _unscored(result, case, config)
         # Its rules and marks name the set.
         reasons += [] if is_set else ["set"]
-    if reasons:
-        return Freshness(State.STALE, tuple(dict.fromkeys(reasons)))
-    return FRESH if _is_scored_as_run(result) else _RESCORED
+    if is_then or reasons:
+        return Freshness(State.THEN if is_then else State.STALE, tuple(dict.fromkeys(reasons)))
+    return FRESH if is_as_it_came_out(result) else _RESCORED
 
 
 def _is_of_its_run(result: CaseOutcome) -> bool:
@@ -133,11 +141,16 @@ def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig |
         yield "config"
 
 
-def _is_scored_as_run(result: CaseOutcome) -> bool:
+def is_as_it_came_out(result: CaseOutcome) -> bool:
+    """Whether the result is that of its run, and not scored by another case or config since."""
+    if result.unscored:
+        return True
+    if result.undecided:
+        return False
     if result.logged is not None and result.logged.eval_set_id != result.kept.eval_set_id:
         return False
     if result.ran is None:
-        return not result.unscored
+        return True
     case, config = result.ran
     if case is None or config is None or not case.says_the_same(result.stored):
         return False

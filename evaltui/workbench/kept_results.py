@@ -6,7 +6,7 @@ import os
 import pickle
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -119,12 +119,6 @@ class ResultInFile:
         )
         scores, costs = (_mapping(tuple(one.items())) for one in (summary.scores, summary.costs))
         return cls(file, place, verdict, scores, summary.seconds, summary.tokens, costs)
-
-    def in_set(self, eval_set_id: str) -> ResultInFile:
-        """The same where its set has this id now."""
-        if eval_set_id == self.eval_set_id:
-            return self
-        return replace(self, verdict=_shared(*self.verdict._replace(eval_set_id=eval_set_id)))
 
     def read(self) -> CaseResult | str:
         """The result, or a sentence on why it cannot be read."""

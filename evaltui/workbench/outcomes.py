@@ -30,7 +30,7 @@ from evaltui.workbench.traces import Trace, Traces
 if TYPE_CHECKING:
     from evaltui.core.model.events import Event
     from evaltui.runs.listing import RunRow
-    from evaltui.workbench.past_runs import PastRun
+    from evaltui.workbench.past_runs import AgentNow, PastRun
     from evaltui.workbench.set_totals import SetTotals, TotalsInParts
 
 
@@ -165,6 +165,7 @@ class Outcomes:
             eval_set_id=eval_set.eval_set_id if eval_set else scored.kept.eval_set_id,
             broken=self._sets.broken(case.path),
             is_rescored=self.is_rescored(case),
+            is_opened=self.previous_run is not None,
         )
 
     async def compare_files(self) -> None:
@@ -342,15 +343,18 @@ class Outcomes:
                 # Its results are shown although it has not been validated.
                 self._opening[file] = asyncio.create_task(self._open_to_rescore(file))
             if opened is not None and opened.config is not None:
-                # Where the agent would get something else, its result stays as it came out.
+                # Where the agent would get something else, its result stays as it came out, as does that of a
+                # run that was opened and is of another case or config.
                 results = [
                     (case, scored)
                     for case, scored in self.results.of(path)
-                    if not self._gets_otherwise(case, scored)
+                    if not self.gets_otherwise(case, scored)
+                    and not (scored.unscored and self.previous_run is not None)
                 ]
                 self._rescoring.score(results, opened, opened.config.config)
 
-    def _gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
+    def gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
+        """Whether the agent would get something else of a case than in the run of a result."""
         now, config = self._sets.case_now(case), self._sets.config_scoring(case.path)
         return now is not None and gets_otherwise(scored, now, config, self._agent)
 
@@ -407,10 +411,7 @@ class Outcomes:
         sets = self._sets
         if sets.workspace is None:
             return
-        agent, address = self._agent, self._agent.address
-        python = "" if agent.read_only or address.url else str(address.interpreter.path)
-        code = agent.code_version
-        found = last_outcomes(agent.store, sets, sets.workspace, code, address, python)
+        found = last_outcomes(sets, sets.workspace, self._agent_now())
         shown, progress, unscored = 0, Progress(), set[str]()
         while (outcomes := await in_thread(lambda: next(found, None), progress)) is not None:
             progress.done += len(outcomes)
@@ -440,6 +441,13 @@ class Outcomes:
             # What was read of logs.
             await asyncio.to_thread(give_back)
 
+    def _agent_now(self) -> AgentNow:
+        from evaltui.workbench.past_runs import AgentNow
+
+        agent, address = self._agent, self._agent.address
+        python = "" if agent.read_only or address.url else str(address.interpreter.path)
+        return AgentNow(agent.store, address, agent.code_version, python)
+
     async def _add_up(self) -> None:
         """Adds up what came of each set before somebody looks at it, with keys in between."""
         for eval_set in self._sets.listed:
@@ -464,10 +472,10 @@ class Outcomes:
         sets, workspace = self._sets, self._sets.workspace
         if workspace is None:
             return False
-        run, code, progress = RunRef(log=path, title=title), self._agent.code_version, Progress()
+        run, agent, progress = RunRef(log=path, title=title), self._agent_now(), Progress()
         try:
             past = await in_thread(
-                lambda: open_past_run(run, path, sets, workspace, code, self._changed, progress), progress
+                lambda: open_past_run(run, path, sets, workspace, agent, self._changed, progress), progress
             )
         except (OSError, ValueError) as error:
             self._say(str(error))
@@ -475,6 +483,7 @@ class Outcomes:
         if reason := self.refuses_to_open():
             self._say(reason)
             return False
+        self._rescoring.stop()
         self._latest = self._latest or (self.results, self.traces)
         self.previous_run, self.results, self.traces = past, past.results, past.traces
         self.version += 1
@@ -491,6 +500,7 @@ class Outcomes:
         """Shows the last results again."""
         if self._latest is None:
             return
+        self._rescoring.stop()
         self.results, self.traces = self._latest
         self.previous_run = self._latest = None
         self.version += 1

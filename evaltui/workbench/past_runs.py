@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from evaltui.core.compare.repeats import pass_if_of
@@ -26,7 +25,6 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.workspace import Workspace
-from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
 from evaltui.runs.history import run_id
@@ -67,41 +65,68 @@ def open_past_run(
     path: Path,
     sets: OpenSets,
     workspace: Workspace,
-    code: int,
+    agent: AgentNow,
     changed: Callable[[], None],
     progress: Progress,
 ) -> PastRun:
-    """In a thread. `code` is the version of the agent's code now; `changed` is told what is read later.
+    """In a thread. `changed` is told what is read later.
 
     Raises OSError, and ValueError for what is neither a run log nor a result file.
     """
     results = Results()
     traces = Traces(results.get, changed)
+    if path.name.endswith(ADK_SUFFIX):
+        return _open_adk_run(PastRun(path, run.title, results, traces), run, sets, workspace, progress)
+    outcomes: list[tuple[CaseId, CaseOutcome]] = []
+    read = _Reading(sets, workspace, agent, RunFile(path), run.title)
+    gone = 0
+    for row in read.file.cases:
+        progress.step()
+        case = workspace.find(row.id, row.summary.eval_set_id, by_label=False)
+        outcome = read.outcome(case, row) if case is not None else None
+        gone += outcome is None
+        outcomes += [outcome] if outcome is not None else []
+    results.put_all(outcomes)
+    return PastRun(path, run.title, results, traces, gone)
+
+
+def _open_adk_run(
+    past: PastRun, run: RunRef, sets: OpenSets, workspace: Workspace, progress: Progress
+) -> PastRun:
+    """It keeps no events, but what was said and called tells of some. Of its agent nothing is known."""
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
     gone = unclear = 0
-    file = None if path.name.endswith(ADK_SUFFIX) else RunFile(path)
-    sets_of_run = SetsOfRun(sets, workspace, file.header.sets if file else ())
-    for found in _of_adk(read_adk_result(path)) if file is None else _of_file(file, run.name):
+    sets_of_run = SetsOfRun(sets, workspace)
+    for result in read_adk_result(past.path).cases:
         progress.step()
-        case = workspace.find(found.id, found.eval_set_id, by_label=found.by_label)
+        case = workspace.find(result.id, result.eval_set_id, by_label=True)
         if case is None:
-            is_unclear = found.by_label and workspace.shares_label(found.eval_set_id)
+            is_unclear = workspace.shares_label(result.eval_set_id)
             gone, unclear = gone + (not is_unclear), unclear + is_unclear
             continue
-        eval_set = sets_of_run.get(case.path, found.id.path)
-        stored, config = eval_set.case(case.eval_id), eval_set.config or eval_set.config_then
+        eval_set = sets_of_run.get(case.path, result.id.path)
+        stored, config = eval_set.case(case.eval_id), eval_set.config
         if stored is None or config is None:
             gone += 1
             continue
-        kept, pass_if = found.kept, pass_if_of(found.kept.policy)
-        logged = kept if isinstance(kept, ResultInFile) else None
-        kept = kept if logged is None else logged.in_set(eval_set.file.eval_set_id)
-        scored = CaseOutcome(kept, run, stored, config, code=code, pass_if=pass_if, logged=logged)
+        light = replace(result, repeats=tuple(replace(repeat, actual=()) for repeat in result.repeats))
+        scored = CaseOutcome(light, run, stored, config, code=-1, pass_if=pass_if_of(result.policy))
         outcomes.append((CaseId(case.path, stored.eval_id), scored))
-        if logged is None:
-            traces.keep(case, run, found.events)
-    results.put_all(outcomes)
-    return PastRun(path, run.title, results, traces, gone, unclear)
+        past.traces.keep(case, run, _events_of(result))
+    past.results.put_all(outcomes)
+    return replace(past, gone=gone, unclear=unclear)
+
+
+def _events_of(result: CaseResult) -> Mapping[int, Sequence[Event]]:
+    return {
+        number: tuple(
+            event
+            for turn, invocation in enumerate(repeat.actual)
+            for event in events_of_invocation(invocation, turn)
+        )
+        for number, repeat in enumerate(result.repeats)
+        if repeat.actual
+    }
 
 
 def case_changed(scored: CaseOutcome) -> bool:
@@ -109,39 +134,6 @@ def case_changed(scored: CaseOutcome) -> bool:
     repeats = scored.result.repeats
     expects = repeats[0].expects if repeats else ""
     return bool(expects) and expects != scored.stored.fingerprint
-
-
-class _Found(NamedTuple):
-    """A result, with the ids that its run knows; the events by repeat where the run has no log."""
-
-    id: CaseId
-    eval_set_id: str
-    kept: CaseResult | ResultInFile
-    by_label: bool
-    events: Mapping[int, Sequence[Event]] = MappingProxyType({})
-
-
-def _of_file(file: RunFile, name: str) -> Iterator[_Found]:
-    results = ResultsInLog(file.path, name)
-    for case in file.cases:
-        kept = ResultInFile.of(results, case.number, case.summary)
-        yield _Found(case.id, kept.eval_set_id, kept, by_label=False)
-
-
-def _of_adk(run: AdkRun) -> Iterator[_Found]:
-    """It keeps no events, but what was said and called tells of some."""
-    for case in run.cases:
-        events = {
-            number: tuple(
-                event
-                for turn, invocation in enumerate(repeat.actual)
-                for event in events_of_invocation(invocation, turn)
-            )
-            for number, repeat in enumerate(case.repeats)
-            if repeat.actual
-        }
-        light = replace(case, repeats=tuple(replace(repeat, actual=()) for repeat in case.repeats))
-        yield _Found(case.id, case.eval_set_id, light, by_label=True, events=events)
 
 
 # Cases that none of the newest runs had stay `not run`.
@@ -153,21 +145,27 @@ _AT_ONCE = 1000
 _UNKNOWN = ModelCalls(known=False)
 
 
+class AgentNow(NamedTuple):
+    """The agent whose runs are read."""
+
+    store: RunStore
+    address: AgentAddress
+    code: int
+    """The version of its code."""
+    python: str = ""
+    """Its Python; "" where none was looked for."""
+
+
 def last_outcomes(
-    store: RunStore,
-    sets: OpenSets,
-    workspace: Workspace,
-    code: int,
-    address: AgentAddress,
-    python: str = "",
+    sets: OpenSets, workspace: Workspace, agent: AgentNow
 ) -> Iterator[list[tuple[CaseId, CaseOutcome]]]:
     """The last result of every case that has one, some at a time, those of the newest run first.
 
-    `code` is the version now of the agent with this `address`; results of an agent that was changed since
-    have version -1, those of another sub-agent are left out. Of one behind a network, and where traces were
-    scored, no change is known. `python` is the agent's Python now, "" where none was looked for.
+    Results of an agent that was changed since have version -1, those of another sub-agent are left out. Of
+    one behind a network, and where traces were scored, no change is known.
     What cannot be read of a log is passed over.
     """
+    store = agent.store
     count = sum(len({case.eval_id for case in one.cases}) for one in workspace.sets)
     done: set[CaseId] = set()
     names = {run: name for name, run in store.names().items()}
@@ -181,10 +179,10 @@ def last_outcomes(
             if header.variant is not None and header.variant.changes:
                 # Not what the agent does as it is.
                 continue
-            if not header.of_traces and header.data.get("agent_name") != address.name:
+            if not header.of_traces and header.data.get("agent_name") != agent.address.name:
                 continue
             title = run_title(header.number, header.started, names.get(run_id(log), ""))
-            read = _Reading(store, sets, workspace, code, address.url, python, file, title)
+            read = _Reading(sets, workspace, agent, file, title)
             if any(read.is_wanted(case, done) for case, _ in header.selected()):
                 outcomes = read.outcomes(done, found)
                 while some := list(islice(outcomes, _AT_ONCE)):
@@ -194,14 +192,11 @@ def last_outcomes(
 
 @dataclass(frozen=True)
 class _Reading:
-    """A run whose results are read; the other fields are as in `last_outcomes`."""
+    """A run whose results are read."""
 
-    store: RunStore
     sets: OpenSets
     workspace: Workspace
-    code: int
-    url: str
-    python: str
+    agent: AgentNow
     file: RunFile
     title: str
 
@@ -218,30 +213,27 @@ class _Reading:
 
         Raises what `RunFile` raises.
         """
-        results = ResultsInLog(self.file.path, self.title)
         for row in self.file.cases:
             case = self.workspace.find(row.id, row.summary.eval_set_id, by_label=False)
             if case is None or case in done:
                 continue
-            outcome = self._outcome(case, row, ResultInFile.of(results, row.number, row.summary))
-            if outcome is not None:
-                # The id as the set has it: ten thousand more take megabytes.
-                case = CaseId(self.workspace.by_case_path[case.path].case_path, outcome.stored.eval_id)
-                found.add(case)
-                yield case, outcome
+            if (outcome := self.outcome(case, row)) is not None:
+                found.add(outcome[0])
+                yield outcome
 
-    def _outcome(self, case: CaseId, row: CaseInRun, kept: ResultInFile) -> CaseOutcome | None:
-        """None for a case that cannot be shown."""
+    def outcome(self, case: CaseId, row: CaseInRun) -> tuple[CaseId, CaseOutcome] | None:
+        """The result of a case, with its id; None for one that cannot be shown."""
         eval_set = self._sets.get(case.path, row.id.path)
         # A config that cannot be read now does not take the result away.
         stored, config = eval_set.case(case.eval_id), eval_set.config or eval_set.config_then
         if stored is None or config is None:
             return None
+        kept = ResultInFile.of(self._results, row.number, row.summary)
         try:
             pass_if = pass_if_of(kept.policy)
         except ValueError:
             return None
-        return CaseOutcome(
+        scored = CaseOutcome(
             kept,
             self._ref,
             stored,
@@ -252,6 +244,12 @@ class _Reading:
             changed_files=self._changed,
             **_ran_as(self.header, row, eval_set, stored, config),
         )
+        # The id as the set has it: ten thousand more take megabytes.
+        return CaseId(self.workspace.by_case_path[case.path].case_path, stored.eval_id), scored
+
+    @cached_property
+    def _results(self) -> ResultsInLog:
+        return ResultsInLog(self.file.path, self.title)
 
     @cached_property
     def _ref(self) -> RunRef:
@@ -264,19 +262,19 @@ class _Reading:
     @cached_property
     def _changed(self) -> tuple[str, ...]:
         """The files of the agent that were changed since the run."""
-        agent = AgentAddress(self.store.agent_dir)
+        agent = AgentAddress(self.agent.store.agent_dir)
         files = files_changed_since(self.file, agent) if self.header.files else ()
-        python = member(self.header.data, "settings", dict, {}).get("python")
-        return (*files, PYTHON) if self.python and python and python != self.python else files
+        now, then = self.agent.python, member(self.header.data, "settings", dict, {}).get("python")
+        return (*files, PYTHON) if now and then and then != now else files
 
     @cached_property
     def _version(self) -> int:
         """That of the agent's code in the run."""
-        header = self.header
+        header, url = self.header, self.agent.address.url
         # Of an agent that held its conversations elsewhere, no change is known either.
-        is_elsewhere = bool(self.url or header.of_traces)
+        is_elsewhere = bool(url or header.of_traces)
         is_same = is_elsewhere or bool(header.files and not self._changed)
-        return self.code if is_same and header.data.get("url", "") == self.url else -1
+        return self.agent.code if is_same and header.data.get("url", "") == url else -1
 
 
 def _ran_as(

@@ -72,6 +72,11 @@ class Rescoring:
         if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._work())
 
+    def stop(self) -> None:
+        """Takes back all that was to be scored again: other results are shown."""
+        self._waiting.clear()
+        self._scoring = None
+
     def is_waiting(self, case: CaseId) -> bool:
         """Whether a case is about to be scored again."""
         return case in self._waiting or self._scoring == case

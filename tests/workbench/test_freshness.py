@@ -453,3 +453,96 @@ async def test_a_reload_shows_what_another_process_has_run(as_run, tmp_path, mon
     finally:
         await workbench.close()
         await other.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "reasons"),
+    [
+        ((SET, case(**first_turn(user_content=message("ho"), final_response=message("no")))), ("case",)),
+        ((SET, case(**first_turn(final_response=message("no")))), ("case",)),
+        ((CONFIG, config(METRICS | {"response_match_score": 0.5})), ("config",)),
+    ],
+    ids=["user text", "expected response", "threshold"],
+)
+async def test_an_opened_run_of_another_case_or_config_stays_as_it_came_out(
+    changed, reasons, as_run, tmp_path
+):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    write(folder, *changed)
+    workbench = await opened(folder)
+    try:
+        outcomes = workbench.outcomes
+        (log,) = workbench.agent.store.files()
+        assert await outcomes.open_run(log, "run 1")
+        assert outcomes.freshness(CaseId(SET, "a")) == ("then", reasons)
+        assert outcomes.counts() == {"PASSED": 2}
+        data = json.loads((folder / SET).read_text())["eval_cases"][1]
+        data["conversation"][0]["final_response"] = message("other")
+        edit(workbench, folder, SET, data)
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "a")).state == "then"
+        assert outcomes.freshness(CaseId(SET, "a")).reasons[0] == "case"
+        assert outcomes.counts() == {"PASSED": 2}
+    finally:
+        await workbench.close()
+
+
+async def test_an_edit_that_scores_an_opened_run_says_that_its_agent_was_another_one(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    write(folder, "agent.py", AGENT + "\n# more")
+    workbench = await opened(folder)
+    try:
+        outcomes = workbench.outcomes
+        (log,) = workbench.agent.store.files()
+        assert await outcomes.open_run(log, "run 1")
+        assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("agent.py",))
+        edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "a")) == ("stale", ("agent.py",))
+        assert outcomes.counts() == {"PASSED": 1, "STALE": 1}
+        workbench.editing.undo()
+        await outcomes.rescored([])
+        assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("agent.py",))
+    finally:
+        await workbench.close()
+
+
+async def test_a_run_that_is_opened_while_its_results_are_scored_again_is_shown_as_it_came_out(
+    as_run, tmp_path
+):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        outcomes = workbench.outcomes
+        (log,) = workbench.agent.store.files()
+        edit(workbench, folder, CONFIG, config(METRICS | {"cost_usd": 1.0}))
+        assert await outcomes.open_run(log, "run 1")
+        await outcomes.rescored([])
+        assert outcomes.counts() == {"PASSED": 2}
+        assert outcomes.freshness(CaseId(SET, "a")) == ("then", ("config",))
+        outcomes.leave_previous_run()
+        await outcomes.rescored([])
+        assert outcomes.counts() == {"NOT_EVALUATED": 2}
+    finally:
+        await workbench.close()
+
+
+async def test_a_result_that_an_opened_run_has_too_stays_stale_when_it_is_left(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    write(folder, SET, case(**first_turn(final_response=message("no"))))
+    workbench = await opened(folder)
+    try:
+        outcomes, key = workbench.outcomes, CaseId(SET, "a")
+        await outcomes.rescored([])
+        (log,) = workbench.agent.store.files()
+        edit(workbench, folder, SET, case(**first_turn(user_content=message("ho"))))
+        await outcomes.rescored([])
+        assert (outcomes.last_status(key), outcomes.freshness(key).state) == ("FAILED", "stale")
+        assert await outcomes.open_run(log, "run 1")
+        again = first_turn(user_content=message("ho"), final_response=message("other"))
+        edit(workbench, folder, SET, case(**again))
+        outcomes.leave_previous_run()
+        await outcomes.rescored([])
+        assert (outcomes.last_status(key), outcomes.freshness(key).state) == ("FAILED", "stale")
+    finally:
+        await workbench.close()

@@ -19,6 +19,7 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.start import write_broken
 from evaltui.tui.pages.writer import Folding, Page, write_problems
 from evaltui.workbench.first_minute import error_place
+from evaltui.workbench.freshness import EXPECTATIONS, State
 from evaltui.workbench.state import CaseOutcome, Run
 from evaltui.workbench.workbench import Workbench
 
@@ -245,8 +246,6 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
 
 def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
     """Why a result is not of the run, the agent or the case of now; empty for one that is."""
-    from evaltui.workbench.past_runs import case_changed
-
     if workbench.outcomes.is_waiting(case):
         return [("queued", "bold"), (f"   result of {scored.run.name}", "muted")]
     if scored.problem:
@@ -258,10 +257,12 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         if workbench.sets.broken(case.path):
             return stale
         return [*stale, ("   ", ""), (key_of("run"), "bold accent"), (" run again", "muted")]
-    if scored.run.title and case_changed(scored):
-        return [
-            (f"case changed after {visible(scored.run.title)}: compared with the case of then", "warning")
-        ]
+    if now is None:
+        return []
+    if now.state is State.RESCORED and workbench.outcomes.previous_run is not None:
+        return [("rescored", "bold"), ("   by case and config of now", "muted")]
+    if changed := [one for one in now.reasons if one in EXPECTATIONS]:
+        return [(f"{', '.join(changed)} changed after {visible(scored.run.name)}: as scored then", "warning")]
     return []
 
 
