@@ -27,6 +27,7 @@ from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import adk_results, read_adk_result
 from evaltui.runs.run_file import CaseInRun, RunFile, is_being_written
 from evaltui.runs.run_header import RunHeader
+from evaltui.runs.run_kind import RunKind
 from evaltui.runs.store import SUFFIX, RunStore
 from evaltui.text.figures import counted, plural, show_number, some_of
 from evaltui.text.values import did_you_mean
@@ -231,6 +232,9 @@ def result_of(file: RunFile, case: CaseInRun, *, with_actual: bool = True) -> Ca
 # A case over time
 
 
+_OWN = RunKind()
+
+
 @dataclass(frozen=True)
 class CasePoint:
     """A case in one of the runs; `run` is the whole run, with this case only."""
@@ -241,6 +245,7 @@ class CasePoint:
     path: Path
     number: int = 0
     """Number of the run, from 1."""
+    kind: RunKind = _OWN
 
 
 @dataclass(frozen=True)
@@ -252,7 +257,9 @@ class CaseHistory:
 
     @property
     def last_passed(self) -> CasePoint | None:
-        return next((point for point in reversed(self.points) if point.summary.passes), None)
+        """The newest run of the kind of the last one in which it passed; None without one."""
+        alike = (point for point in reversed(self.points) if point.kind == self.points[-1].kind)
+        return next((point for point in alike if point.summary.passes), None)
 
     @property
     def changed_since(self) -> tuple[str, ...]:
@@ -298,8 +305,9 @@ class History:
         if result is None:
             return None
         header = file.header
-        if not header.of_traces and header.data.get("agent_name") != self.agent_name:
+        if not header.is_of(self.agent_name):
             return None
         circumstances = circumstances_of(header, file.agent)
         run = RunSummary(file.id, {case: result.summary}, circumstances=circumstances)
-        return CasePoint(header.started, result.summary, run, path, header.number or 0)
+        kind = RunKind.of_log(header)
+        return CasePoint(header.started, result.summary, run, path, header.number or 0, kind)

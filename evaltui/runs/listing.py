@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -99,7 +100,9 @@ class RunRow:
 
     @property
     def title(self) -> str:
-        return run_title(self.number, self.started, self.name)
+        """With the variant that was run, unless it is the agent as it is."""
+        variant = self.variant.name if self.variant is not None and self.variant.changes else ""
+        return run_title(self.number, self.started, " ".join(filter(None, (self.name, variant))))
 
 
 def changed_between(before: RunRow, after: RunRow) -> tuple[str, ...]:
@@ -153,10 +156,15 @@ def read_row(
         return RunRow(path, _started(path), names=names, problem=str(error))
 
 
-def newest_run(store: RunStore) -> RunRow | None:
-    """The newest run of an agent; None without one."""
-    latest = store.latest()
-    return read_row(latest, names_by_run(store).get(run_id(latest), ())) if latest else None
+def newest_run(store: RunStore, agent_name: str | None = None) -> RunRow | None:
+    """The newest run of an agent, or of a sub-agent, as it is; None without one."""
+    names = names_by_run(store)
+    for path in reversed(store.files()):
+        with suppress(OSError, ValueError):
+            if not RunFile(path).header.is_of(agent_name):
+                continue
+        return read_row(path, names.get(run_id(path), ()))
+    return None
 
 
 def _adk_row(path: Path, names: tuple[str, ...]) -> RunRow:

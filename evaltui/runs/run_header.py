@@ -88,6 +88,15 @@ class RunHeader:
         """Whether recorded traces were scored instead of running the agent."""
         return bool(self.data.get("traces"))
 
+    def is_of(self, agent_name: str | None) -> bool:
+        """Whether the run is of this sub-agent, None for the root agent, as it is; or of traces.
+
+        A variant that changes something is another agent.
+        """
+        if self.variant is not None and self.variant.changes:
+            return False
+        return self.of_traces or self.data.get("agent_name") == agent_name
+
     @property
     def unpaired(self) -> int:
         """How many of the scored conversations no case is for."""

@@ -25,6 +25,7 @@ from evaltui.text.keys import key_of
 from evaltui.workbench.acceptable import Choice, refuses_outcome, refuses_unread
 from evaltui.workbench.background import Progress, in_thread
 from evaltui.workbench.editing import Editing
+from evaltui.workbench.freshness import State
 from evaltui.workbench.state import CaseOutcome
 
 if TYPE_CHECKING:
@@ -107,8 +108,9 @@ async def propose(editing: Editing, choice: Choice, progress: Progress | None = 
             numbers[file] = {one: number for number, one in enumerate(eval_ids(document.value))}
         if (number := numbers[file].get(case.eval_id)) is not None:
             now, is_other = editing.outcomes.freshness(case), editing.outcomes.gets_otherwise(case, scored)
-            reasons = [one for one in now.reasons if one != "case" or is_other] if now else []
-            cases.append(_Case(case, file, number, documents[file], scored, tuple(reasons)))
+            reasons = now.reasons if now is not None and now.state is not State.RESCORED else ()
+            reasons = tuple(one for one in reasons if one != "case" or is_other)
+            cases.append(_Case(case, file, number, documents[file], scored, reasons))
         else:
             left_out.append(f"{case.eval_id} is no longer in {file.name}")
     progress = progress or Progress()

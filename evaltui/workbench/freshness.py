@@ -34,7 +34,7 @@ class Freshness(NamedTuple):
 
     state: State
     reasons: tuple[str, ...] = ()
-    """The changes since the run, which make it stale: files of the agent, `case`, `config`, `set`."""
+    """What changed since the run: files of the agent, `case`, `config`, `set`."""
 
     @property
     def is_stale(self) -> bool:
@@ -44,7 +44,6 @@ class Freshness(NamedTuple):
 EXPECTATIONS = ("case", "config", "set")
 """The reasons that are of eval data, not of the agent."""
 FRESH = Freshness(State.FRESH)
-_RESCORED = Freshness(State.RESCORED)
 _THEN = Freshness(State.THEN)
 
 
@@ -76,14 +75,15 @@ def freshness(
         reasons.append("case")
     if config is not None and _runs_otherwise(result, case, config.config):
         reasons.append("config")
-    is_then = is_opened and is_as_it_came_out(result)
+    is_then = is_opened and (result.unscored or not any(_scored_otherwise(result)))
     if is_then or (not reasons and (result.unscored or not is_rescored)):
         reasons += _unscored(result, case, config)
         # Its rules and marks name the set.
         reasons += [] if is_set else ["set"]
     if is_then or reasons:
         return Freshness(State.THEN if is_then else State.STALE, tuple(dict.fromkeys(reasons)))
-    return FRESH if is_as_it_came_out(result) else _RESCORED
+    otherwise = () if result.unscored else tuple(_scored_otherwise(result))
+    return Freshness(State.RESCORED, otherwise) if otherwise else FRESH
 
 
 def _is_of_its_run(result: CaseOutcome) -> bool:
@@ -141,19 +141,16 @@ def _unscored(result: CaseOutcome, case: StoredCase | None, config: SameConfig |
         yield "config"
 
 
-def is_as_it_came_out(result: CaseOutcome) -> bool:
-    """Whether the result is that of its run, and not scored by another case or config since."""
-    if result.unscored:
-        return True
-    if result.undecided:
-        return False
+def _scored_otherwise(result: CaseOutcome) -> Iterator[str]:
+    """What a result was scored by that is not what it had in its run."""
     if result.logged is not None and result.logged.eval_set_id != result.kept.eval_set_id:
-        return False
-    if result.ran is None:
-        return True
-    case, config = result.ran
-    if case is None or config is None or not case.says_the_same(result.stored):
-        return False
+        yield "set"
+    case, config = result.ran or (result.stored, result.config)
+    if case is None or result.undecided or not case.says_the_same(result.stored):
+        yield "case"
+    if config is result.config:
+        return
     from evaltui.core.metrics.normal_config import score_alike
 
-    return score_alike(config, result.config)
+    if config is None or not score_alike(config, result.config):
+        yield "config"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from evaltui.core.model.case_id import CaseId
     from evaltui.runs.history import CaseHistory, CasePoint, History
     from evaltui.workbench.agent_state import AgentState
@@ -23,6 +25,11 @@ class CasePast:
 
     history: CaseHistory
     names: Mapping[str, str]
+
+    def until(self, moment: datetime) -> CasePast:
+        """The runs that were begun by then."""
+        points = tuple(point for point in self.history.points if point.started <= moment)
+        return replace(self, history=replace(self.history, points=points))
 
     def title_of(self, point: CasePoint) -> str:
         """`run 18`, `run 18 baseline`"""

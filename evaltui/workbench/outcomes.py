@@ -232,13 +232,17 @@ class Outcomes:
         return made[call] if call < len(made) else ""
 
     def history(self, case: CaseId) -> CasePast | None:
-        """What previous runs say of a case; None while they are being read, and observers are called then."""
-        eval_set = self._sets.by_case_path(case.path)
-        return self._histories.get(case) if eval_set else None
+        """What previous runs say of a case, up to the one that is opened; None while they are being read, and
+        observers are called then."""
+        past = self._histories.get(case) if self._sets.by_case_path(case.path) else None
+        return past and (past.until(self.previous_run.started) if self.previous_run else past)
 
     def totals(self, eval_set: EvalSetFile) -> SetTotals:
         """How the cases of a set came out, added up."""
-        return self._totals_of(eval_set).get(eval_set, self.get, self._before.get)
+        return self._totals_of(eval_set).get(eval_set, self.get, self._earlier)
+
+    def _earlier(self, case: CaseId) -> EarlierResult | None:
+        return None if self.previous_run is not None else self._before.get(case)
 
     def _totals_of(self, eval_set: EvalSetFile) -> TotalsInParts:
         from evaltui.workbench.set_totals import TotalsInParts
@@ -273,7 +277,9 @@ class Outcomes:
     def put(self, case: CaseId, scored: CaseOutcome) -> None:
         """Notes the result that a run has for a case; the caller notifies."""
         if (earlier := self.results.get(case)) is not None:
-            self._before[case] = EarlierResult(earlier.status, earlier.run.name)
+            ran = (earlier.ran if earlier.unscored else None) or (earlier.stored, earlier.config)
+            stored, config = (None, None) if earlier.undecided else ran
+            self._before[case] = EarlierResult(earlier.status, earlier.run.name, stored, config)
             if needs_attention(scored.kept) and not needs_attention(earlier.kept):
                 self.newly_failing.add(case)
         self.results.put(case, scored)
@@ -433,7 +439,7 @@ class Outcomes:
         if self._latest is None:
             self.rescore({self._sets.file_of(path) for path in unscored})
         await self._add_up()
-        self.last_run = await asyncio.to_thread(newest_run, self._agent.store)
+        self.last_run = await asyncio.to_thread(newest_run, self._agent.store, self._agent.address.name)
         self._changed()
         if len(self.results) >= _MANY:
             from evaltui.files.validating_apart import give_back
@@ -451,7 +457,7 @@ class Outcomes:
     async def _add_up(self) -> None:
         """Adds up what came of each set before somebody looks at it, with keys in between."""
         for eval_set in self._sets.listed:
-            for _ in self._totals_of(eval_set).count(eval_set, self.get, self._before.get):
+            for _ in self._totals_of(eval_set).count(eval_set, self.get, self._earlier):
                 await asyncio.sleep(0)
 
     def mark_base(self, path: Path) -> None:

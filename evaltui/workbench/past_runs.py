@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,7 @@ from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
 from evaltui.files.agent_address import AgentAddress
 from evaltui.files.workspace import Workspace
+from evaltui.runs.adk_reader import AdkRun
 from evaltui.runs.adk_results import SUFFIX as ADK_SUFFIX
 from evaltui.runs.adk_results import read_adk_result
 from evaltui.runs.history import run_id
@@ -50,6 +52,7 @@ class PastRun:
 
     path: Path
     title: str
+    started: datetime
     results: Results
     traces: Traces
     gone: int = 0
@@ -76,7 +79,9 @@ def open_past_run(
     results = Results()
     traces = Traces(results.get, changed)
     if path.name.endswith(ADK_SUFFIX):
-        return _open_adk_run(PastRun(path, run.title, results, traces), run, sets, workspace, progress)
+        adk = read_adk_result(path)
+        past = PastRun(path, run.title, adk.started, results, traces)
+        return _open_adk_run(past, adk, run, sets, workspace, progress)
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
     read = _Reading(sets, workspace, agent, RunFile(path), run.title)
     gone = 0
@@ -87,17 +92,17 @@ def open_past_run(
         gone += outcome is None
         outcomes += [outcome] if outcome is not None else []
     results.put_all(outcomes)
-    return PastRun(path, run.title, results, traces, gone)
+    return PastRun(path, run.title, read.header.started, results, traces, gone)
 
 
 def _open_adk_run(
-    past: PastRun, run: RunRef, sets: OpenSets, workspace: Workspace, progress: Progress
+    past: PastRun, adk: AdkRun, run: RunRef, sets: OpenSets, workspace: Workspace, progress: Progress
 ) -> PastRun:
     """It keeps no events, but what was said and called tells of some. Of its agent nothing is known."""
     outcomes: list[tuple[CaseId, CaseOutcome]] = []
     gone = unclear = 0
     sets_of_run = SetsOfRun(sets, workspace)
-    for result in read_adk_result(past.path).cases:
+    for result in adk.cases:
         progress.step()
         case = workspace.find(result.id, result.eval_set_id, by_label=True)
         if case is None:
@@ -176,10 +181,7 @@ def last_outcomes(
         with suppress(OSError, ValueError):
             file = RunFile(log)
             header = file.header
-            if header.variant is not None and header.variant.changes:
-                # Not what the agent does as it is.
-                continue
-            if not header.of_traces and header.data.get("agent_name") != agent.address.name:
+            if not header.is_of(agent.address.name):
                 continue
             title = run_title(header.number, header.started, names.get(run_id(log), ""))
             read = _Reading(sets, workspace, agent, file, title)

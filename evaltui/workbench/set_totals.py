@@ -31,7 +31,7 @@ Earlier = Callable[[CaseId], EarlierResult | None]
 
 
 class Moved(NamedTuple):
-    """A case with another status than before."""
+    """A case with another status than before, by the same expectation."""
 
     case: CaseId
     before: EarlierResult
@@ -163,7 +163,7 @@ def _totals(path: str, cases: Iterable[StoredCase], outcome: Outcome, earlier: E
         if (seconds := _add(totals, scored)) is not None:
             times.append((seconds, case))
         before = earlier(case)
-        if before is not None and before.status != scored.status:
+        if before is not None and before.differs(scored):
             totals.changes.append(Moved(case, before, scored.status))
     for some in alike.values():
         _add_shared(totals, some[0], len(some), thresholds)

@@ -204,6 +204,19 @@ class EarlierResult(NamedTuple):
     status: str
     run: str
     """The name of its run."""
+    stored: StoredCase | None
+    """The case that it was scored by, as is `config`; None where nobody knows."""
+    config: EvalConfig | None
+
+    def differs(self, scored: CaseOutcome) -> bool:
+        """Whether another result has another status by the same expectation."""
+        if self.status == scored.status or self.stored is None or self.config is None:
+            return False
+        if self.stored is not scored.stored and not self.stored.says_the_same(scored.stored):
+            return False
+        from evaltui.core.metrics.normal_config import score_alike
+
+        return score_alike(self.config, scored.config)
 
 
 class SameConfig:

@@ -52,12 +52,14 @@ class Trajectories:
     """Why there is nothing of the base, and of the candidate; "" where there is."""
     state: tuple[tuple[str, str, str], ...] = ()
     """Where the final session state differs: its path, and both values as JSON."""
+    repeats: tuple[str, str] = ("", "")
+    """Which repeat of the base and of the candidate this is: `repeat 2 of 3`; "" where there is one."""
 
 
 def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
     """In a thread."""
-    base, base_problem = _repeat(compared.base, change.case, change.base)
-    candidate, problem = _repeat(compared.candidate, change.case, change.candidate)
+    base, base_number, base_problem = _repeat(compared.base, change.case, change.base)
+    candidate, number, problem = _repeat(compared.candidate, change.case, change.candidate)
     pairs = zip_longest(base.actual if base else (), candidate.actual if candidate else ())
     turns = tuple(_turn(before, after) for before, after in pairs)
     state: tuple[tuple[str, str, str], ...] = ()
@@ -65,7 +67,7 @@ def trajectories(compared: Compared, change: CaseChange) -> Trajectories:
         before = {**dict.fromkeys(candidate.final_state), **base.final_state}
         found = diff_state(before, candidate.final_state)
         state = tuple((diff.path, show_value(diff.expected), show_value(diff.actual)) for diff in found)
-    return Trajectories(turns, (base_problem, problem), state)
+    return Trajectories(turns, (base_problem, problem), state, (base_number, number))
 
 
 def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
@@ -77,18 +79,21 @@ def _turn(before: Invocation | None, after: Invocation | None) -> TurnOfBoth:
     return TurnOfBoth(result, user_text(known.user_content) if known else "")
 
 
-def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str]:
-    """The repeat of a case that decides, with what the agent did; None and why where there is none."""
+def _repeat(run: KeptRun, case: CaseId, summed: CaseSummary | None) -> tuple[RepeatResult | None, str, str]:
+    """The repeat of a case that decides, with what the agent did, and which of several it is; None and why
+    where there is none."""
     if summed is None:
-        return None, "no result"
+        return None, "", "no result"
     try:
         result = _result(run, case, summed)
-        repeat = result.repeats[deciding_repeat(result)] if result.repeats else None
     except (OSError, ValueError, KeyError) as error:
-        return None, f"unreadable: {error}"
+        return None, "", f"unreadable: {error}"
+    number, count = deciding_repeat(result), len(result.repeats)
+    repeat = result.repeats[number] if count else None
+    which = f"repeat {number + 1} of {count}" if count > 1 else ""
     if repeat is None or not repeat.actual:
-        return repeat, repeat.error.message if repeat and repeat.error else "no trajectory in this run"
-    return repeat, ""
+        return repeat, which, repeat.error.message if repeat and repeat.error else "no trajectory in this run"
+    return repeat, which, ""
 
 
 def _result(run: KeptRun, case: CaseId, summed: CaseSummary) -> CaseResult:

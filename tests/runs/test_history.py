@@ -15,6 +15,7 @@ from evaltui.core.secrets import Secrets
 from evaltui.files.agent_files import files_of
 from evaltui.runs import history
 from evaltui.runs.history import History, find_run, name_run, open_run
+from evaltui.runs.listing import newest_run, read_row
 from evaltui.runs.run_file import Ending
 from evaltui.runs.run_header import SelectedSet
 from evaltui.runs.run_writer import RunWriter
@@ -189,6 +190,36 @@ def test_a_case_over_time(tmp_path):
     assert [point.started.second for point in last_two.points] == [3, 6]
     never = History(RunStore(tmp_path)).of(lights("nothing"))
     assert (never.points, never.last_passed, never.changed_since, never.values()) == ((), None, (), [])
+
+
+OTHERS = {
+    "variant": {"variant": {"name": "lite", "changes": {"model": "gemini-lite"}}},
+    "sub-agent": {"agent_name": "helper"},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_run_of_another_agent_is_neither_in_the_history_nor_the_newest_run(tmp_path, other):
+    own = keep(tmp_path, {"a": F}, number=1)
+    keep(tmp_path, {"a": P}, number=2, header=OTHERS[other])
+    found = History(RunStore(tmp_path)).of(lights("a"))
+    assert [point.path for point in found.points] == [own]
+    assert newest_run(RunStore(tmp_path)).path == own
+
+
+@pytest.mark.parametrize("other", ["adk_verdicts", "in_process", "traces", "module"])
+def test_a_run_of_another_kind_is_not_the_one_in_which_a_case_last_passed(tmp_path, other):
+    passed = keep(tmp_path, {"a": P}, number=1)
+    keep(tmp_path, {"a": P}, number=2, header={other: "desk" if other == "module" else True})
+    keep(tmp_path, {"a": F}, number=3)
+    found = History(RunStore(tmp_path)).of(lights("a"))
+    assert len(found.points) == 3
+    assert found.last_passed.path == passed
+
+
+def test_a_run_of_a_variant_is_called_by_it(tmp_path):
+    path = keep(tmp_path, {"a": P}, number=2, header=OTHERS["variant"] | {"number": 18})
+    assert read_row(path).title == "run 18 lite"
 
 
 def test_the_history_sees_new_runs_and_forgets_removed_ones(tmp_path):

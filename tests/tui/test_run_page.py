@@ -142,7 +142,8 @@ class Known:
 
     def _earlier(self, case):
         status = self._before.get(case.eval_id)
-        return status and EarlierResult(status, "run 17")
+        scored = self.get(case)
+        return status and EarlierResult(status, "run 17", scored.stored, scored.config)
 
     def counts_of(self, path):
         return Counter()

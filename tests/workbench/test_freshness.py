@@ -6,11 +6,14 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from fake_runs import FakeRuns, NoHost
+from fake_runs import FakeRuns, NoHost, says
 
 from evaltui.core.jsondoc.edits import Put, Remove
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs import execution
+from evaltui.text.lines import draw
+from evaltui.tui.pages.selected import View, write_page
+from evaltui.tui.pages.writer import NOT_FOLDED, Page
 from evaltui.workbench import set_editing
 from evaltui.workbench.actions import BY_ID
 from evaltui.workbench.state import Selection
@@ -544,5 +547,98 @@ async def test_a_result_that_an_opened_run_has_too_stays_stale_when_it_is_left(a
         outcomes.leave_previous_run()
         await outcomes.rescored([])
         assert (outcomes.last_status(key), outcomes.freshness(key).state) == ("FAILED", "stale")
+    finally:
+        await workbench.close()
+
+
+def page(workbench, *selected):
+    """The lines of the result pane."""
+    workbench.navigation.select(Selection(*selected))
+    written = Page(110)
+    write_page(written, workbench, View(NOT_FOLDED, 50, is_small=False))
+    return [draw(line, color=False).rstrip() for line in written.lines]
+
+
+def changes(workbench):
+    """What the page of the set says is another outcome than before."""
+    (eval_set,) = workbench.sets.listed
+    return [
+        (one.case.eval_id, one.before.status, one.status)
+        for one in workbench.outcomes.totals(eval_set).changes
+    ]
+
+
+async def test_since_the_run_before_only_outcomes_by_the_same_expectation_are_compared(
+    as_run, tmp_path, monkeypatch
+):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        key = CaseId(SET, "a")
+        for act, found in ((says("hi"), []), (says("no"), [("a", "PASSED", "FAILED")])):
+            monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(act).follow)
+            workbench.runs.run_cases("a", [key])
+            await workbench.runs.finished()
+            assert changes(workbench) == found
+            edit(workbench, folder, SET, case(**first_turn(final_response=message("other"))))
+            await workbench.outcomes.rescored([])
+            assert workbench.outcomes.status(key) == "FAILED"
+            assert changes(workbench) == []
+            workbench.editing.undo()
+            await workbench.outcomes.rescored([])
+            assert changes(workbench) == found
+        (log, *_) = workbench.agent.store.files()
+        assert await workbench.outcomes.open_run(log, "run 1")
+        assert changes(workbench) == []
+        assert not any("Since" in line for line in page(workbench, SET))
+    finally:
+        await workbench.close()
+
+
+async def test_what_changed_after_the_newest_run_is_said_of_a_case_that_failed_by_it(as_run, tmp_path, until):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        key = CaseId(SET, "a")
+        edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
+        await workbench.outcomes.rescored([])
+        await until(lambda: workbench.outcomes.history(key) is not None)
+        (line,) = (one for one in page(workbench, *key) if "History" in one)
+        assert " ".join(line.split()) == "▸ History last passed run 1 since then case changed 1 run"
+    finally:
+        await workbench.close()
+
+
+async def test_an_opened_run_has_the_history_until_then(as_run, tmp_path, monkeypatch, until):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        key = CaseId(SET, "a")
+        monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(says("no")).follow)
+        workbench.runs.run_all()
+        await workbench.runs.finished()
+        await until(lambda: (past := workbench.outcomes.history(key)) and len(past.history.points) == 2)
+        (log, *_) = workbench.agent.store.files()
+        assert await workbench.outcomes.open_run(log, "run 1")
+        assert [point.path for point in workbench.outcomes.history(key).history.points] == [log]
+    finally:
+        await workbench.close()
+
+
+async def test_the_page_of_an_opened_run_says_what_it_is_scored_by(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    workbench = await opened(folder)
+    try:
+        key = CaseId(SET, "a")
+        (log,) = workbench.agent.store.files()
+        assert await workbench.outcomes.open_run(log, "run 1")
+        assert page(workbench, *key)[0].startswith(" ✓ PASSED   2/2")
+        edit(workbench, folder, SET, case(**first_turn(final_response=message("no"))))
+        await workbench.outcomes.rescored([])
+        assert page(workbench, *key)[0] == " ✗ FAILED   rescored   by case and config of now"
+        await workbench.editing.save_all()
+        workbench.outcomes.leave_previous_run()
+        assert await workbench.outcomes.open_run(log, "run 1")
+        assert page(workbench, *key)[0] == " ✓ PASSED   case changed after run 1: as scored then"
     finally:
         await workbench.close()

@@ -7,9 +7,12 @@ from stored_matrix import BASE, PRO, write_matrix, write_variant
 
 from evaltui.core.compare.matrix import Row
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.outcome import Status
 from evaltui.core.model.variants import Change
 from evaltui.runs.store import RunStore
-from evaltui.workbench.matrices import cell_result, read_matrix
+from evaltui.text.lines import draw
+from evaltui.tui.pages.matrix_cells import cell_lines
+from evaltui.workbench.matrices import CellResult, cell_result, read_matrix
 from evaltui.workbench.matrix_view import MatrixView
 
 
@@ -64,6 +67,17 @@ def test_another_variant_becomes_the_base(pair):
     view.step(-1, 1)
     assert view.refusal(besides_base=True) == "This is the base; select another variant"
     assert view.refusal() is None
+
+
+def test_a_response_that_was_not_evaluated_is_not_one_that_differs(pair):
+    view, found = shown(pair), cell_result(pair, 0, CaseId("lights.evalset.json", "hello"))
+    metrics = tuple(
+        replace(metric, status=Status.NOT_EVALUATED, score=None) for metric in found.result.repeats[0].metrics
+    )
+    repeats = tuple(replace(one, metrics=metrics) for one in found.result.repeats)
+    not_evaluated = CellResult(replace(found.result, repeats=repeats))
+    lines = [draw(line, color=False) for line in cell_lines(view, "base", "base", not_evaluated, 80)]
+    assert "– response not scored" in lines
 
 
 def test_the_current_variant_is_always_among_those_that_are_shown(seven):

@@ -49,7 +49,7 @@ async def test_parts_say_what_all_cases_say(workbench, seed):
             outcomes.results.drop(case)
         else:
             if (earlier := outcomes.get(case)) is not None:
-                before[case] = EarlierResult(earlier.status, earlier.run.name)
+                before[case] = EarlierResult(earlier.status, earlier.run.name, earlier.stored, earlier.config)
             outcomes.put(case, a_result(chosen))
         if chosen.random() < 0.5:
             assert outcomes.totals(eval_set) == TotalsInParts().get(eval_set, outcomes.get, before.get)

@@ -97,6 +97,15 @@ def test_equal_turns_are_folded_where_not_everything_fits_and_opened_by_a_click(
     assert page_of(BOTH, "same", 120)[-1] == "= Both runs made the same calls and gave the same responses"
 
 
+def test_of_repeated_cases_it_is_said_which_repeats_are_compared():
+    repeats = tuple(RepeatResult(status, actual=(HELLO,)) for status in (P, F, P))
+    repeated = CaseResult("same", Status.FLAKY, eval_set_id="home", path=PATH, repeats=repeats)
+    both = compared(kept("15", case("same", P, HELLO)), kept("18", repeated))
+    shown = page_of(both, "same", 120)
+    assert "run 18, repeat 2 of 3" in "\n".join(shown)
+    assert shown[-1] == "= These repeats made the same calls and gave the same responses"
+
+
 def test_a_side_without_a_trajectory_says_why():
     error = ErrorInfo("TimeoutError", "no response within 30 s", "", kind=None)
     both = compared(

@@ -61,6 +61,8 @@ class CaseShown:
     """The selected turn, from 0, which is open."""
     note: Sequence[Span] = ()
     """What is to be known of the result as a whole."""
+    changed: Sequence[str] = ()
+    """What changed after its run, as `Freshness` has it."""
     place: str = ""
     """Where the case is: `lights.evalset.json:88`."""
     printed: Sequence[PrintedLine] = ()
@@ -113,7 +115,8 @@ def _write(page: Page, shown: CaseShown, *, fits: bool) -> None:
     write_metrics(page, result, shown.folding, fits=fits)
     _write_state(page, shown, result)
     _write_informational(page, result, shown.folding)
-    write_history(page, shown.past, shown.folding, passed=result.status is Status.PASSED)
+    passed = result.status is Status.PASSED
+    write_history(page, shown.past, shown.folding, passed=passed, changed=shown.changed)
     _write_printed(page, shown)
     _write_errors(page, result)
 

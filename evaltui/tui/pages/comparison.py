@@ -244,6 +244,8 @@ def write_trajectories(
     """What both runs did, turn by turn, side by side where there is room.
 
     Equal turns are folded where not all of it fits in so many lines; a click folds or opens a turn."""
+    base, candidate = (", ".join(filter(None, side)) for side in zip(titles, both.repeats, strict=True))
+    titles = base, candidate
     for side, problem in zip(titles, both.problems, strict=True):
         if problem:
             page.row((f"{visible(side)}: {visible(problem)}", "muted"))
@@ -280,7 +282,8 @@ def _write_turns(
         page.row((label, "bold"), ("≠ ", "error"), (f"{visible(path)}  ", "key"), *change)
     if both.turns and all(turn.is_equal for turn in both.turns) and not both.state:
         page.blank()
-        page.row(("= ", "muted"), ("Both runs made the same calls and gave the same responses", "muted"))
+        both_sides = "Both runs" if both.repeats == ("", "") else "These repeats"
+        page.row(("= ", "muted"), (f"{both_sides} made the same calls and gave the same responses", "muted"))
 
 
 def _write_head(page: Page, turn: TurnOfBoth, number: int, folding: Folding, *, usual: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.cells import cell_len
@@ -18,8 +19,11 @@ from evaltui.workbench.histories import CasePast
 _MOST_NAME, _CLOCK = 20, 12
 
 
-def write_history(page: Page, past: CasePast | None, folding: Folding, *, passed: bool) -> None:
+def write_history(
+    page: Page, past: CasePast | None, folding: Folding, *, passed: bool, changed: Sequence[str] = ()
+) -> None:
     """The number of earlier runs; of a case that has not passed when it last did, and what changed since.
+    `changed` is what did after the last run, as `Freshness` has it.
 
     Open, a row for each run.
 
@@ -29,8 +33,8 @@ def write_history(page: Page, past: CasePast | None, folding: Folding, *, passed
     page.part(is_open=is_open)
     head: Line = [("▾ " if is_open else "▸ ", "faint"), ("History", "bold")]
     if not passed:
-        head += [("   ", ""), *_last_passed(past), *_since_then(past)]
-    runs = "…" if past is None else "no earlier run"
+        head += [("   ", ""), *_last_passed(past), *_since_then(past, changed)]
+    runs = "…" if past is None else "no run with this id"
     if past is not None and past.history.points:
         runs = counted(len(past.history.points), "run")
     page.fold("history", head, [(runs, "muted")])
@@ -78,10 +82,10 @@ def _last_passed(past: CasePast | None) -> list[Span]:
     return [("last passed ", "muted"), (visible(past.title_of(point)), "")]
 
 
-def _since_then(past: CasePast | None) -> list[Span]:
+def _since_then(past: CasePast | None, after: Sequence[str]) -> list[Span]:
     """What is different since it last passed, besides what the agent did."""
     if past is None or past.history.last_passed is None:
         return []
-    changed = past.history.changed_since
+    changed = [*past.history.changed_since, *([f"{', '.join(after)} changed"] if after else [])]
     since = "; ".join(map(visible, changed)) if changed else "no other changes found"
     return [("   since then ", "muted"), (since, "" if changed else "muted")]

@@ -19,6 +19,7 @@ from evaltui.workbench.matrix_view import MatrixView
 _BESIDE, _WITH_PLOT = 90, 130
 _RULE = " │ "
 _ANSWER = "response_match_score"
+_RESPONSE = {Status.PASSED: ("=", "muted"), Status.FAILED: ("≠", "error")}
 
 
 def write_cells(
@@ -95,8 +96,9 @@ def _did(repeat: RepeatResult, width: int) -> list[Line]:
         shown = [_call(diff) for turn in repeat.turns for diff in turn.calls]
     scored = next((metric for metric in repeat.metrics if metric.name == _ANSWER), None)
     if scored is not None and repeat.error is None:
-        sign = ("= ", "muted") if scored.status is Status.PASSED else ("≠ ", "error")
-        shown.append(([sign], [(f"response {show_scores(scored.score, scored.threshold)}", "muted")]))
+        mark, role = _RESPONSE.get(scored.status, glyph(scored.status))
+        score = show_scores(scored.score, scored.threshold)
+        shown.append(([(f"{mark} ", role)], [(f"response {score}", "muted")]))
     lines = [line for mark, text in shown for line in wrap_behind(mark, text, width)]
     spent = repeat.spent.of("agent") if repeat.spent else None
     cost = f"   {spent.cost.in_words}" if spent is not None and is_worth_telling(spent) else ""

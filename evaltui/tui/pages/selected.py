@@ -234,6 +234,7 @@ def _write_case(page: Page, workbench: Workbench, case: CaseId, view: View) -> N
             view.height,
             workbench.navigation.selection.turn,
             _note(workbench, case, scored),
+            now.reasons if (now := workbench.outcomes.freshness(case)) is not None else (),
             _place(workbench, case) if _is_scored_by_now(workbench, case, scored) else "",
             printed,
             view.is_small,
@@ -261,7 +262,7 @@ def _note(workbench: Workbench, case: CaseId, scored: CaseOutcome) -> Line:
         return []
     if now.state is State.RESCORED and workbench.outcomes.previous_run is not None:
         return [("rescored", "bold"), ("   by case and config of now", "muted")]
-    if changed := [one for one in now.reasons if one in EXPECTATIONS]:
+    if changed := [one for one in now.reasons if one in EXPECTATIONS and now.state is State.THEN]:
         return [(f"{', '.join(changed)} changed after {visible(scored.run.name)}: as scored then", "warning")]
     return []
 

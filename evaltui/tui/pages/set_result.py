@@ -135,9 +135,9 @@ def _write_changes(page: Page, moved: Sequence[Moved], past: CasePast | None) ->
     page.ends([(visible(since), "bold")], [("; ".join(map(visible, changed)), "muted")])
     listed = moved[:_MOST_LISTED]
     names = min(_MOST_NAME, max((cell_len(visible(one.case.eval_id)) for one in listed), default=0))
-    for case, (earlier, _), status in listed:
+    for case, earlier, status in listed:
         page.links.append(Link(case, len(page.lines), len(page.lines) + 1))
-        sides: Line = [glyph(earlier), (" → ", "muted"), glyph(status)]
+        sides: Line = [glyph(earlier.status), (" → ", "muted"), glyph(status)]
         page.ends([("  ", ""), *sides, (f" {pad(visible(case.eval_id), names)}", "")], [])
 
 

@@ -222,7 +222,7 @@ def _history_card(past: CasePast | None, width: int, *, passed: bool) -> tuple[L
     if past is None:
         return head, [("…", "muted")]
     if not past.history.points:
-        return head, [("no earlier run", "muted")]
+        return head, [("no run with this id", "muted")]
     point = past.history.last_passed
     last: Line = [("rescored ", "muted"), glyph(Status.PASSED)] if passed else [("never passed", "muted")]
     if point is not None:
