@@ -7,6 +7,7 @@ happened. A file with a line that is no recording of this version is refused: ne
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -101,6 +102,13 @@ class Recordings:
         """What is recorded of one run of a case, in order."""
         found = (entry_from_json(json.loads(line.text)) for line in self.groups.get((eval_id, repeat), ()))
         return [entry for entry in found if not isinstance(entry, Shared)]
+
+    def fingerprint(self, eval_id: str, repeat: int) -> str:
+        """Equal where the same is recorded of a run of a case."""
+        lines = self.groups.get((eval_id, repeat), ())
+        ids = sorted({name for line in lines for name in line.shared})
+        texts = [self.shared.get(name, "") for name in ids] + [line.text for line in lines]
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
     def shared_by(self, entries: Iterable[Entry]) -> list[Shared]:
         """The lines that entries refer to, as far as the file has them."""

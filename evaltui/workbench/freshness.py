@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from evaltui.core.model.modes import Modes, modes_of
+from evaltui.core.model.modes import Modes, ToolMode, modes_of
 from evaltui.workbench.agent_state import AgentState
 from evaltui.workbench.state import CaseOutcome, SameConfig
 
@@ -34,7 +34,7 @@ class Freshness(NamedTuple):
 
     state: State
     reasons: tuple[str, ...] = ()
-    """What changed since the run: files of the agent, `case`, `config`, `set`."""
+    """What changed since the run: files of the agent, `case`, `config`, `set`, `recording`, or which mode."""
 
     @property
     def is_stale(self) -> bool:
@@ -57,17 +57,19 @@ def freshness(
     broken: Collection[str] = (),
     is_rescored: bool = False,
     is_opened: bool = False,
+    has_other_recording: bool = False,
 ) -> Freshness:
     """`case`, `config` and `eval_set_id` are those of now; the first two are None before they are read, and
     where they are `broken`.
 
     `is_rescored` is whether the result is about to be scored again: it need not be by the case of now yet.
+    `has_other_recording` is whether a recording that its run used or made has been changed since.
     `is_opened` is whether an earlier run was opened, which this result is of.
     """
     is_case = case is None or case is result.stored
     is_config = config is None or config.config is result.config
     is_set = eval_set_id == result.kept.eval_set_id
-    is_same = is_case and is_config and is_set
+    is_same = is_case and is_config and is_set and not has_other_recording and not _other_mode(result, agent)
     if result.code == agent.code_version and is_same and _is_of_its_run(result) and not broken:
         return _THEN if is_opened else FRESH
     reasons = [*files_changed(result, agent), *broken]
@@ -75,6 +77,9 @@ def freshness(
         reasons.append("case")
     if config is not None and _runs_otherwise(result, case, config.config):
         reasons.append("config")
+    tools = (result.config if config is None else config.config).evaltui.tools
+    if (mode := _other_mode(result, agent)) or (has_other_recording and _modes_now(agent, tools).uses):
+        reasons.append(mode or "recording")
     is_then = is_opened and (result.unscored or not any(_scored_otherwise(result)))
     if is_then or (not reasons and (result.unscored or not is_rescored)):
         reasons += _unscored(result, case, config)
@@ -104,13 +109,33 @@ def gets_otherwise(
     before = result.stored if result.ran is None else result.ran[0]
     if before is not None and (before is case or before.says_the_same(case)):
         return False
-    settings, tools = agent.settings, (result.config if config is None else config.config).evaltui.tools
-    modes = modes_of(settings.record, settings.tools, tools)
+    modes = _modes_now(agent, (result.config if config is None else config.config).evaltui.tools)
     try:
         return _given(case, modes.stubs) != (result.given if before is None else _given(before, modes.stubs))
     except ValueError:
         # No agent can be given this.
         return True
+
+
+def _modes_now(agent: AgentState, by_tool: Mapping[str, ToolMode]) -> Modes:
+    # Nothing is recorded of an agent behind a network.
+    record = "off" if agent.address.url else agent.settings.record
+    return modes_of(record, agent.settings.tools, by_tool)
+
+
+def _other_mode(result: CaseOutcome, agent: AgentState) -> str:
+    """Which mode lets models or tools answer otherwise than in the run; "" where none does.
+
+    What a run has recorded is what the next one replays.
+    """
+    then, now = result.modes, _modes_now(agent, {})
+    if then is None or then == now:
+        return ""
+    if then.replays != now.replays and then.models != "record":
+        return "record mode"
+    if then.tools == now.tools or "stub" not in (then.tools, now.tools) or then.tools == "record":
+        return ""
+    return "tool mode"
 
 
 @lru_cache(1024)

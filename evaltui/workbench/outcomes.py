@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.problems import EvalSetError
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.figures import counted
 from evaltui.text.keys import key_of
@@ -83,6 +85,8 @@ class Outcomes:
         self.read_scores = ReadScores(self._results_read)
         """What a filter compares."""
         self._before: dict[CaseId, EarlierResult] = {}
+        # What the runs of cases have used, where it is recorded otherwise by now.
+        self._recorded_otherwise: Mapping[CaseId, str] = {}
         self._stale: dict[str, _StaleCases] = {}
         self._stale_cases = frozenset[CaseId]()
         self._totals: dict[str, tuple[Results, Changes, TotalsInParts]] = {}
@@ -166,14 +170,29 @@ class Outcomes:
             broken=self._sets.broken(case.path),
             is_rescored=self.is_rescored(case),
             is_opened=self.previous_run is not None,
+            has_other_recording=self._recorded_otherwise.get(case) == scored.recorded,
         )
 
     async def compare_files(self) -> None:
-        """Looks which files of the agent have changed by now; while it runs, it may write them itself."""
+        """Looks which files of the agent and which recordings have changed by now; while it runs, it may
+        write them itself."""
         run, version = self._run(), self._agent.code_version
         if run is None or run.over:
             await self._agent.compare_files()
+            await self.compare_recordings()
         if self._agent.code_version != version:
+            self._changed()
+
+    async def compare_recordings(self) -> None:
+        """Looks which recordings have changed by now; a run writes them itself, and its results are of it."""
+        if self._running:
+            return
+        used = [(case, scored) for case, scored in self.results.copy().items() if scored.recorded]
+        sets = {case.path: self._sets.by_case_path(case.path) for case, _ in used}
+        found = await asyncio.to_thread(_recorded_otherwise, used, sets) if used else {}
+        if found != self._recorded_otherwise:
+            self._recorded_otherwise = found
+            self.rescorings += 1
             self._changed()
 
     def is_stale(self, case: CaseId) -> bool:
@@ -438,6 +457,7 @@ class Outcomes:
         # the last results are scored again when it is left.
         if self._latest is None:
             self.rescore({self._sets.file_of(path) for path in unscored})
+        await self.compare_recordings()
         await self._add_up()
         self.last_run = await asyncio.to_thread(newest_run, self._agent.store, self._agent.address.name)
         self._changed()
@@ -520,3 +540,23 @@ class Outcomes:
             opening.cancel()
         await self._histories.close()
         await self.read_scores.close()
+
+
+def _recorded_otherwise(
+    results: Iterable[tuple[CaseId, CaseOutcome]], sets: Mapping[str, EvalSetFile | None]
+) -> dict[CaseId, str]:
+    """In a thread: what the runs of cases have used of recordings that are other ones by now."""
+    from evaltui.files.recordings import Recordings, read_recordings, recordings_path
+
+    recordings: dict[str, Recordings] = {}
+    for path, eval_set in sets.items():
+        if eval_set is not None:
+            with suppress(EvalSetError):
+                recordings[path] = read_recordings(recordings_path(eval_set.path, eval_set.eval_set_id))
+    return {
+        case: scored.recorded
+        for case, scored in results
+        if (file := recordings.get(case.path)) is not None
+        and scored.recorded
+        != " ".join(file.fingerprint(case.eval_id, number) for number in range(scored.figures.runs))
+    }

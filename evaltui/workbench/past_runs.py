@@ -21,6 +21,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.events import Event
 from evaltui.core.model.json_values import member
+from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.stored_cases import StoredCase
 from evaltui.core.trace.model_calls import ModelCalls
@@ -244,6 +245,8 @@ class _Reading:
             pass_if=pass_if,
             logged=kept,
             changed_files=self._changed,
+            modes=self._modes,
+            recorded=row.summary.recorded if self._modes is not None else "",
             **_ran_as(self.header, row, eval_set, stored, config),
         )
         # The id as the set has it: ten thousand more take megabytes.
@@ -260,6 +263,13 @@ class _Reading:
     @cached_property
     def _sets(self) -> SetsOfRun:
         return SetsOfRun(self.sets, self.workspace, self.header.sets)
+
+    @cached_property
+    def _modes(self) -> Modes | None:
+        settings = member(self.header.data, "settings", dict, {})
+        if self.header.of_traces or "session" in self.header.data or settings.get("record") is None:
+            return None
+        return modes_of(settings["record"], settings.get("tools"), {})
 
     @cached_property
     def _changed(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from evaltui.core.metrics.preflight import in_short
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig, PassIf
 from evaltui.core.model.events import SIMULATED_USER, Event
+from evaltui.core.model.modes import Modes, modes_of
 from evaltui.core.model.outcome import CaseResult
 from evaltui.core.model.problems import EvalSetError
 from evaltui.core.model.stored_cases import StoredCase, StoredCases
@@ -110,6 +111,7 @@ class RunFollower:
         # By the path of `CaseId`.
         self._configs: dict[str, EvalConfig] = {}
         self._pass_if: PassIf | None = None
+        self._modes: Modes | None = None
         self._in_log: ResultsInLog | None = None
         # Where in the log the last result is; None where none can be written.
         self._logged: int | None = None
@@ -169,6 +171,7 @@ class RunFollower:
                 cases[CaseId(info.known_as, case.eval_id)] = case
         self._cases = cases
         self._pass_if = selected.plan.pass_if
+        self._modes = modes_of(selected.plan.record, selected.plan.tools, {})
         self._run.checks = selected.plan.checks
         self._run.parallel = selected.plan.parallel
         self._run.unready = in_short(selected.plan.checks)
@@ -196,7 +199,18 @@ class RunFollower:
         kept = logged if logged is not None and self._outcomes.results.is_full else light
         self._outcomes.put(
             case,
-            CaseOutcome(kept, run.ref, stored, config, calls, run.code, pass_if=self._pass_if, logged=logged),
+            CaseOutcome(
+                kept,
+                run.ref,
+                stored,
+                config,
+                calls,
+                run.code,
+                pass_if=self._pass_if,
+                logged=logged,
+                modes=self._modes,
+                recorded=summarize(result).recorded,
+            ),
         )
 
     def _logged_now(self, result: CaseResult) -> ResultInFile | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evaltui.core.metrics.preflight import MetricCheck
     from evaltui.core.model.config import EvalConfig, PassIf
     from evaltui.core.model.eval_set import EvalCase
+    from evaltui.core.model.modes import Modes
     from evaltui.core.model.outcome import CaseResult, Status
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.runner.plan import Scaled
@@ -129,6 +130,10 @@ class CaseOutcome:
     """The files of the agent that were changed between that run and the start of the workbench."""
     logged: ResultInFile | None = None
     """Where in the log of its run the case is, as it came out then; None where it is in none."""
+    modes: Modes | None = None
+    """How its run treated models and tools, but for tools that the config names; None where nobody knows."""
+    recorded: str = ""
+    """Fingerprints of the recordings of its repeats; "" for a run without recordings."""
     undecided: bool = False
     """Whether a judge, a custom metric or a secret decides the outcome, which only another run can tell."""
 

@@ -183,6 +183,7 @@ class Workbench:
         await self.editing.look_outside()
         await self.agent.compare_files()
         await self.sets.read()
+        await self.outcomes.compare_recordings()
         if self.agent.error is not None or self.agent.address.problem or is_first_minute(self.sets):
             self.agent.load_again()
         self.outcomes.keep_only(set(self.sets.every_case()))

@@ -642,3 +642,43 @@ async def test_the_page_of_an_opened_run_says_what_it_is_scored_by(as_run, tmp_p
         assert page(workbench, *key)[0] == " ✓ PASSED   case changed after run 1: as scored then"
     finally:
         await workbench.close()
+
+
+@pytest.mark.parametrize(
+    ("ran", "now", "reasons"),
+    [
+        ("", 'tools = "stub"', ("tool mode",)),
+        ('tools = "stub"', "", ("tool mode",)),
+        ('tools = "record"', "", ()),
+        ('record = "replay"', "", ("record mode",)),
+        ("", 'record = "auto"', ("record mode",)),
+        ('record = "record"', 'record = "auto"', ()),
+        ('record = "record"', 'record = "replay"\ntools="live"', ()),
+        ('record = "auto"', 'record = "replay"', ()),
+    ],
+)
+@pytest.mark.parametrize("between", [False, True])
+async def test_a_result_of_a_run_in_another_mode_is_stale(
+    ran, now, reasons, between, as_run, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns().follow)
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    settings = folder / "pyproject.toml"
+    settings.write_text(f"[tool.evaltui]\n{ran}\n")
+    workbench = await opened(folder)
+    try:
+        workbench.runs.run_all()
+        await workbench.runs.finished()
+        assert await stand(workbench) == "fresh"
+        settings.write_text(f"[tool.evaltui]\n{now}\n")
+        if between:
+            await workbench.close()
+            workbench = await opened(folder)
+        else:
+            await workbench.open()
+            workbench.agent.read_settings()
+        found = workbench.outcomes.freshness(CaseId(SET, "a"))
+        # The file is one of the agent's, too.
+        assert tuple(one for one in found.reasons if one != "pyproject.toml") == reasons
+    finally:
+        await workbench.close()

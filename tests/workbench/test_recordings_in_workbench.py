@@ -3,6 +3,7 @@
 import pytest
 from gemini_server import GeminiServer, says
 
+from evaltui.core.model.case_id import CaseId
 from evaltui.workbench.workbench import Workbench
 
 AGENT = """
@@ -45,4 +46,48 @@ async def test_a_run_again_asks_no_model_where_the_mode_is_auto(write_agent, wri
         "PASSED",
     ]
     assert workbench.runs.current.remarks == []
+    await workbench.close()
+
+
+async def test_a_result_is_stale_after_an_edit_of_the_recording_that_its_run_used(
+    write_agent, write_set, gemini
+):
+    folder = write_agent(AGENT)
+    path = write_set(folder, good=("hello", "hello"), other=("bye", "bye"))
+    (folder / "pyproject.toml").write_text('[tool.evaltui]\nrecord = "auto"\n')
+    recording = path.parent / "recordings" / f"{path.name.partition('.')[0]}.jsonl"
+
+    async def opened():
+        workbench = Workbench(folder)
+        await workbench.open()
+        await workbench.outcomes.restore()
+        return workbench
+
+    async def run_set():
+        workbench.runs.run_set()
+        await workbench.runs.finished()
+
+    workbench, good, other = await opened(), CaseId(path.name, "good"), CaseId(path.name, "other")
+    for _ in ("recorded", "replayed"):
+        await run_set()
+        await workbench.open()
+        assert not workbench.outcomes.stale()
+        await workbench.close()
+        workbench = await opened()
+        assert not workbench.outcomes.stale()
+    recorded = recording.read_text()
+    assert '"text": "hello"' in recorded
+    for text, stale in ((recorded.replace('"text": "hello"', '"text": "hullo"'), {good}), (recorded, set())):
+        recording.write_text(text)
+        await workbench.open()
+        assert workbench.outcomes.stale() == stale
+        for case in stale:
+            assert workbench.outcomes.freshness(case) == ("stale", ("recording",))
+    recording.unlink()
+    await workbench.close()
+    workbench = await opened()
+    assert workbench.outcomes.stale() == {good, other}
+    await run_set()
+    await workbench.open()
+    assert not workbench.outcomes.stale()
     await workbench.close()

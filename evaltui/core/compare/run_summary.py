@@ -52,6 +52,7 @@ class CaseSummary:
     decision: Decision | None = None
     """What a sequential test says of its runs; None where their number was fixed."""
     given: str = ""
+    recorded: str = ""
     """Fingerprint of what the agent got of the case; "" where nobody knows."""
 
     @property
@@ -133,6 +134,7 @@ def summarize(case: CaseResult) -> CaseSummary:
         throttled=round(case.throttled, 3),
         expects=case.repeats[0].expects if case.repeats else "",
         given=case.repeats[0].given if case.repeats else "",
+        recorded=" ".join(repeat.recorded for repeat in case.repeats).strip(),
         judges={
             metric.name: f"{metric.judge.model} ({metric.judge.prompt})"
             for metric in case.metrics

@@ -39,6 +39,16 @@ class Modes:
         return self.models in ("auto", "record")
 
     @property
+    def replays(self) -> bool:
+        """Whether models answer as recorded."""
+        return self.models in ("auto", "replay")
+
+    @property
+    def uses(self) -> bool:
+        """Whether something that is recorded is an answer."""
+        return self.replays or self.stubs
+
+    @property
     def writes(self) -> bool:
         return self.keeps_models or "record" in (self.tools, *self.by_tool.values())
 

@@ -198,6 +198,8 @@ class RepeatResult:
     """The fingerprint of the case that it was compared with; "" where nobody knows."""
     given: str = ""
     """The fingerprint of what the agent got of that case; "" where nobody knows."""
+    recorded: str = ""
+    """The fingerprint of its recording, as the run has used or made it; "" for a run without recordings."""
     session_id: str = ""
     """What the agent framework called the session; "" where nobody knows."""
     user_id: str = ""

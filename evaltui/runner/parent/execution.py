@@ -296,10 +296,12 @@ class _Run:
     async def _conclude(
         self, item: WorkItem, expected: Expected, ran: ExecutionResult, judge: CaseJudge | None
     ) -> None:
+        recorded = ""
         try:
             verdict = await self._verdicts.of(item, expected, ran, judge)
         finally:
-            self._end_recording(item, judge, complete=ran.error is None)
+            recorded = self._end_recording(item, judge, complete=ran.error is None)
+        verdict = replace(verdict, recorded=recorded)
         await self._saving.save_if_due()
         if judge is not None and judge.is_left:
             self._leave(item)
@@ -308,10 +310,12 @@ class _Run:
         self._on_update(RepeatDone(item.case, item.set.eval_set_id, item.repeat, verdict))
         self._put(item, verdict)
 
-    def _end_recording(self, item: WorkItem, judge: CaseJudge | None, *, complete: bool) -> None:
-        if recordings := self._recordings.get(item.set.path):
-            judged = judge.finished if judge else ()
-            recordings.end(item.case.eval_id, item.repeat, complete=complete, judged=judged)
+    def _end_recording(self, item: WorkItem, judge: CaseJudge | None, *, complete: bool) -> str:
+        """Returns the fingerprint of the recording, "" where there is none."""
+        if (recordings := self._recordings.get(item.set.path)) is None:
+            return ""
+        judged = judge.finished if judge else ()
+        return recordings.end(item.case.eval_id, item.repeat, complete=complete, judged=judged)
 
     def _put(self, item: WorkItem, verdict: RepeatResult) -> None:
         more, urgency = self.results.add(item, verdict)

@@ -102,6 +102,8 @@ class _CaseRun:
 
     agents: _Part
     judges: _Part
+    recorded: str
+    """The fingerprint of its recording."""
 
 
 def _judge(entry: Entry) -> str:
@@ -165,7 +167,9 @@ class SetRecordings:
         judges: list[Entry] = []
         for entry in self._known.entries(eval_id, repeat):
             (judges if _judge(entry) else agents).append(entry)
-        self._runs_begun[eval_id, repeat] = case_run = _CaseRun(_Part(agents), _Part(judges))
+        self._runs_begun[eval_id, repeat] = case_run = _CaseRun(
+            _Part(agents), _Part(judges), self._known.fingerprint(eval_id, repeat)
+        )
         return case_run
 
     def _recorded(
@@ -200,12 +204,15 @@ class SetRecordings:
             assert isinstance(shared, Shared)
             self._shared[shared.id] = shared
 
-    def end(self, eval_id: str, repeat: int, *, complete: bool, judged: Collection[str] = ()) -> None:
+    def end(self, eval_id: str, repeat: int, *, complete: bool, judged: Collection[str] = ()) -> str:
         """A run of a case is over; `complete` where it came to its end without an error. `judged` are the
-        metrics whose judge has answered everything: what others have of old stays."""
+        metrics whose judge has answered everything: what others have of old stays.
+
+        Returns the fingerprint of its recording, "" for a run that was not begun.
+        """
         case_run = self._runs_begun.pop((eval_id, repeat), None)
         if case_run is None or not self.modes.writes:
-            return
+            return case_run.recorded if case_run is not None else ""
         entries = merged(case_run.agents.old, case_run.agents.made_in_order, self.modes, complete=complete)
         old, made = _by_judge(case_run.judges.old), _by_judge(case_run.judges.made_in_order)
         for judge in old | made:
@@ -215,8 +222,12 @@ class SetRecordings:
                 self.modes,
                 complete=judge.removeprefix(JUDGE_OF) in judged,
             )
-        if entries != [*case_run.agents.old, *case_run.judges.old]:
-            self._changes[eval_id, repeat] = entries
+        if entries == [*case_run.agents.old, *case_run.judges.old]:
+            return case_run.recorded
+        self._changes[eval_id, repeat] = entries
+        made_now = Recordings(self._path, shared=dict(self._known.shared))
+        made_now.put(eval_id, repeat, entries, self._shared.values())
+        return made_now.fingerprint(eval_id, repeat)
 
     async def save(self) -> None:
         """Write what has changed. That a file cannot be written is a remark: results are worth more."""
