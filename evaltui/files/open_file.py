@@ -281,14 +281,19 @@ class OpenFile:
             return Outside(on_disk, None, text)
 
     def merged(self, outside: Outside, choices: Choices, whole: Side | None = None) -> Merged | Conflict:
-        """The text with what was changed outside; `whole` takes one side's text."""
+        """The text with what was changed outside; `whole` takes one side's text.
+
+        Raises EvalSetError where that is no JSON.
+        """
         theirs = outside.document or outside.not_json
         if theirs is None:
             return Conflict(reason="deleted outside")
         if whole == "mine":
             return Merged(self.document)
         if whole == "theirs":
-            return Merged(theirs if isinstance(theirs, JsonDocument) else JsonDocument(theirs))
+            if outside.document is None:
+                raise unusable(self.path, outside.not_json or "")
+            return Merged(outside.document)
         found = resolve(self.base, self.document, theirs, choices, self.shape)
         if isinstance(found, Merged):
             self._checked(found.document)

@@ -88,7 +88,7 @@ def open_past_run(
     gone = 0
     for row in read.file.cases:
         progress.step()
-        case = workspace.find(row.id, row.summary.eval_set_id, by_label=False)
+        case = read.find(row.id)
         outcome = read.outcome(case, row) if case is not None else None
         gone += outcome is None
         outcomes += [outcome] if outcome is not None else []
@@ -186,7 +186,8 @@ def last_outcomes(
                 continue
             title = run_title(header.number, header.started, names.get(run_id(log), ""))
             read = _Reading(sets, workspace, agent, file, title)
-            if any(read.is_wanted(case, done) for case, _ in header.selected()):
+            selected = (read.find(case) for case, _ in header.selected())
+            if any(case is not None and case not in done for case in selected):
                 outcomes = read.outcomes(done, found)
                 while some := list(islice(outcomes, _AT_ONCE)):
                     yield some
@@ -207,9 +208,21 @@ class _Reading:
     def header(self) -> RunHeader:
         return self.file.header
 
-    def is_wanted(self, case: CaseId, done: Container[CaseId]) -> bool:
-        """Whether there is such a case now, and it is not `done`."""
-        return case not in done and self.workspace.find(case, "", by_label=False) is not None
+    def find(self, case: CaseId) -> CaseId | None:
+        """A case of the run as it is called now; where it was moved, the only one with its id. None where it
+        is not any more."""
+        if (found := self.workspace.find(case, "", by_label=False)) is not None:
+            return found
+        moved = self._by_eval_id.get(case.eval_id, ())
+        return moved[0] if len(moved) == 1 else None
+
+    @cached_property
+    def _by_eval_id(self) -> Mapping[str, Sequence[CaseId]]:
+        found: dict[str, list[CaseId]] = {}
+        for eval_set in self.workspace.sets:
+            for case in eval_set.cases:
+                found.setdefault(case.eval_id, []).append(CaseId(eval_set.case_path, case.eval_id))
+        return found
 
     def outcomes(self, done: Container[CaseId], found: set[CaseId]) -> Iterator[tuple[CaseId, CaseOutcome]]:
         """The results of the cases that can be shown and are not `done`, which are added to `found`.
@@ -217,7 +230,7 @@ class _Reading:
         Raises what `RunFile` raises.
         """
         for row in self.file.cases:
-            case = self.workspace.find(row.id, row.summary.eval_set_id, by_label=False)
+            case = self.find(row.id)
             if case is None or case in done:
                 continue
             if (outcome := self.outcome(case, row)) is not None:
@@ -230,6 +243,9 @@ class _Reading:
         # A config that cannot be read now does not take the result away.
         stored, config = eval_set.case(case.eval_id), eval_set.config or eval_set.config_then
         if stored is None or config is None:
+            return None
+        if case != row.id and stored.fingerprint != row.summary.expects:
+            # Elsewhere, only the same case is the one of the run.
             return None
         kept = ResultInFile.of(self._results, row.number, row.summary)
         try:

@@ -62,14 +62,15 @@ class SetsOfRun:
         self._sets = sets
         self._workspace = workspace
         self._began_with = {one.path: one for one in began_with}
-        self._known: dict[str, SetOfRun] = {}
+        self._known: dict[tuple[str, str], SetOfRun] = {}
 
     def get(self, path: str, path_then: str) -> SetOfRun:
         """The set with this path, which the workspace has; `path_then` is what the run calls it."""
-        if path not in self._known:
+        key = path, path_then
+        if key not in self._known:
             then = self._began_with.get(path_then)
-            self._known[path] = self._look(self._workspace.by_case_path[path], then)
-        return self._known[path]
+            self._known[key] = self._look(self._workspace.by_case_path[path], then)
+        return self._known[key]
 
     def _look(self, listed: EvalSetFile, then: SelectedSet | None) -> SetOfRun:
         is_same = then is not None and then.fingerprint is not None and then.fingerprint == listed.fingerprint

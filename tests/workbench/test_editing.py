@@ -538,3 +538,17 @@ async def test_edits_made_before_an_outside_change_are_recovered_on_top_of_it(ec
     (found,) = recoverable(echo)
     assert found.matches
     assert answers(json.loads(after(found))) == ["mine", "theirs"]
+
+
+async def test_a_text_of_others_that_is_no_json_is_not_taken_and_says_where(echo):
+    workbench, path = await opened(echo)
+    assert rename(workbench, path, 0, "good", "better")
+    path.write_text('{\n"eval_set_id": oops')
+    assert not await workbench.editing.save_all()
+    (clash,) = workbench.editing.conflicts
+    with pytest.raises(EvalSetError, match=rf"{path.name}:2: not valid JSON"):
+        await workbench.editing.settle(clash, Choices(), "theirs")
+    assert workbench.editing.dirty_cases(path) == {"better"}
+    assert await workbench.editing.settle(clash, Choices(), "mine")
+    assert json.loads(path.read_text())["eval_cases"][0]["eval_id"] == "better"
+    await workbench.close()

@@ -249,12 +249,10 @@ async def test_a_verdict_is_by_the_marks_of_the_set_that_the_case_is_in(
             workbench = await opened(folder)
         await workbench.outcomes.rescored([])
         moved = CaseId("u.evalset.json" if change == "move" else SET, "a")
-        if between and change == "move":
-            # Runs know cases by their files.
-            assert workbench.outcomes.get(moved) is None
-            return
         now = workbench.outcomes.freshness(moved)
         assert (now.state, workbench.outcomes.status(moved)) == ("rescored", outcome)
+        if between:
+            return
         workbench.editing.undo()
         await workbench.outcomes.rescored([])
         if named == "s" and change != "rename outside":
@@ -680,5 +678,17 @@ async def test_a_result_of_a_run_in_another_mode_is_stale(
         found = workbench.outcomes.freshness(CaseId(SET, "a"))
         # The file is one of the agent's, too.
         assert tuple(one for one in found.reasons if one != "pyproject.toml") == reasons
+    finally:
+        await workbench.close()
+
+
+async def test_a_case_of_the_same_id_elsewhere_is_not_the_one_that_was_run(as_run, tmp_path):
+    folder = shutil.copytree(as_run, tmp_path / "desk")
+    write(folder, SET, None)
+    elsewhere = {"eval_set_id": "u", "eval_cases": [case("a", **first_turn(user_content=message("ho")))]}
+    (folder / "u.evalset.json").write_text(json.dumps(elsewhere))
+    workbench = await opened(folder)
+    try:
+        assert workbench.outcomes.counts() == {"PASSED": 1, "NOT_RUN": 1}
     finally:
         await workbench.close()
