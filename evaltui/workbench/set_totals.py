@@ -81,11 +81,6 @@ class SetTotals:
     """The seconds of those that took longest, the longest first."""
     changes: list[Moved] = field(default_factory=list)
 
-    @property
-    def passed(self) -> int:
-        """How many passed, flaky ones by their policy."""
-        return self.cases - len(self.failing)
-
     def add(self, more: SetTotals) -> None:
         """Those of cases that come later in the set."""
         self.cases += more.cases

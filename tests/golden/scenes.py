@@ -89,7 +89,7 @@ WALKS: dict[str, Walk] = {
         ("runs-named", "enter", "9 s ago       before"),
         ("compare", "equals_sign", "Turn 1"),
         ("compare-swapped", "equals_sign", "Broken 1"),
-        ("earlier-run", "enter", "run 2 before"),
+        ("earlier-run", "enter", "never passed"),
         ("run-plot-cost", "escape H p", "run"),
         ("result-stale", "escape <agent changes> f5 3", "stale:"),
         ("watch-on", "w", "● watch"),

@@ -146,7 +146,10 @@ class Known:
         return status and EarlierResult(status, "run 17", scored.stored, scored.config)
 
     def counts_of(self, path):
-        return Counter()
+        return Counter(str(scored.status) for scored in self._found.values())
+
+    def passed(self, path):
+        return self.counts_of(path)["PASSED"]
 
     def history(self, case):
         return None

@@ -238,7 +238,7 @@ async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeyp
     assert len(counted) == 1
     # What results share is added once: of those that passed, and of those that failed.
     assert [count for _, _, count, _ in shared] == [2, 4]
-    assert workbench.outcomes.totals(workbench.sets.listed[0]).passed == 4
+    assert workbench.outcomes.passed(workbench.sets.listed[0].case_path) == 4
     assert len(counted) == 1
     await workbench.close()
 

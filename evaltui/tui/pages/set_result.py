@@ -57,9 +57,11 @@ def write_set_results(
         cases = counted(len(eval_set.cases), "case")
         page.row(chip(NOT_RUN), (f"   {cases}   ", ""), (key_of("run_set"), "bold accent"), ("  Run set", ""))
         return
-    _write_head(page, totals, len(eval_set.cases), outcomes.counts_of(eval_set.case_path)[STALE])
+    now, passed = outcomes.counts_of(eval_set.case_path), outcomes.passed(eval_set.case_path)
+    _write_head(page, totals, len(eval_set.cases), now, passed)
     page.blank()
-    write_figures(page, list(_figures(totals, len(eval_set.cases), page.width)))
+    evaluated = now.total() - now[STALE] - now[Status.NOT_EVALUATED]
+    write_figures(page, list(_figures(totals, passed, evaluated, page.width)))
     _write_failing(page, totals.failing, outcomes)
     past = outcomes.history((totals.failing or [totals.first])[0])
     _write_changes(page, totals.changes, past)
@@ -67,22 +69,21 @@ def write_set_results(
     _write_slowest(page, totals, outcomes)
 
 
-def _write_head(page: Page, totals: SetTotals, count: int, stale: int) -> None:
-    tally = totals.statuses + Counter({NOT_RUN: count - totals.cases})
-    status = next((status for status in _WORST if tally[status]), NOT_RUN)
-    passed = f"{show_number(totals.passed)}/{show_number(count)} passed"
-    left: Line = [chip(status, stale=bool(stale)), ("  ", ""), (passed, "bold"), ("   ", ""), *counts(tally)]
-    left += [("   ", ""), (f"{show_number(stale)} stale", "warning")] if stale else []
+def _write_head(page: Page, totals: SetTotals, count: int, now: Counter[str], passed: int) -> None:
+    """`now` and `passed` are without stale results, as in the list of cases."""
+    tally = now + Counter({NOT_RUN: count - now.total()})
+    status = next((status for status in _WORST if totals.statuses[status]), NOT_RUN)
+    left: Line = [chip(status, stale=bool(now[STALE])), ("  ", "")]
+    left += [(f"{show_number(passed)}/{show_number(count)} passed", "bold"), ("   ", ""), *counts(tally)]
     page.ends(left, [(visible(min(totals.runs)) if len(totals.runs) == 1 else "several runs", "muted")])
     parts = [(tally[status], ROLES[status]) for status in COUNTED]
     page.lines.append([(" ", ""), *stacked_bar(parts, count, min(page.width - 1, _MOST_BAR))])
 
 
-def _figures(totals: SetTotals, count: int, width: int) -> Iterator[Figure]:
+def _figures(totals: SetTotals, passed: int, evaluated: int, width: int) -> Iterator[Figure]:
     """Pass rate, time, tokens and cost."""
     room = plot_width(width)
-    passed, timed, cost = totals.passed, totals.timed, totals.cost
-    evaluated = totals.cases - totals.statuses[Status.NOT_EVALUATED]
+    timed, cost = totals.timed, totals.cost
     if evaluated:
         share, interval = passed / evaluated, show_interval(*wilson(passed, evaluated))
         yield Figure("pass rate", show_rate(share), interval, bar(share, room, "success"))
