@@ -22,7 +22,7 @@ from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.budget import Amount
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.events import Event, Json
-from evaltui.core.model.outcome import RepeatResult, Status
+from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
 from evaltui.core.model.spending import Cost
 from evaltui.runs.run_header import RunHeader, SelectedSet, header_from_json
 from evaltui.runs.run_tables import APPLICATION, REPEAT, SUMMARY, VERSION, connect, stored, text_of
@@ -83,7 +83,7 @@ class RunTotals:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
     """Raises OSError for a file that cannot be read, ValueError for a damaged one."""
     try:
         yield
@@ -109,7 +109,7 @@ class RunFile:
         self._db = connect(path)
         # A connection is in a cycle of references: it would stay open until these are collected.
         weakref.finalize(self, self._db.close)
-        with _reading(path):
+        with reading(path):
             if self._value("PRAGMA application_id") != APPLICATION:
                 raise ValueError(f"{path} is not a run of evaltui")
             if (version := self._value("PRAGMA user_version")) > VERSION:
@@ -262,16 +262,22 @@ class RunFile:
             summary = self._read(SUMMARY, {**self._json(text), **named})
             yield CaseInRun(number, CaseId(path, eval_id), summary)
 
-    def scores(self, numbers: Collection[int]) -> dict[int, dict[str, list[float | None]]]:
-        """Scores of the repeats of cases, by the number of the case and the metric."""
-        scores: dict[int, dict[str, list[float | None]]] = {}
-        rows = self._rows(
-            "SELECT case_id, metric, score FROM scores WHERE case_id IN (SELECT value FROM json_each(?)) "
-            "ORDER BY case_id, repeat",
+    def deciding_scores(self, numbers: Collection[int]) -> dict[int, dict[str, tuple[float, str]]]:
+        """The scores of metrics and their statuses, of the repeat that decides how a case came out, by the
+        numbers of cases."""
+        deciding: dict[int, tuple[int, int]] = {}
+        scores: dict[int, dict[str, tuple[float, str]]] = {}
+        for number, repeat, repeat_status, metric, score, status in self._rows(
+            "SELECT case_id, repeat, repeats.status, metric, score, scores.status "
+            "FROM repeats LEFT JOIN scores USING (case_id, repeat) "
+            "WHERE case_id IN (SELECT value FROM json_each(?)) ORDER BY case_id, repeat",
             json.dumps(list(numbers)),
-        )
-        for number, metric, score in rows:
-            scores.setdefault(number, {}).setdefault(metric, []).append(score)
+        ):
+            rank = WORST_FIRST.index(Status(repeat_status))
+            if number not in deciding or rank < deciding[number][0]:
+                deciding[number], scores[number] = (rank, repeat), {}
+            if score is not None and deciding[number][1] == repeat:
+                scores[number][metric] = score, status
         return scores
 
     # Repeats
@@ -379,7 +385,7 @@ class RunFile:
         return value
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
-        with _reading(self.path), closing(self._db.execute(query, values)) as cursor:
+        with reading(self.path), closing(self._db.execute(query, values)) as cursor:
             # All at once: while rows are fetched, the run cannot commit.
             rows = cursor.fetchall()
         return (tuple(map(text_of, row)) for row in rows)

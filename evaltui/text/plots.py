@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from evaltui.text.figures import show_number
 from evaltui.text.glyphs import BAR, EMPTY_BAR, HALF_BAR, SPARKS, THRESHOLD
@@ -71,7 +70,7 @@ _PART = 2
 
 
 def histogram(
-    values: Sequence[float],
+    values: Sequence[tuple[float, int]],
     interval: tuple[float, float],
     threshold: float | None,
     width: int,
@@ -79,26 +78,22 @@ def histogram(
     *,
     lower_is_better: bool = False,
 ) -> list[Line]:
-    """How often values, which are in their order, are where in an interval, as columns with the greatest
-    number at the left, and below them the ends of the interval.
+    """How often values are where in an interval, as columns with the greatest number at the left, and below
+    them the ends of the interval. Each value comes with how many there are.
 
     A threshold is a line: what passes is green, always on one side of it. Without one, all is of one role.
     """
     low, high = interval
-    margin = len(str(len(values))) + 1
+    margin = len(str(sum(count for _, count in values))) + 1
     parts = max(2, (width - margin - 1) // _PART)
     at = None if threshold is None else min(max(1, round(_place(threshold, low, high) * parts)), parts - 1)
-
-    def part_of(value: float) -> int:
+    counts = [0] * parts
+    for value, count in values:
         part = min(int(_place(value, low, high) * parts), parts - 1)
-        if at is None or threshold is None:
-            return part
-        right = value > threshold if lower_is_better else value >= threshold
-        return max(part, at) if right else min(part, at - 1)
-
-    # There may be a hundred thousand: only the ends of the columns are looked for.
-    ends = [bisect_right(values, part, key=part_of) for part in range(parts)]
-    counts = [end - start for start, end in pairwise([0, *ends])]
+        if at is not None and threshold is not None:
+            right = value > threshold if lower_is_better else value >= threshold
+            part = max(part, at) if right else min(part, at - 1)
+        counts[part] += count
     roles = [_side(part, at, lower_is_better) for part in range(parts)]
     most = max(1, *counts)
     lines: list[Line] = []

@@ -36,10 +36,9 @@ from evaltui.workbench.criteria_rows import (
     rubrics_of,
     setting_rows,
 )
-from evaltui.workbench.criteria_scores import CriteriaScores
-from evaltui.workbench.criteria_trial import NO_SCORES
 from evaltui.workbench.criteria_values import first_threshold, next_choice, next_threshold, value_of
 from evaltui.workbench.editing import Editing
+from evaltui.workbench.latest_scores import LatestScores
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 
@@ -69,12 +68,12 @@ class Criteria:
         say: Callable[[str], None],
     ) -> None:
         self._sets = sets
-        self._outcomes = outcomes
+        self.outcomes = outcomes
         self._editing = editing
         self._say = say
         self._set_path = set_path
         self.path = sets.config_path(set_path)
-        self.scores = CriteriaScores(outcomes)
+        self.scores = LatestScores(outcomes)
         """What the last results of the sets scored."""
         # Where there is no file; the same objects each time, which are validated once.
         self._new, self._defaults = new_config(), {"criteria": DEFAULT_CRITERIA}
@@ -168,18 +167,15 @@ class Criteria:
     def sections(self) -> list[Section]:
         """Everything that can be seen and changed. Raises what `unreadable` tells of."""
         config, saved = ConfigEditor(self._data()), ConfigEditor(self._saved_data())
-        scores = self.scores.of(self.sets)
+        self.scores.follow(self.sets, self.saved_config(), self.config())
+        trial = self.scores.trial
         asked = config.metrics
         used: list[Row] = []
         for name in asked:
-            used.append(metric_row(config, saved, name, scores.get(name, NO_SCORES)))
+            used.append(metric_row(config, saved, name, trial))
             used += option_rows(config, name)
         known = dict.fromkeys((*custom_metrics(config), *METRICS))
-        others = [
-            metric_row(config, saved, name, scores.get(name, NO_SCORES))
-            for name in known
-            if name not in asked
-        ]
+        others = [metric_row(config, saved, name, trial) for name in known if name not in asked]
         others.sort(key=lambda row: SUBJECTS.index(row.subject))
         return [
             Section("In use" if self.exists else "In use: ADK defaults", tuple(used)),
@@ -291,6 +287,7 @@ class Criteria:
             f"change threshold of {row.name}",
             lambda config: config.set_threshold(row.name, threshold),
             typing=(self.path, "threshold", row.name),
+            scores_later=True,
         )
 
     def check(self, row: Row, text: str) -> str | None:
@@ -344,13 +341,23 @@ class Criteria:
 
         return self._do(label, edit)
 
-    def _do(self, label: str, edit: Callable[[ConfigEditor], list[Edit]], *, typing: Hashable = None) -> bool:
+    def _do(
+        self,
+        label: str,
+        edit: Callable[[ConfigEditor], list[Edit]],
+        *,
+        typing: Hashable = None,
+        scores_later: bool = False,
+    ) -> bool:
         try:
             edits = edit(ConfigEditor(self._data()))
         except (EvalSetError, OSError, ValueError) as error:
             self._say(str(error))
             return False
-        return bool(edits) and self._editing.do_edits(label, {self.path: edits}, typing=typing)
+        changes = {self.path: edits}
+        return bool(edits) and self._editing.do_edits(
+            label, changes, typing=typing, scores_later=scores_later
+        )
 
 
 def needed_option(metric: MetricRow) -> OptionRow | None:

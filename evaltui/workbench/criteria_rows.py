@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -15,8 +15,8 @@ from evaltui.core.metrics.registry import METRICS, MetricInfo, Option, options_o
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.json_values import list_at, value_at
 from evaltui.core.model.problems import JsonPath
+from evaltui.runs.score_table import Trial, TrialOf
 from evaltui.text.values import did_you_mean
-from evaltui.workbench.criteria_trial import CaseScores, Trial
 
 Interval = tuple[float, float]
 Setting = Literal["runs", "pass_if", "thoughts", "outputs"]
@@ -105,15 +105,24 @@ _ASSUMED: Interval = (0.0, 1.0)
 # Metrics
 
 
-def metric_row(config: ConfigEditor, saved: ConfigEditor, name: str, scores: CaseScores) -> MetricRow:
-    """`saved` is the config as it is on disk, `scores` are those of the metric."""
+def metric_row(
+    config: ConfigEditor, saved: ConfigEditor, name: str, trial: Callable[[TrialOf], Trial]
+) -> MetricRow:
+    """`saved` is the config as it is on disk; `trial` tries a threshold on the last results."""
+    row = _row(config, saved, name)
+    tried = TrialOf(
+        name, row.threshold, row.saved, _pass_if(config), row.interval, lower_is_better=row.lower_is_better
+    )
+    return replace(row, trial=trial(tried))
+
+
+def _row(config: ConfigEditor, saved: ConfigEditor, name: str) -> MetricRow:
     own = OwnMetric(config, name)
     asked = config.criterion_path(name) is not None
     threshold, saved_threshold = config.threshold(name), saved.threshold(name)
     info = METRICS.get(name)
     lower = own.lower_is_better if own.exists else info is not None and info.lower_is_better
-    tried = scores.trial(threshold, saved_threshold, _pass_if(config), lower_is_better=lower)
-    row = MetricRow(name, "", asked, threshold, saved_threshold, trial=tried, lower_is_better=lower)
+    row = MetricRow(name, "", asked, threshold, saved_threshold, lower_is_better=lower)
     if own.exists:
         fits = threshold is None or _ASSUMED[0] <= threshold <= _ASSUMED[1]
         interval = own.interval or (_ASSUMED if fits else None)

@@ -187,10 +187,12 @@ class Editing:
         after: Selection | None = None,
         moved: Mapping[CaseId, CaseId] | None = None,
         typing: Hashable = None,
+        scores_later: bool = False,
     ) -> bool:
         """As `do`, for any files: sets, and configs, which may be new.
 
-        Edits may be given as the document that they made of a file as it is now.
+        Edits may be given as the document that they made of a file as it is now. With `scores_later`, what
+        was run is scored again when the typing ends.
         """
         if self.sets.read_only:
             self.say(READ_ONLY)
@@ -204,7 +206,7 @@ class Editing:
             return False
         if step is None:
             return False
-        self._show(step)
+        self._show(step, scores_later=scores_later)
         return True
 
     def opened(self, paths: Iterable[Path]) -> dict[Path, JsonDocument]:
@@ -218,7 +220,9 @@ class Editing:
         }
 
     def end_typing(self) -> None:
+        """What is typed from now on is a step of its own; what was typed is applied."""
         self._files.end_typing()
+        self.outcomes.rescore_now()
 
     @property
     def undo_label(self) -> str | None:
@@ -257,21 +261,26 @@ class Editing:
         self.say(f"{done}: {step.label}")
         return True
 
-    def _show(self, step: Step) -> None:
+    def _show(self, step: Step, *, scores_later: bool = False) -> None:
         """Shows what a step has made, and scores again what it concerns."""
         self.outcomes.move(step.moved)
         self.unapplied.follow(step.moved)
-        self._show_files(step.splices, step.after)
+        self._show_files(step.splices, step.after, scores_later=scores_later)
 
     def _show_new(self, path: Path) -> None:
         """Shows a new set, and selects it."""
         self._show_files([path], Selection(self.sets.case_path(path)))
 
-    def _show_files(self, paths: Collection[Path], selection: Selection | None = None) -> None:
+    def _show_files(
+        self, paths: Collection[Path], selection: Selection | None = None, *, scores_later: bool = False
+    ) -> None:
         """Shows files as they are being edited, wherever their text comes from."""
         self.unapplied.follow()
         self.sets.follow(paths)
-        self.outcomes.rescore(paths)
+        if scores_later:
+            self.outcomes.rescore_later(paths)
+        else:
+            self.outcomes.rescore(paths)
         self.navigation.select_nearest(selection or self.navigation.selection)
         self._changed()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.values import did_you_mean
+from evaltui.workbench.kept_results import ResultInFile, ResultsInLog
 
 if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult
@@ -71,8 +72,6 @@ class Scores:
 
     deciding: float | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
-    more: Callable[[], Scores | None] | None = None
-    """All scores where some are not among these: None while they are being read."""
 
 
 def scores_of(result: CaseResult) -> Scores:
@@ -80,6 +79,39 @@ def scores_of(result: CaseResult) -> Scores:
     scored = [metric for metric in result.metrics if metric.score is not None]
     deciding = next((metric.score for metric in scored if metric.status == result.status), None)
     return Scores(deciding, {metric.name: metric.score for metric in scored if metric.score is not None})
+
+
+class ShownScores:
+    """The scores of last results, as long as a filter compares them; those in runs' files are queries."""
+
+    def __init__(self) -> None:
+        self._scores: dict[CaseId, tuple[CaseResult | ResultInFile, Scores]] = {}
+
+    def of(self, results: Mapping[CaseId, CaseResult | ResultInFile]) -> dict[CaseId, Scores]:
+        """The scores of these results; none of one that cannot be read."""
+        stored: dict[ResultsInLog, dict[int, tuple[CaseId, ResultInFile]]] = {}
+        for case, kept in results.items():
+            if case in self._scores and self._scores[case][0] is kept:
+                continue
+            if isinstance(kept, ResultInFile) and isinstance(kept.file, ResultsInLog):
+                self._scores[case] = kept, Scores()
+                stored.setdefault(kept.file, {})[kept.place] = case, kept
+            else:
+                result = kept.read() if isinstance(kept, ResultInFile) else kept
+                self._scores[case] = kept, Scores() if isinstance(result, str) else scores_of(result)
+        for file, cases in stored.items():
+            for place, metrics in file.scores(cases).items():
+                case, in_file = cases[place]
+                # As the summary has them, metrics are in order.
+                with_verdict = (name for name in in_file.scores if name in metrics)
+                deciding = (metrics[name][0] for name in with_verdict if metrics[name][1] == in_file.status)
+                scores = {name: score for name, (score, _) in metrics.items()}
+                self._scores[case] = in_file, Scores(next(deciding, None), scores)
+        return {case: self._scores[case][1] for case in results}
+
+    def forget(self) -> None:
+        """No filter compares scores any more."""
+        self._scores.clear()
 
 
 class _Searched:
@@ -180,12 +212,6 @@ class _Compared:
         return any(self.compare(value, self.number) for value in self._values(scores)) is not self.negated
 
     def _values(self, scores: Scores) -> list[float]:
-        values = self._among(scores)
-        if values or scores.more is None or (read := scores.more()) is None:
-            return values
-        return self._among(read)
-
-    def _among(self, scores: Scores) -> list[float]:
         if self.name == "score":
             return [] if scores.deciding is None else [scores.deciding]
         if self.name in scores.metrics:
@@ -316,11 +342,12 @@ class Filtered:
         sets: Sequence[EvalSetFile],
         status: Callable[[CaseId], str],
         also: CaseId | None = None,
-        scores: Callable[[CaseId], Scores | None] | None = None,
+        scores: Callable[[Sequence[CaseId]], Mapping[CaseId, Scores]] | None = None,
     ) -> None:
         """Filter anew: the text, the sets or the outcomes may have changed.
 
-        `also` is kept although its outcome or its score is another now. Without `scores` no case has any.
+        `also` is kept although its outcome or its score is another now. `scores` is asked for those of the
+        cases that the other words leave; without it no case has any.
         """
         self.text = text
         self.filter = Filter.parse(text)
@@ -331,7 +358,7 @@ class Filtered:
             return
         self._search_in(sets)
         for eval_set, searched in zip(sets, self._searched, strict=True):
-            if numbers := self._keep(eval_set, searched, status, also, scores or (lambda case: None)):
+            if numbers := self._keep(eval_set, searched, status, also, scores or (lambda cases: {})):
                 self.kept[eval_set.case_path] = numbers
 
     async def prepare(self, sets: Sequence[EvalSetFile]) -> None:
@@ -351,7 +378,7 @@ class Filtered:
         searched: _Searched,
         status: Callable[[CaseId], str],
         also: CaseId | None,
-        scores: Callable[[CaseId], Scores | None],
+        scores: Callable[[Sequence[CaseId]], Mapping[CaseId, Scores]],
     ) -> list[int]:
         wanted = self.filter
         numbers: Sequence[int] = range(len(eval_set.cases))
@@ -359,18 +386,20 @@ class Filtered:
             numbers = term.among(searched, numbers)
         if not (wanted.statuses or wanted.not_statuses or wanted.scores):
             return list(numbers)
-        cases = ((number, CaseId(eval_set.case_path, eval_set.cases[number].eval_id)) for number in numbers)
-        return [number for number, case in cases if case == also or self._came_out(case, status, scores)]
-
-    def _came_out(
-        self, case: CaseId, status: Callable[[CaseId], str], scores: Callable[[CaseId], Scores | None]
-    ) -> bool:
-        wanted = self.filter
+        named = {number: CaseId(eval_set.case_path, eval_set.cases[number].eval_id) for number in numbers}
         if wanted.statuses or wanted.not_statuses:
-            outcome = status(case)
-            if outcome in wanted.not_statuses or (wanted.statuses and outcome not in wanted.statuses):
-                return False
+            named = {
+                number: case for number, case in named.items() if case == also or self._came_out(status(case))
+            }
         if not wanted.scores:
-            return True
-        scored = scores(case) or Scores()
-        return all(term.holds(scored) for term in wanted.scores)
+            return list(named)
+        known, nothing = scores(list(named.values())), Scores()
+        return [
+            number
+            for number, case in named.items()
+            if case == also or all(term.holds(known.get(case, nothing)) for term in wanted.scores)
+        ]
+
+    def _came_out(self, outcome: str) -> bool:
+        wanted = self.filter
+        return outcome not in wanted.not_statuses and (not wanted.statuses or outcome in wanted.statuses)

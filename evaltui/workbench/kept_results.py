@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from evaltui.core.model.outcome import CaseResult, Status
     from evaltui.core.model.spending import Cost, Payer
     from evaltui.runs.run_file import RunFile
-
-Scores = Mapping[str, Sequence[float | None]]
-"""What the runs of a case have scored, by metric; None where a run has no score."""
 
 # Characters of events that are read and parsed in a few milliseconds.
 _SHORT = 50_000
@@ -36,9 +33,6 @@ class ResultFile(Protocol):
     @property
     def log(self) -> Path | None:
         """The log that they are read from; None for any other file."""
-
-    def scores(self, places: Collection[int]) -> dict[int, Scores]:
-        """What the runs of cases have scored, by place; those that cannot be read are left out."""
 
     def result(self, place: int) -> CaseResult | str:
         """A result without the invocations of its repeats, or a sentence on why it cannot be read."""
@@ -137,16 +131,6 @@ class ResultInFile:
         )
 
 
-def scores_of(result: CaseResult) -> Scores:
-    """What the runs of a case have scored, by metric."""
-    scores: dict[str, list[float | None]] = {}
-    # A result without repeats has the metrics of its only run itself.
-    for run in result.repeats or [result]:
-        for metric in run.metrics:
-            scores.setdefault(metric.name, []).append(metric.score)
-    return scores
-
-
 class ResultsInLog:
     """The results of a run in its log; `run` is what it is called."""
 
@@ -163,10 +147,11 @@ class ResultsInLog:
         """See `ResultFile`."""
         return _result_in(self, place)
 
-    def scores(self, places: Collection[int]) -> dict[int, Scores]:
-        """See `ResultFile`."""
+    def scores(self, places: Collection[int]) -> dict[int, dict[str, tuple[float, str]]]:
+        """By place the scores of metrics with their statuses, of the deciding repeat; of what cannot be read
+        none."""
         try:
-            return dict(self._open().scores(places))
+            return self._open().deciding_scores(places)
         except (OSError, ValueError):
             return {}
 
@@ -229,11 +214,6 @@ class ResultsApart:
         os.pwrite(self._file.fileno(), data, self._ends[-1])
         self._ends.append(self._ends[-1] + len(data))
         return ResultInFile.of(self, len(self._ends) - 2, summarize(result))
-
-    def scores(self, places: Collection[int]) -> dict[int, Scores]:
-        """See `ResultFile`."""
-        found = ((place, self.result(place)) for place in places)
-        return {place: scores_of(result) for place, result in found if not isinstance(result, str)}
 
     def events(self, place: int) -> str:
         """See `ResultFile`."""

@@ -13,7 +13,7 @@ from evaltui.core.model.case_id import CaseId
 from evaltui.files.eval_set_file import EvalSetFile
 from evaltui.text.keys import key_of
 from evaltui.workbench.case_order import CaseOrder, in_order
-from evaltui.workbench.filtering import Filtered, Scores
+from evaltui.workbench.filtering import Filtered, Scores, ShownScores
 from evaltui.workbench.open_sets import OpenSets
 from evaltui.workbench.outcomes import Outcomes
 from evaltui.workbench.results import differences_of, made_call
@@ -123,6 +123,7 @@ class Navigation:
         self._changed = changed
         self._say = say
         self._filtered = Filtered()
+        self._scores = ShownScores()
         self._filtered_from: object = None
         self._difference: tuple[CaseId | None, DifferenceAt | None] = (None, None)
         # What the failing cases were found in, and these.
@@ -276,7 +277,7 @@ class Navigation:
     def _filter(self, text: str, also: CaseId | None = None) -> None:
         self._filtered_from = self._filter_source()
         if not text:
-            self._outcomes.read_scores.forget()
+            self._scores.forget()
         self._filtered.update(text, self._sets.listed, self._outcomes.last_status, also, self._last_scores)
 
     def _filter_source(self) -> object:
@@ -293,9 +294,9 @@ class Navigation:
             for number in self.filtered.kept.get(eval_set.case_path, ()):
                 yield CaseId(eval_set.case_path, eval_set.cases[number].eval_id)
 
-    def _last_scores(self, case: CaseId) -> Scores | None:
-        scored = self._outcomes.get(case)
-        return self._outcomes.read_scores.of(case, scored) if scored else None
+    def _last_scores(self, cases: Sequence[CaseId]) -> Mapping[CaseId, Scores]:
+        scored = ((case, self._outcomes.get(case)) for case in cases)
+        return self._scores.of({case: one.kept for case, one in scored if one is not None})
 
     @property
     def is_narrowed(self) -> bool:

@@ -23,7 +23,6 @@ from evaltui.workbench.freshness import Freshness, freshness, gets_otherwise
 from evaltui.workbench.histories import CasePast, Histories
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.open_sets import OpenSets
-from evaltui.workbench.read_scores import ReadScores
 from evaltui.workbench.rescoring import Rescoring
 from evaltui.workbench.results import Changes, Results, needs_attention
 from evaltui.workbench.state import CaseOutcome, EarlierResult, Run, RunRef
@@ -82,8 +81,6 @@ class Outcomes:
         """Another one whenever other results than before are about to be scored again."""
         self.newly_failing: set[CaseId] = set()
         """Cases that fail since their last run and did not before, until they have been shown."""
-        self.read_scores = ReadScores(self._results_read)
-        """What a filter compares."""
         self._before: dict[CaseId, EarlierResult] = {}
         # What the runs of cases have used, where it is recorded otherwise by now.
         self._recorded_otherwise: Mapping[CaseId, str] = {}
@@ -99,6 +96,8 @@ class Outcomes:
         self._latest: tuple[Results, Traces] | None = None
         # Sets that are validated before what was run of them is scored again.
         self._opening: dict[Path, asyncio.Task[None]] = {}
+        # Sets whose results are scored again when what is typed is applied.
+        self._scored_later: set[Path] = set()
         self._rescoring = Rescoring(self.events_of, self._rescored, lambda: agent.secrets)
         self._histories = Histories(agent, changed)
 
@@ -209,8 +208,17 @@ class Outcomes:
     def _stale_of(self, path: str) -> set[CaseId]:
         """Those of a set; while nothing else changes, only cases with another result are gone through."""
         eval_set, agent, results = self._sets.by_case_path(path), self._agent, self.results
-        config = self._sets.config_scoring(path)
-        changes = config, self._sets.broken(path), agent.code_version, agent.settings, self.rescorings
+        is_later = self._sets.file_of(path) in self._scored_later
+        # Another threshold makes none stale that is scored by it later.
+        config = None if is_later else self._sets.config_scoring(path)
+        changes = (
+            is_later,
+            config,
+            self._sets.broken(path),
+            agent.code_version,
+            agent.settings,
+            self.rescorings,
+        )
         state = eval_set and (eval_set.eval_set_id, eval_set.cases), *changes
         stale = self._stale.get(path)
         if stale is None or stale.results is not results or stale.state != state:
@@ -354,6 +362,7 @@ class Outcomes:
         """Scores, in the background, what was run before against what is expected now."""
         self.rescorings += 1
         concerned = self._sets.scored_by(set(paths))
+        self._scored_later -= concerned
         for eval_set in self._sets.listed:
             # Of a set that cannot be read nobody knows what it has.
             if eval_set.path in concerned and eval_set.format is not None:
@@ -378,6 +387,16 @@ class Outcomes:
                 ]
                 self._rescoring.score(results, opened, opened.config.config)
 
+    def rescore_later(self, paths: Iterable[Path]) -> None:
+        """As `rescore`, by what is expected when `rescore_now` is called."""
+        self._scored_later |= self._sets.scored_by(set(paths))
+
+    def rescore_now(self) -> None:
+        """Scores what was left for later."""
+        if self._scored_later:
+            self.rescore([*self._scored_later])
+            self._changed()
+
     def gets_otherwise(self, case: CaseId, scored: CaseOutcome) -> bool:
         """Whether the agent would get something else of a case than in the run of a result."""
         now, config = self._sets.case_now(case), self._sets.config_scoring(case.path)
@@ -395,15 +414,17 @@ class Outcomes:
 
     def is_rescored(self, case: CaseId) -> bool:
         """Whether the result of a case is about to be scored again."""
-        return self._rescoring.is_waiting(case) or self._sets.file_of(case.path) in self._opening
+        file = self._sets.file_of(case.path)
+        return self._rescoring.is_waiting(case) or file in self._opening or file in self._scored_later
 
-    def rescored_soon(self) -> set[CaseId]:
-        """The cases whose results are about to be scored again, without those of sets to be opened first."""
-        return self._rescoring.waiting()
+    @property
+    def is_scored_later(self) -> bool:
+        """Whether results are scored again only when what is typed is applied."""
+        return bool(self._scored_later)
 
     async def rescored(self, paths: Iterable[Path]) -> None:
         """Scores again what was run before of these sets, and waits for that."""
-        self.rescore(paths)
+        self.rescore([*paths, *self._scored_later])
         if self._opening:
             await asyncio.wait(self._opening.values())
         await self._rescoring.finish()
@@ -539,7 +560,6 @@ class Outcomes:
         for opening in list(self._opening.values()):
             opening.cancel()
         await self._histories.close()
-        await self.read_scores.close()
 
 
 def _recorded_otherwise(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from evaltui.core.model.case_id import CaseId
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
     from evaltui.core.model.stored_cases import StoredCase
     from evaltui.core.secrets import Secrets
     from evaltui.files.eval_set_file import EvalSetFile
-
-# Cases that are looked at between two keys.
-_AT_ONCE = 500
 
 
 class _Wish(NamedTuple):
@@ -49,8 +45,6 @@ class Rescoring:
         self._waiting: dict[CaseId, _Wish] = {}
         # The case that is being scored, None where its result is not wanted any more.
         self._scoring: CaseId | None = None
-        # How often something was wished for.
-        self._wishes = 0
         self._task: asyncio.Task[None] | None = None
         self._actual: tuple[CaseId, RunRef, Actual] | None = None
 
@@ -68,7 +62,6 @@ class Rescoring:
             is_scored = not scored.unscored and is_same(scored.config)
             if stored is not None and not (is_scored and _is_case_of(scored, stored, eval_set_id)):
                 self._waiting[case] = _Wish(scored, stored, config, eval_set_id)
-        self._wishes += 1
         if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._work())
 
@@ -81,45 +74,13 @@ class Rescoring:
         """Whether a case is about to be scored again."""
         return case in self._waiting or self._scoring == case
 
-    def waiting(self) -> set[CaseId]:
-        """The cases that are about to be scored again."""
-        return {*self._waiting} if self._scoring is None else {*self._waiting, self._scoring}
-
     async def finish(self) -> None:
         """Wait until everything that was wished for has been scored."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    async def _follow_scores(self) -> None:
-        """Leaves those to be scored whose outcomes do not follow from their scores."""
-        # It builds on the models.
-        from evaltui.workbench.other_thresholds import OtherThresholds
-
-        secrets, by_config = self._secrets(), dict[int, OtherThresholds]()
-        waiting = iter([*self._waiting.items()])
-        while some := list(islice(waiting, _AT_ONCE)):
-            found: list[tuple[CaseId, CaseOutcome | None]] = []
-            for case, wish in some:
-                scored, stored, config, eval_set_id = wish
-                if self._waiting.get(case) is not wish or not _is_case_of(scored, stored, eval_set_id):
-                    continue
-                if id(config) not in by_config:
-                    by_config[id(config)] = OtherThresholds(config, secrets)
-                if (new := by_config[id(config)].outcome(scored, stored)) is not None:
-                    del self._waiting[case]
-                    found.append((case, new))
-            if found:
-                self._done(found)
-            # Keys come first.
-            await asyncio.sleep(0)
-
     async def _work(self) -> None:
-        wishes = 0
         while self._waiting:
-            if wishes != self._wishes:
-                wishes = self._wishes
-                await self._follow_scores()
-                continue
             self._scoring = case = next(iter(self._waiting))
             scored, stored, config, eval_set_id = self._waiting.pop(case)
             actual, new = await self._actual_of(case, scored), None

@@ -33,23 +33,6 @@ def actual_of(events: Events) -> Actual:
 _STALE = "stale score; run again"
 
 
-def score_now(
-    scored: CaseOutcome,
-    actual: Actual,
-    stored: StoredCase,
-    config: EvalConfig,
-    secrets: Secrets,
-) -> CaseOutcome:
-    """As `score_again`, which waits for nothing: there is neither a judge nor a process."""
-    work = score_again(scored, actual, stored, config, secrets)
-    try:
-        work.send(None)
-    except StopIteration as done:
-        new: CaseOutcome = done.value
-        return new
-    raise RuntimeError("scoring again has waited for something")
-
-
 async def score_again(
     scored: CaseOutcome,
     actual: Actual,

@@ -6,18 +6,15 @@ import pytest
 
 from evaltui.core.jsondoc.splices import LineChange
 from evaltui.core.model.case_id import CaseId
-from evaltui.core.model.config import EvalConfig
-from evaltui.core.model.outcome import CaseResult, MetricResult, Status
-from evaltui.core.model.stored_cases import StoredCase
+from evaltui.core.model.outcome import Status
+from evaltui.runs.score_table import Trial
 from evaltui.text.lines import cells, draw
 from evaltui.tui.pages.criteria import write_row
 from evaltui.tui.pages.criteria_lines import Group, columns_of, row_line
 from evaltui.tui.pages.writer import Page
 from evaltui.tui.theme import COLORS, FILLS
-from evaltui.workbench.criteria_flips import Effect, Flip, Flips
+from evaltui.workbench.criteria_effect import Effect, Flip, Flips
 from evaltui.workbench.criteria_rows import MetricRow, SettingRow
-from evaltui.workbench.criteria_trial import Trial
-from evaltui.workbench.state import CaseOutcome, RunRef
 
 HALF, FINE, BAD = (CaseId("talk.evalset.json", eval_id) for eval_id in ("half", "fine", "bad"))
 TRIAL = Trial(
@@ -25,7 +22,7 @@ TRIAL = Trial(
     scored=3,
     passing=2,
     now_pass=(HALF, BAD),
-    scores=(0.0, 0.5, 1.0),
+    scores=((0.0, 1), (0.5, 1), (1.0, 1)),
     cases=((BAD, 0.0), (HALF, 0.5), (FINE, 1.0)),
 )
 ROW = MetricRow(
@@ -36,23 +33,15 @@ UNUSED = MetricRow(
 )
 
 
-def outcome(eval_id, status):
-    return CaseOutcome(result(eval_id, status), RunRef(1), StoredCase("{}"), EvalConfig())
-
-
-def result(eval_id, status):
-    metric = MetricResult("tool_trajectory_avg_score", 0.0, 1.0, status)
-    return CaseResult(eval_id, status, (metric,))
-
-
 FLIPS = Flips(
-    (Flip(HALF, result("half", Status.FAILED), outcome("half", Status.PASSED)),),
+    (Flip(HALF, Status.FAILED, Status.PASSED, passes=True),),
     scored=3,
 )
 EFFECT = Effect(
     "test_config.json",
     FLIPS,
-    still_failing=((BAD, outcome("bad", Status.FAILED)),),
+    still_failing=(BAD,),
+    why={BAD: "tool 0.00"},
     change=(
         LineChange("-", 3, '  "response_match_score": 0.8'),
         LineChange("+", 3, '  "response_match_score": 0.5'),
@@ -117,6 +106,7 @@ def test_where_it_is_low_the_outcomes_come_first():
     ("flips", "line"),
     [
         (Flips(waiting=2), "  ◐ 2 cases being scored"),
+        (Flips(waiting=2, is_held=True), "  ◐ 2 cases scored when applied"),
         (Flips(unknown=1, scored=2), "  — 1 case without a run log"),
         (Flips(), "  —  No results yet   esc then R run all"),
         (Flips(scored=3), "  No case flips"),
@@ -156,7 +146,7 @@ def test_without_changes_the_page_shows_the_criterion_or_what_adding_writes():
 
 def test_a_metric_without_a_range_or_a_score():
     row = MetricRow(
-        "token_usage_v1", "Tokens.", interval=None, gates=False, trial=Trial(40.0, 1, scores=(40.0,))
+        "token_usage_v1", "Tokens.", interval=None, gates=False, trial=Trial(40.0, 1, scores=((40.0, 1),))
     )
     lines, _ = page_of(row, Effect("c.json", Flips()))
     assert "range 0 and up" in lines

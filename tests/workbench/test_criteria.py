@@ -10,7 +10,6 @@ from evaltui.core.metrics.registry import METRICS
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status
-from evaltui.core.model.stored_cases import StoredCase
 from evaltui.workbench.criteria import Criteria
 from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, RubricRow, SettingRow
 from evaltui.workbench.state import CaseOutcome, RunRef
@@ -63,16 +62,25 @@ def text_of(greetings):
     return greetings.workbench.editing.open_file(greetings.config).document.text
 
 
-def scored(greetings, scores, name="response_match_score"):
-    """Have the last run give these scores, for each case those of its repeats."""
+def scored(greetings, scores, config, name="response_match_score"):
+    """Have the last run by a config give these scores, for each case those of its repeats."""
+    bench = greetings.workbench
+    eval_set = bench.sets.open(greetings.path)
     for eval_id, of_repeats in scores.items():
         repeats = [
             RepeatResult(Status.PASSED, (MetricResult(name, score, 0.8, Status.PASSED),))
             for score in of_repeats
         ]
-        result = CaseResult(eval_id, Status.PASSED, repeats[0].metrics, repeats=tuple(repeats))
-        outcome = CaseOutcome(result, RunRef(1), StoredCase("{}"), EvalConfig())
-        greetings.workbench.outcomes.results.put(CaseId(greetings.path.name, eval_id), outcome)
+        result = CaseResult(
+            eval_id,
+            Status.PASSED,
+            repeats[0].metrics,
+            repeats=tuple(repeats),
+            eval_set_id=eval_set.eval_set_id,
+        )
+        by = EvalConfig.model_validate(json.loads(config))
+        outcome = CaseOutcome(result, RunRef(1), eval_set.case(eval_id), by, code=bench.agent.code_version)
+        bench.outcomes.results.put(CaseId(greetings.path.name, eval_id), outcome)
 
 
 async def test_without_a_file_the_defaults_apply_and_the_first_change_makes_it(greetings):
@@ -134,25 +142,25 @@ async def test_a_threshold_stays_within_what_can_be_scored(greetings, name, star
 
 
 async def test_trying_a_threshold_shows_which_cases_flip(greetings):
-    scored(greetings, {"one": [0.9], "two": [0.75], "three": [None]})
     criteria = criteria_of(greetings, CONFIG)
+    scored(greetings, {"one": [0.9], "two": [0.75], "three": [None]}, CONFIG)
     trial = metric(criteria, "response_match_score").trial
-    assert (trial.scored, trial.passing, trial.now_pass, trial.now_fail) == (2, 1, (), ())
+    assert (trial.scored, trial.passing, trial.now_pass) == (2, 1, ())
     assert trial.mean == pytest.approx(0.825)
     criteria.set_threshold(metric(criteria, "response_match_score"), 0.7)
     trial = metric(criteria, "response_match_score").trial
     assert (trial.passing, [key.eval_id for key in trial.now_pass]) == (2, ["two"])
     criteria.set_threshold(metric(criteria, "response_match_score"), 0.95)
     trial = metric(criteria, "response_match_score").trial
-    assert (trial.passing, [key.eval_id for key in trial.now_fail]) == (0, ["one"])
+    assert (trial.passing, trial.now_pass) == (0, ())
     assert greetings.config.read_text() == CONFIG
 
 
 @pytest.mark.parametrize(("pass_if", "passing"), [("all", 0), ("majority", 1), (0.3, 2)])
 async def test_of_several_runs_the_policy_decides(greetings, pass_if, passing):
-    scored(greetings, {"one": [0.9, 0.9, 0.1], "two": [0.1, 0.9, 0.1]})
     config = {"criteria": {"response_match_score": 0.8}, "evaltui": {"repeats": {"pass_if": pass_if}}}
     criteria = criteria_of(greetings, json.dumps(config))
+    scored(greetings, {"one": [0.9, 0.9, 0.1], "two": [0.1, 0.9, 0.1]}, json.dumps(config))
     assert metric(criteria, "response_match_score").trial.passing == passing
 
 
@@ -287,7 +295,7 @@ async def test_metrics_in_short_form_are_changed_as_others_are(greetings):
     # A run refuses a threshold below 0 where the range is not known.
     assert criteria.check(free, "-7") == "must be at least 0"
     assert criteria.check(free, "70") is None
-    scored(greetings, {"one": [3.0], "two": [1.0]}, "words")
+    scored(greetings, {"one": [3.0], "two": [1.0]}, greetings.config.read_text(), "words")
     assert metric(criteria, "words").trial.passing == 1
     criteria.type(words, "4")
     assert metric(criteria, "words").trial.now_pass == (CaseId(greetings.path.name, "one"),)

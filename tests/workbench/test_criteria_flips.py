@@ -2,24 +2,26 @@
 
 import asyncio
 import json
-import threading
+from random import Random
 from types import SimpleNamespace
 
 import pytest
 from fake_runs import FakeRuns, says
 
 from evaltui.core.jsondoc.edits import Put
+from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import Status
+from evaltui.workbench import rescoring
 from evaltui.workbench.criteria import Criteria
-from evaltui.workbench.criteria_flips import FlipSearch
-from evaltui.workbench.criteria_rows import MetricRow, SettingRow
+from evaltui.workbench.criteria_effect import effect_of, flips_of
+from evaltui.workbench.criteria_rows import MetricRow, OptionRow, SettingRow
 from evaltui.workbench.workbench import Workbench
 
 CONFIG = {"criteria": {"response_match_score": 0.8, "tool_trajectory_avg_score": 1.0}}
 
 
-@pytest.fixture
-async def run(write_agent, until):
+@pytest.fixture(params=["in a file", "in memory"])
+async def run(write_agent, until, request, monkeypatch):
     """Every case gets the same response, so that their scores are 1, 0.5 and 0; two expect a call."""
     folder = write_agent("def root_agent(message, session):\n    return 'good morning'\n")
     call = [{"name": "find", "args": {"id": 1}}]
@@ -30,13 +32,14 @@ async def run(write_agent, until):
     path.write_text(json.dumps(data), encoding="utf-8")
     config = folder / "test_config.json"
     config.write_text(json.dumps(CONFIG, indent=2), encoding="utf-8")
-    bench = Workbench(folder, run_service=FakeRuns(says("good morning")))
+    runs = FakeRuns(says("good morning"))
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", runs.follow)
+    bench = Workbench(folder, run_service=runs if request.param == "in memory" else None)
     await bench.open()
     bench.runs.run_all()
     await until(lambda: bench.runs.current and bench.runs.current.over)
     criteria = Criteria(bench.sets, bench.outcomes, bench.editing, path, bench.say)
-    search = FlipSearch(bench.agent, bench.outcomes, criteria)
-    yield SimpleNamespace(bench=bench, criteria=criteria, search=search, path=path, config=config)
+    yield SimpleNamespace(bench=bench, criteria=criteria, path=path, config=config, where=request.param)
     await bench.close()
 
 
@@ -54,49 +57,79 @@ def row_of(run, kind, name):
     return next(row for row in rows if row.name == name)
 
 
-async def flips_of(run):
+async def scored(run):
     """What is known once everything has been scored again."""
-    run.search.now()
+    run.bench.editing.end_typing()
     await run.bench.outcomes.rescored([run.config])
-    await run.search.score_by_saved()
-    return run.search.now()
+    return flips_of(run.criteria)
 
 
 def changed(flips):
-    return {flip.case.eval_id: (flip.before.status, flip.after.status) for flip in flips.cases}
+    return {flip.case.eval_id: (flip.before, flip.after) for flip in flips.cases}
 
 
 async def test_nothing_flips_without_a_change(run):
-    flips = run.search.now()
+    flips = flips_of(run.criteria)
     assert (flips.cases, flips.waiting, flips.unknown) == ((), 0, 0)
 
 
 async def test_a_default_that_is_written_out_flips_none_of_the_scored_cases(run):
     criteria = {**CONFIG["criteria"], "tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "EXACT"}}
     run.bench.editing.do_edits("edit", {run.config: [Put(("criteria",), criteria)]})
-    flips = await flips_of(run)
+    flips = await scored(run)
     assert run.criteria.change()
     assert (flips.cases, flips.scored, flips.waiting, flips.unknown) == ((), 5, 0, 0)
 
 
-async def test_a_lower_threshold_flips_what_passes_then(run):
-    run.search.now()
-    run.criteria.type(row_of(run, MetricRow, "response_match_score"), "0.5")
-    assert run.search.now().waiting == 5
-    flips = await flips_of(run)
+async def test_a_threshold_that_is_moved_flips_cases_at_once_and_scores_none_until_it_is_applied(
+    run, monkeypatch
+):
+    scored_again = []
+    score_again = rescoring.score_again
+
+    async def counted(known, *given):
+        scored_again.append(known.stored.eval_id)
+        return await score_again(known, *given)
+
+    monkeypatch.setattr(rescoring, "score_again", counted)
+    for threshold in (0.7, 0.6, 0.5):
+        row = row_of(run, MetricRow, "response_match_score")
+        assert run.criteria.set_threshold(row, threshold)
+        await asyncio.sleep(0)
+    flips = flips_of(run.criteria)
     assert changed(flips) == {"half": (Status.FAILED, Status.PASSED)}
-    assert (flips.scored, flips.waiting, flips.unknown) == (5, 0, 0)
+    assert (flips.scored, flips.waiting, flips.unknown, scored_again) == (5, 0, 0, [])
+    half = next(case for case, _ in run.bench.outcomes.results.of("talk.evalset.json") if case[1] == "half")
+    assert run.bench.outcomes.status(half) == "FAILED"
+    assert not run.bench.outcomes.stale()
+    run.bench.editing.end_typing()
+    await run.bench.outcomes.rescored([])
+    assert run.bench.outcomes.status(half) == "PASSED"
+    assert sorted(scored_again) == ["both", "calls", "fine", "half", "none"]
+    assert changed(flips_of(run.criteria)) == {"half": (Status.FAILED, Status.PASSED)}
     run.bench.editing.undo()
-    assert (await flips_of(run)).cases == ()
+    assert (await scored(run)).cases == ()
+
+
+async def test_a_choice_that_scores_do_not_tell_of_is_scored_again(run):
+    flips_of(run.criteria)
+    rows = [row for section in run.criteria.sections() for row in section.rows]
+    match_type = next(row for row in rows if isinstance(row, OptionRow) and row.option.name == "match_type")
+    calls = next(row for row in rows if getattr(row, "name", "") == "tool_trajectory_avg_score")
+    assert run.criteria.type(calls, "0.5")
+    assert run.criteria.move(match_type, -1)
+    assert flips_of(run.criteria).waiting == 5
+    flips = await scored(run)
+    assert (flips.scored, flips.waiting, flips.unknown) == (5, 0, 0)
 
 
 async def test_what_passes_then_comes_before_what_fails(run):
     run.criteria.type(row_of(run, MetricRow, "tool_trajectory_avg_score"), "0")
-    assert changed(await flips_of(run)) == {"calls": (Status.FAILED, Status.PASSED)}
+    assert changed(await scored(run)) == {"calls": (Status.FAILED, Status.PASSED)}
     await run.bench.editing.save_all()
     run.criteria.type(row_of(run, MetricRow, "tool_trajectory_avg_score"), "1")
     run.criteria.type(row_of(run, MetricRow, "response_match_score"), "0.5")
-    assert list(changed(await flips_of(run)).items()) == [
+    assert list(changed(await scored(run)).items()) == [
         ("half", (Status.FAILED, Status.PASSED)),
         ("calls", (Status.PASSED, Status.FAILED)),
     ]
@@ -104,16 +137,14 @@ async def test_what_passes_then_comes_before_what_fails(run):
 
 async def test_a_metric_that_is_removed_counts_no_more(run):
     run.criteria.remove(row_of(run, MetricRow, "tool_trajectory_avg_score"))
-    assert changed(await flips_of(run)) == {"calls": (Status.FAILED, Status.PASSED)}
+    assert changed(await scored(run)) == {"calls": (Status.FAILED, Status.PASSED)}
 
 
 async def test_what_passes_the_metric_and_fails_by_another_is_named(run):
     run.criteria.type(row_of(run, MetricRow, "response_match_score"), "0.5")
-    flips = await flips_of(run)
-    effect = run.search.effect(flips, row_of(run, MetricRow, "response_match_score"))
-    assert [(case.eval_id, result.status) for case, result in effect.still_failing] == [
-        ("both", Status.FAILED)
-    ]
+    flips = await scored(run)
+    effect = effect_of(run.criteria, flips, row_of(run, MetricRow, "response_match_score"))
+    assert [(case.eval_id, effect.why[case]) for case in effect.still_failing] == [("both", "1 call missing")]
     assert [line.text.strip() for line in effect.change] == [
         '"response_match_score": 0.8,',
         '"response_match_score": 0.5,',
@@ -121,52 +152,107 @@ async def test_what_passes_the_metric_and_fails_by_another_is_named(run):
     assert effect.written == {"response_match_score": 0.5}
 
 
-async def test_opened_with_unsaved_changes_the_criteria_on_disk_are_scored_too(run):
-    run.criteria.type(row_of(run, MetricRow, "response_match_score"), "0.5")
-    await run.bench.outcomes.rescored([run.config])
-    search = FlipSearch(run.bench.agent, run.bench.outcomes, run.criteria)
-    assert search.now().waiting == 5
-    await search.score_by_saved()
-    assert changed(search.now()) == {"half": (Status.FAILED, Status.PASSED)}
+async def test_opened_with_unsaved_changes_cases_are_compared_with_the_criteria_on_disk(run):
+    run.criteria.remove(row_of(run, MetricRow, "tool_trajectory_avg_score"))
+    await scored(run)
+    bench = run.bench
+    criteria = Criteria(bench.sets, bench.outcomes, bench.editing, run.path, bench.say)
+    flips = flips_of(criteria)
+    if run.where == "in a file":
+        assert (changed(flips), flips.scored) == ({"calls": (Status.FAILED, Status.PASSED)}, 5)
+    else:
+        # Nothing has the scores of the metric that was removed.
+        assert (flips.cases, flips.scored, flips.unknown) == ((), 0, 5)
 
 
-async def test_without_a_run_log_a_case_is_unknown(run, monkeypatch):
+async def test_what_cannot_be_scored_again_is_told_by_scores_until_it_is_stale(run, monkeypatch):
     monkeypatch.setattr(type(run.bench.outcomes.traces), "events_of", lambda traces, case: None)
+    row = row_of(run, MetricRow, "response_match_score")
+    run.criteria.set_threshold(row, 0.5)
+    assert changed(flips_of(run.criteria)) == {"half": (Status.FAILED, Status.PASSED)}
+    flips = await scored(run)
+    assert (flips.cases, flips.scored, effect_of(run.criteria, flips, row).stale) == ((), 0, 5)
+
+
+async def test_a_stale_result_is_not_counted(run):
+    """A case that expects something else now, of which nobody knows what the agent does."""
+    run.bench.editing.do("say", run.path, lambda one: one.case(1).turn(0).user.set_text("bye"))
     run.criteria.type(row_of(run, MetricRow, "response_match_score"), "0.5")
-    flips = await flips_of(run)
-    assert (flips.cases, flips.waiting, flips.unknown) == ((), 0, 5)
+    flips, row = flips_of(run.criteria), row_of(run, MetricRow, "response_match_score")
+    assert (flips.cases, flips.scored, row.trial.scored) == ((), 4, 4)
+    assert effect_of(run.criteria, flips, row).stale == 1
+
+
+async def test_scores_by_what_was_expected_before_are_not_counted(run):
+    assert row_of(run, MetricRow, "response_match_score").trial.passing == 2
+    run.bench.editing.do("expect", run.path, lambda one: one.case(1).turn(0).answer.set_text("good morning"))
+    assert row_of(run, MetricRow, "response_match_score").trial.scored == 4
+    await scored(run)
+    trial = row_of(run, MetricRow, "response_match_score").trial
+    assert (trial.scored, trial.passing) == (5, 3)
 
 
 async def test_a_config_with_errors_says_nothing_of_results(run):
     run.criteria.type(row_of(run, SettingRow, "runs"), "2")
-    assert not run.search.now().problem
+    assert not flips_of(run.criteria).problem
     run.config.write_text('{"criteria": {"response_match_score": "high"}}', encoding="utf-8")
     run.bench.editing.undo()
     await run.bench.open()
-    assert run.search.now().problem == "Config has errors; results stay as they were"
+    assert flips_of(run.criteria).problem == "Config has errors; results stay as they were"
 
 
-async def test_what_happened_in_each_case_is_read_beside_the_screen_and_others_go_on(run, monkeypatch):
-    traces, read, turns = run.bench.outcomes.traces, [], 0
-    known = traces.events_of
+WORDS = "abcdefghij"
 
-    def events_of(case):
-        read.append((case.eval_id, threading.current_thread() is threading.main_thread()))
-        return known(case)
 
-    async def count():
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
+def answers(case, repeat):
+    """More or fewer of the words that are expected, and of the calls; nothing in every ninth case."""
+    number = int(case.eval_id)
+    if number % 9 == 4:
+        raise ValueError("no")
+    (turn,) = case.conversation
+    text = {"role": "model", "parts": [{"text": " ".join(WORDS[: number % 11 + repeat]) or "-"}]}
+    calls = {"tool_uses": [{"name": "find", "args": {"id": at}} for at in range(number % 3)]}
+    done = {"final_response": text, "intermediate_data": calls}
+    return [Invocation.model_validate({"user_content": turn.user_content, **done})]
 
-    monkeypatch.setattr(traces, "events_of", events_of)
-    other = asyncio.create_task(count())
-    run.search.now()
-    run.criteria.type(row_of(run, MetricRow, "response_match_score"), "0.5")
-    flips = await flips_of(run)
-    other.cancel()
-    assert changed(flips) == {"half": (Status.FAILED, Status.PASSED)}
-    assert {eval_id for eval_id, _ in read} == {"fine", "half", "none", "calls", "both"}
-    assert not any(on_the_loop for _, on_the_loop in read)
-    assert turns > len(read)
+
+@pytest.mark.parametrize("seed", [0, 2])
+async def test_cases_flip_by_their_scores_as_when_they_are_scored_again(
+    write_agent, until, monkeypatch, seed
+):
+    random = Random(seed)
+    folder = write_agent("def root_agent(message, session):\n    return message\n")
+    calls = [{"name": "find", "args": {"id": at}} for at in range(2)]
+    cases = [_case(str(number), " ".join(random.sample(WORDS, 5)), calls) for number in range(27)]
+    path, config = folder / "talk.evalset.json", folder / "test_config.json"
+    path.write_text(json.dumps({"eval_set_id": "talk", "eval_cases": cases}), encoding="utf-8")
+    criteria = {"response_match_score": 0.5, "tool_trajectory_avg_score": 0.5}
+    block = {
+        "criteria": {"trajectory_recall": 0.5},
+        "repeats": {"runs": 1 + seed, "pass_if": random.choice(["all", "majority", 0.3])},
+    }
+    config.write_text(json.dumps({"criteria": criteria, "evaltui": block}), encoding="utf-8")
+    monkeypatch.setattr("evaltui.runs.execution.follow_plan", FakeRuns(answers).follow)
+    bench = Workbench(folder)
+    await bench.open()
+    bench.runs.run_all()
+    await until(lambda: bench.runs.current and bench.runs.current.over)
+    tried = Criteria(bench.sets, bench.outcomes, bench.editing, path, bench.say)
+    run = SimpleNamespace(bench=bench, criteria=tried, config=config)
+    results = bench.outcomes.results
+    flipped = 0
+    for _ in range(4):
+        before = {case.eval_id: one.status for case, one in results.of("talk.evalset.json")}
+        for name in random.sample([*criteria, "trajectory_recall"], 2):
+            tried.set_threshold(row_of(run, MetricRow, name), random.choice([0.2, 0.5, 0.67, 1.0]))
+        told = changed(flips_of(tried))
+        await scored(run)
+        after = {case.eval_id: one.status for case, one in results.of("talk.evalset.json")}
+        assert told == {
+            name: (status, after[name]) for name, status in before.items() if status != after[name]
+        }
+        assert changed(flips_of(tried)) == told
+        flipped += len(told)
+        await bench.editing.save_all()
+    assert flipped > 3
+    await bench.close()

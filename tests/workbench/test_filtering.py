@@ -58,7 +58,7 @@ SCORES = {
 
 def kept(text, statuses=STATUSES, also=None):
     filtered = Filtered()
-    filtered.update(text, SETS, lambda key: statuses.get(key, "NOT_RUN"), also, SCORES.get)
+    filtered.update(text, SETS, lambda key: statuses.get(key, "NOT_RUN"), also, lambda cases: SCORES)
     return {path.partition(".")[0]: numbers for path, numbers in filtered.kept.items()}
 
 
@@ -220,9 +220,9 @@ def test_a_score_is_asked_only_of_the_cases_that_the_words_leave():
     filtered, sets = Filtered(), (EvalSetFile(Path(LIGHTS), LIGHTS, "lights", "", "", "eval set", cases),)
     asked = []
 
-    def scores(key):
-        asked.append(key)
-        return Scores(0.5)
+    def scores(cases):
+        asked.extend(cases)
+        return dict.fromkeys(cases, Scores(0.5))
 
     filtered.update("number 99 pass tool:book score<1 -id:x*", sets, lambda key: "PASSED", None, scores)
     assert filtered.count == 10_000 - sum("99" not in str(n) for n in range(10_000))

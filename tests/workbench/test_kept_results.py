@@ -6,14 +6,13 @@ from stored_runs import change
 from evaltui.core.model.case_id import CaseId
 from evaltui.runs import history
 from evaltui.runs.history import open_run, result_of
-from evaltui.runs.run_file import RunFile
-from evaltui.workbench import criteria_scores, set_totals
+from evaltui.runs.score_table import ScoreTable
 from evaltui.workbench import results as results_module
+from evaltui.workbench import set_totals
 from evaltui.workbench.case_order import CaseOrder, in_order
 from evaltui.workbench.criteria import Criteria
-from evaltui.workbench.criteria_flips import FlipSearch
+from evaltui.workbench.criteria_effect import flips_of
 from evaltui.workbench.criteria_rows import MetricRow
-from evaltui.workbench.criteria_scores import CriteriaScores
 from evaltui.workbench.failing import mark_failing
 from evaltui.workbench.kept_results import ResultInFile
 from evaltui.workbench.set_totals import TotalsInParts
@@ -109,14 +108,12 @@ async def test_only_what_is_looked_at_is_read(path, ran, read):
     await workbench.close()
 
 
-async def test_scores_that_the_index_has_not_are_read_for_a_filter(path, opened, read, until):
-    opened.navigation.set_filter("tool_call_count_v1=0 fail")
-    assert opened.navigation.filtered.kept == {}
-    await until(lambda: read)
-    await until(lambda: opened.outcomes.read_scores._task.done())
+async def test_a_filter_compares_every_score_without_reading_results(path, opened, read):
     opened.navigation.set_filter("tool_call_count_v1=0 fail")
     assert opened.navigation.filtered.kept == {path.name: [0, 3]}
-    assert sorted(read) == ["case_0", "case_3"]
+    opened.navigation.set_filter("score>=1")
+    assert opened.navigation.filtered.kept == {path.name: [1, 2, 4, 5]}
+    assert not read
 
 
 async def test_a_deleted_log_leaves_how_cases_came_out_and_why_there_is_no_more(path, ran, until):
@@ -176,57 +173,27 @@ async def test_of_many_results_of_a_run_few_are_in_memory_and_all_are_the_same(p
     await workbench.close()
 
 
-async def test_criteria_of_many_results_are_shown_before_all_are_read(path, opened, read, monkeypatch):
-    monkeypatch.setattr(criteria_scores, "_FEW", 2)
-    scores = counted_calls(monkeypatch, RunFile, "scores")
+async def test_a_moved_threshold_reads_no_result(path, opened, read, monkeypatch):
+    scores = counted_calls(monkeypatch, ScoreTable, "add_stored")
     criteria = Criteria(opened.sets, opened.outcomes, opened.editing, path, lambda _: None)
-    search = FlipSearch(opened.agent, opened.outcomes, criteria)
 
-    def row(name):
+    def row(name="response_match_score"):
         rows = (one for section in criteria.sections() for one in section.rows)
         return next(one for one in rows if isinstance(one, MetricRow) and one.name == name)
 
-    assert search.now().cases == ()
-    assert not read
-    assert (row("response_match_score").trial.scored, row("response_match_score").trial.passing) == (6, 4)
-    assert row("tool_call_count_v1").trial.scored == 2
-    assert ([len(cases) for _, cases in scores], criteria.scores.unread) == ([2], 4)
-    await criteria.scores.read_some()
-    assert (row("tool_call_count_v1").trial.scored, criteria.scores.unread) == (6, 0)
-    # No result is made of what is read for its scores, and none is read twice.
-    assert (read, [len(cases) for _, cases in scores]) == ([], [2, 4])
-    assert criteria.set_threshold(row("response_match_score"), 0.0)
-    await opened.outcomes.rescored([path])
-    assert {flip.case for flip in search.now().cases} == {key(path, 0), key(path, 3)}
-    assert row("response_match_score").trial.passing == 6
-
-
-async def test_of_criteria_only_cases_with_another_result_are_looked_at_again(path, opened, monkeypatch):
-    criteria = Criteria(opened.sets, opened.outcomes, opened.editing, path, lambda _: None)
-    search = FlipSearch(opened.agent, opened.outcomes, criteria)
-
-    def row():
-        rows = (one for section in criteria.sections() for one in section.rows)
-        return next(one for one in rows if isinstance(one, MetricRow) and one.name == "response_match_score")
-
     opened.sets.open(path)
-    search.now(), row()
-    looked = counted_calls(monkeypatch, CriteriaScores, "_look")
-    sorted_in = counted_calls(monkeypatch, FlipSearch, "_sort")
+    assert flips_of(criteria).cases == ()
+    assert (row().trial.scored, row().trial.passing) == (6, 4)
+    assert row("tool_call_count_v1").trial.scored == 6
+    assert [len(numbers) for *_, numbers in scores] == [6]
     assert criteria.set_threshold(row(), 0.0)
-    # A threshold is looked for among the scores: no case is looked at.
-    assert (row().trial.passing, looked) == (6, [])
-    assert search.now().waiting == 6
-    assert [len(cases) for _, _, cases in sorted_in] == [0]
+    assert {flip.case for flip in flips_of(criteria).cases} == {key(path, 0), key(path, 3)}
+    assert row().trial.passing == 6
+    assert (len(scores), read) == (1, [])
+    opened.editing.end_typing()
     await opened.outcomes.rescored([path])
-    assert {flip.case for flip in search.now().cases} == {key(path, 0), key(path, 3)}
-    row()
-    looked.clear()
-    opened.outcomes.put(key(path, 1), opened.outcomes.get(key(path, 0)))
-    assert row().trial.scored == 6
-    assert [number for _, number, _ in looked] == [1]
-    search.now()
-    assert sorted_in[-1][2] == {key(path, 1)}
+    assert {flip.case for flip in flips_of(criteria).cases} == {key(path, 0), key(path, 3)}
+    assert (row().trial.passing, len(scores)) == (6, 1)
 
 
 async def test_a_set_is_added_up_before_its_page_is_looked_at(path, ran, monkeypatch):

@@ -372,7 +372,7 @@ def _passed_over(metric: MetricResult, expected: Expected) -> bool:
             return False
         # As google-adk 2.13: each other metric without a verdict.
         return metric.status not in (Status.PASSED, Status.FAILED)
-    return metric.is_optional and metric.status is Status.NOT_EVALUATED
+    return metric.is_passed_over
 
 
 def turn_results(

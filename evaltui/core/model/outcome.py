@@ -80,6 +80,11 @@ class MetricResult:
     is_optional: bool = False
     """Whether it may be NOT_EVALUATED in a case that passes."""
 
+    @property
+    def is_passed_over(self) -> bool:
+        """Whether it is optional and not evaluated, so that it has no part in the verdict."""
+        return self.is_optional and self.status is Status.NOT_EVALUATED
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {metric_in_words(self)}; {self.status}>"
 

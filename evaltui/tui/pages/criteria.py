@@ -17,7 +17,7 @@ from evaltui.text.values import visible
 from evaltui.tui.pages.criteria_lines import Group, range_text
 from evaltui.tui.pages.file_versions import write_line_changes
 from evaltui.tui.pages.writer import Page, write_code
-from evaltui.workbench.criteria_flips import Effect, Flip, Flips
+from evaltui.workbench.criteria_effect import Effect, Flip, Flips
 from evaltui.workbench.criteria_rows import (
     MetricRow,
     OptionRow,
@@ -26,7 +26,6 @@ from evaltui.workbench.criteria_rows import (
     RubricRow,
     SettingRow,
 )
-from evaltui.workbench.results import why
 
 _MOST_CASES = 200
 # Rows of the histogram, and those of the pane from which on it is tall.
@@ -137,15 +136,15 @@ def _write_scores(page: Page, row: MetricRow, height: int, stale: int) -> None:
     trial = row.trial
     page.blank()
     if not trial.scored:
-        page.section(("Last run", "bold"), ("  —", "muted"))
+        page.section(("Last run", "bold"), ("  —", "muted"), *_stale(stale))
         page.row(("Not scored in the last run", "muted"))
         return
-    scores = counted(len(trial.scores), "score")
+    scores = counted(sum(count for _, count in trial.scores), "score")
     mean = f"  {scores}, mean {show_score(trial.mean)}"
     page.section(("Last run", "bold"), (mean, "muted"), *_stale(stale))
     page.lines += histogram(
         trial.scores,
-        row.interval or (0.0, max(1.0, trial.scores[-1], row.threshold or 0.0)),
+        row.interval or (0.0, max(1.0, trial.scores[-1][0], row.threshold or 0.0)),
         row.threshold if row.asked else None,
         page.width,
         height,
@@ -205,7 +204,7 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
     places: dict[int, CaseId] = {}
     for flip in flips.cases[:_MOST_CASES]:
         places[len(page.lines)] = flip.case
-        reason = "" if flip.passes else why(flip.after.result)
+        reason = effect.why.get(flip.case, "")
         page.lines.append(
             both_ends(
                 [("  ", ""), *_sides(flip), ("  ", ""), *_named(page, flip.case, effect)],
@@ -213,22 +212,24 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
                 page.width,
             )
         )
-    for case, scored in effect.still_failing[:_MOST_CASES]:
+    for case in effect.still_failing[:_MOST_CASES]:
         places[len(page.lines)] = case
-        left: Line = [("  ", ""), glyph(scored.status), ("      ", ""), *_named(page, case, effect)]
+        left: Line = [("  ", ""), glyph("FAILED"), ("      ", ""), *_named(page, case, effect)]
         page.lines.append(
-            both_ends(left, [(f"still fails: {visible(why(scored.result))}", "muted")], page.width)
+            both_ends(left, [(f"still fails: {visible(effect.why.get(case, ''))}", "muted")], page.width)
         )
     more = max(0, len(flips.cases) - _MOST_CASES) + max(0, len(effect.still_failing) - _MOST_CASES)
     if more:
         page.row((f"  and {show_number(more)} more", "muted"))
     if flips.waiting:
-        page.row(("  ◐ ", "accent"), (f"{counted(flips.waiting, 'case')} being scored", "muted"))
+        cases = counted(flips.waiting, "case")
+        text = f"{cases} scored when applied" if flips.is_held else f"{cases} being scored"
+        page.row(("  ◐ ", "accent"), (text, "muted"))
     elif flips.unknown:
         page.row(("  — ", "warning"), (f"{counted(flips.unknown, 'case')} without a run log", "muted"))
     elif not flips.scored:
         page.row(
-            ("  —  No results yet   ", "muted"),
+            ("  —  Only stale results   " if effect.stale else "  —  No results yet   ", "muted"),
             (key_of("close_criteria"), "bold accent"),
             (" then ", "muted"),
             *_run_all(),
@@ -245,14 +246,14 @@ def _run_all() -> Line:
 def _counts(flips: Flips) -> Line:
     """`  ✗ → ✓ 2   ✓ → ✗ 1`"""
     line: Line = []
-    for sides, count in Counter((flip.before.status, flip.after.status) for flip in flips.cases).items():
+    for sides, count in Counter((flip.before, flip.after) for flip in flips.cases).items():
         first, last = glyph(sides[0]), glyph(sides[1])
         line += [("   ", ""), first, (" → ", "muted"), last, (f" {count}", "bold")]
     return line
 
 
 def _sides(flip: Flip) -> Line:
-    return [glyph(flip.before.status), (" → ", "muted"), glyph(flip.after.status)]
+    return [glyph(flip.before), (" → ", "muted"), glyph(flip.after)]
 
 
 def _named(page: Page, case: CaseId, effect: Effect) -> Line:

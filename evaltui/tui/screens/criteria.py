@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,10 +10,9 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.geometry import Size
-from textual.worker import Worker
+from textual.timer import Timer
 
 from evaltui.core.model.case_id import CaseId
-from evaltui.files.validating_apart import give_back
 from evaltui.text.figures import some_of
 from evaltui.text.keys import key_of
 from evaltui.text.lines import Line
@@ -32,14 +30,14 @@ from evaltui.tui.screens.prompt import PromptScreen
 from evaltui.tui.widgets.lines import DrawnLine, rule
 from evaltui.workbench.actions import BY_ID, Scope
 from evaltui.workbench.criteria import Criteria, needed_option
-from evaltui.workbench.criteria_flips import Flips, FlipSearch
+from evaltui.workbench.criteria_effect import Flips, effect_of, flips_of
 from evaltui.workbench.criteria_rows import MetricRow, OptionRow, ReferenceRow, Row, RubricRow, SettingRow
 from evaltui.workbench.criteria_values import text_of
 from evaltui.workbench.workbench import Workbench
 
 # From here on the page of the current row is beside the list.
 _WIDE = 120
-# Seconds until it is looked again what has been scored.
+# Seconds until results are shown that come one by one.
 _AGAIN = 0.2
 _ROWS, _DETAILS = "criteria-rows", "criteria-details"
 
@@ -59,10 +57,8 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         self.criteria = Criteria(
             workbench.sets, workbench.outcomes, workbench.editing, set_path, workbench.say
         )
-        self._search = FlipSearch(workbench.agent, workbench.outcomes, self.criteria)
         self._flips = Flips()
-        self._scoring: Worker[None] | None = None
-        self._reading: Worker[None] | None = None
+        self._following: Timer | None = None
         self._followed: tuple[object, object, object] = (None, None, None)
 
     def compose(self) -> ComposeResult:
@@ -141,45 +137,16 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
             write_code(page, self.criteria.text(), "json", 0)
             return {}
         row = self.rows.current
-        effect = self._search.effect(self._flips, None if isinstance(row, Group) else row)
+        row_of_config = None if isinstance(row, Group) else row
+        effect = effect_of(self.criteria, self._flips, row_of_config)
         return write_row(page, row, self.rows.metric, effect, height)
 
     def follow(self) -> None:
         """Shows the config and the results as they are now."""
         self._followed = self._shown_state()
         self.rows.follow()
-        self._look_for_flips()
-        if self.criteria.scores.unread and (self._reading is None or self._reading.is_finished):
-            self._reading = self.run_worker(self._read())
+        self._flips = flips_of(self.criteria)
         self._draw_around()
-
-    def _look_for_flips(self) -> None:
-        self._flips = self._search.now()
-        if self._waits and (self._scoring is None or self._scoring.is_finished):
-            self._scoring = self.run_worker(self._score())
-
-    @property
-    def _waits(self) -> bool:
-        return self.is_here and self._flips.waiting > 0
-
-    async def _read(self) -> None:
-        """Reads what the rows tell of results, and shows it whenever there is twice as much."""
-        scores = self.criteria.scores
-        left = scores.unread
-        while scores.unread:
-            await scores.read_some()
-            if self.is_here and scores.unread <= left // 2:
-                left = scores.unread
-                self.follow()
-        await asyncio.to_thread(give_back)
-
-    async def _score(self) -> None:
-        """Follows what is being scored, and scores what nobody else does."""
-        while self._waits:
-            await self._search.score_by_saved()
-            await asyncio.sleep(_AGAIN)
-            if self.is_here:
-                self.follow()
 
     def _draw_around(self) -> None:
         self.details.follow()
@@ -192,7 +159,16 @@ class CriteriaScreen(DialogScreen[CaseId | None], inherit_bindings=False):
         super().draw_soon()
 
     def draw(self) -> None:
-        if self._shown_state() != self._followed and not self._waits:
+        state = self._shown_state()
+        if state[1:] != self._followed[1:]:
+            self.follow()
+        elif state != self._followed and self._following is None:
+            # Of many results that come one by one, not each is drawn.
+            self._following = self.set_timer(_AGAIN, self._follow_results)
+
+    def _follow_results(self) -> None:
+        self._following = None
+        if self.is_here:
             self.follow()
 
     def _shown_state(self) -> tuple[object, object, object]:

@@ -1,0 +1,112 @@
+"""Verdicts by other thresholds, which follow from scores: nothing is scored for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.metrics.metric import effective_threshold
+from evaltui.core.metrics.normal_config import normal_form
+from evaltui.core.metrics.registry import METRICS
+from evaltui.core.metrics.spent import cost_usd
+from evaltui.core.model.config import EvalConfig, EvalMetric, PassIf
+from evaltui.core.model.outcome import CaseResult, MetricResult, RepeatResult, Status, worst_status
+
+_JUDGED = (Status.PASSED, Status.FAILED)
+
+
+class Limit(NamedTuple):
+    """The threshold by which the score of a metric passes or fails."""
+
+    threshold: float
+    lower_is_better: bool
+
+    def verdict(self, score: float) -> Status:
+        passes = score <= self.threshold if self.lower_is_better else score >= self.threshold
+        return Status.PASSED if passes else Status.FAILED
+
+
+def limits_of(config: EvalConfig) -> dict[str, Limit | None]:
+    """The limits of the metrics that a config asks for; None for one whose score does not decide."""
+    return {metric.metric_name: _limit(metric) for metric in config.metrics()}
+
+
+def _limit(metric: EvalMetric) -> Limit | None:
+    threshold, info = effective_threshold(metric), METRICS.get(metric.metric_name)
+    if metric.custom_function_path is not None:
+        # A function in ADK's form gives the verdict itself.
+        is_decided = threshold is not None and metric.scores_turns
+        return Limit(threshold, metric.lower_is_better) if is_decided and threshold is not None else None
+    return None if threshold is None or info is None else Limit(threshold, info.lower_is_better)
+
+
+def scores_tell(scored_by: EvalConfig, config: EvalConfig) -> bool:
+    """Whether the scores by one config tell the verdicts by another: it has other thresholds, another policy
+    for repeats, or fewer metrics, and nothing else differs."""
+    if scored_by is config:
+        return True
+    before, after = _scoring(scored_by), _scoring(config)
+    return (
+        all(name in before.metrics and before.metrics[name] == one for name, one in after.metrics.items())
+        and before.optional & after.metrics.keys() == after.optional
+        and before.rest == after.rest
+    )
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """What a config says of scores."""
+
+    metrics: Mapping[str, Any]
+    optional: set[str]
+    rest: Mapping[str, Any]
+
+
+def _scoring(config: EvalConfig) -> _Scoring:
+    form = normal_form(config)
+    functions, block = form.get("custom_metrics", {}), form.get("evaltui", {})
+    metrics: dict[str, Any] = dict.fromkeys(block.get("not_evaluated", ()))
+    for name, criterion in {**form.get("criteria", {}), **block.get("criteria", {})}.items():
+        options = {key: value for key, value in criterion.items() if key != "threshold"}
+        metrics[name] = (criterion, functions[name]) if name in functions else options
+    if (name := cost_usd.__name__) in metrics:
+        metrics[name] = metrics[name], block.get("prices")
+    apart = ("criteria", "not_evaluated", "optional", "prices", "repeats")
+    rest = {key: value for key, value in block.items() if key not in apart}
+    simulator = form.get("user_simulator_config")
+    return _Scoring(metrics, set(block.get("optional", ())), {**rest, "simulator": simulator})
+
+
+def judged_by(
+    result: CaseResult, scored_by: EvalConfig, config: EvalConfig, pass_if: PassIf | None = None
+) -> CaseResult:
+    """A result by the thresholds of a config of which its scores tell; `pass_if` stands for the config's
+    policy."""
+    limits = limits_of(config)
+    removed = limits_of(scored_by).keys() - limits.keys()
+
+    def judged(metric: MetricResult) -> MetricResult:
+        limit = limits.get(metric.name)
+        if limit is None or metric.score is None or metric.status not in _JUDGED:
+            return metric
+        return replace(metric, threshold=limit.threshold, status=limit.verdict(metric.score))
+
+    def judged_repeat(repeat: RepeatResult) -> RepeatResult:
+        if not repeat.metrics:
+            return repeat
+        metrics = tuple(judged(metric) for metric in repeat.metrics if metric.name not in removed)
+        return replace(
+            repeat,
+            metrics=metrics,
+            status=worst_status(metric.status for metric in metrics if not metric.is_passed_over),
+        )
+
+    return case_over_repeats(
+        result.eval_set_id,
+        result.eval_id,
+        [judged_repeat(repeat) for repeat in result.repeats],
+        config.evaltui.repeats.pass_if if pass_if is None else pass_if,
+        result.path,
+    )

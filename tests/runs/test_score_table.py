@@ -1,0 +1,189 @@
+"""Queries over scores say what each result on its own says by the thresholds."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaltui.core.compare.repeats import case_over_repeats
+from evaltui.core.compare.run_summary import summarize
+from evaltui.core.metrics.thresholds import Limit, judged_by, limits_of, scores_tell
+from evaltui.core.model.case_id import CaseId
+from evaltui.core.model.confidence import Confidence
+from evaltui.core.model.config import EvalConfig
+from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.outcome import ErrorInfo, MetricResult, RepeatResult, Status
+from evaltui.runs.run_header import SelectedSet
+from evaltui.runs.run_writer import begin_run
+from evaltui.runs.score_table import CaseRow, ScoreTable, Side, TrialOf
+from evaltui.runs.store import RunStore
+
+SCORES = st.one_of(st.none(), st.sampled_from((0.0, 0.25, 0.5, 0.8, 1.0, 3.0)))
+LIMITS = st.sampled_from((0.0, 0.25, 0.3, 0.5, 0.8, 1.0, 4.0))
+POLICIES = st.sampled_from(("all", "majority", 0.3, 0.6))
+NAMES = ("response_match_score", "tool_trajectory_avg_score", "tokens")
+
+
+def case_at(number):
+    return CaseId("set", f"case {number}")
+
+
+def config(thresholds, pass_if="all", **more):
+    ours = {name: value for name, value in thresholds.items() if name == "tokens"}
+    others = {name: value for name, value in thresholds.items() if name not in ours}
+    block = {"criteria": ours, "repeats": {"pass_if": pass_if}, **more}
+    return EvalConfig.model_validate({"criteria": others, "evaltui": block})
+
+
+@st.composite
+def results(draw, thresholds):
+    """A result by these thresholds."""
+    limits = limits_of(config(thresholds))
+    repeats = []
+    for _ in range(draw(st.integers(1, 3))):
+        if draw(st.sampled_from((*[False] * 9, True))):
+            repeats.append(
+                RepeatResult(Status.ERROR, error=ErrorInfo("ValueError", "no", kind=ErrorKind.AGENT))
+            )
+            continue
+        metrics = [MetricResult("token_usage_v1", 3.0, None, Status.INFORMATIONAL)]
+        for name, limit in limits.items():
+            score, status = draw(SCORES), draw(st.sampled_from((Status.ERROR, Status.NOT_EVALUATED)))
+            status = status if score is None else limit.verdict(score)
+            optional = draw(st.booleans())
+            metrics.append(MetricResult(name, score, limit.threshold, status, is_optional=optional))
+        if draw(st.booleans()):
+            state = draw(st.sampled_from((Status.PASSED, Status.FAILED)))
+            metrics.append(MetricResult("final_session_state", 1.0 * (state == "PASSED"), 1.0, state))
+        repeats.append(RepeatResult(Status.PASSED, tuple(metrics)))
+    by = config(thresholds)
+    return judged_by(case_over_repeats("set", "case", repeats, "all", "set"), by, by)
+
+
+def filled(cases, pass_if=None):
+    table = ScoreTable(case_at)
+    for number, result in enumerate(cases):
+        table.add(number, result)
+    table.put_cases(CaseRow(number, number, number, number, pass_if) for number in range(len(cases)))
+    return table
+
+
+def by_score(scores):
+    repeats = [
+        RepeatResult(Status.PASSED, (MetricResult("response_match_score", score, 0.5, Status.PASSED),))
+        for score in scores
+    ]
+    return case_over_repeats("set", "case", repeats, "all")
+
+
+@given(
+    of_cases=st.lists(st.lists(SCORES, min_size=1, max_size=4), max_size=6),
+    limits=st.tuples(LIMITS, LIMITS),
+    pass_if=POLICIES,
+    lower=st.booleans(),
+)
+def test_a_trial_says_what_each_case_says(of_cases, limits, pass_if, lower):
+    table = filled([by_score(scores) for scores in of_cases])
+    trial = table.trial(TrialOf("response_match_score", *limits, pass_if, (0.0, 1.0), lower_is_better=lower))
+    scored = {
+        number: scores for number, scores in enumerate(of_cases) if any(one is not None for one in scores)
+    }
+
+    def passing(threshold):
+        limit = Limit(threshold, lower)
+        for number, scores in scored.items():
+            statuses = [Status.FAILED if one is None else limit.verdict(one) for one in scores]
+            if case_over_repeats("", "", [RepeatResult(one) for one in statuses], pass_if).policy_met:
+                yield number
+
+    now, before = (set(passing(limit)) for limit in limits)
+    every = sorted(one for scores in scored.values() for one in scores if one is not None)
+    assert (trial.scored, trial.passing) == (len(scored), len(now))
+    assert [score for score, count in trial.scores for _ in range(count)] == every
+    assert trial.now_pass == tuple(case_at(number) for number in sorted(now - before))
+    assert trial.mean == (pytest.approx(math.fsum(every) / len(every)) if every else None)
+    worst = [
+        (case_at(number), (max if lower else min)(one for one in scores if one is not None))
+        for number, scores in scored.items()
+    ]
+    assert trial.cases == tuple(sorted(worst, key=lambda one: one[1], reverse=lower))
+
+
+@given(data=st.data(), count=st.integers(1, 4), pass_if=POLICIES, policy_of_run=st.booleans())
+def test_verdicts_by_scores_are_those_of_each_result(data, count, pass_if, policy_of_run):
+    thresholds = {name: data.draw(LIMITS) for name in NAMES}
+    cases = [data.draw(results(thresholds)) for _ in range(count)]
+    moved = {name: data.draw(st.sampled_from((value, 0.5))) for name, value in thresholds.items()}
+    for name in data.draw(st.sets(st.sampled_from(NAMES), max_size=1)):
+        del moved[name]
+    saved, edited = config(thresholds), config(moved, pass_if)
+    assert scores_tell(saved, edited)
+    table = filled(cases, "all" if policy_of_run else None)
+    sides = [
+        Side(column, limits_of(one), one.evaltui.repeats.pass_if)
+        for column, one in (("saved", saved), ("edited", edited))
+    ]
+    verdicts = table.verdicts(*sides), table.verdicts(*reversed(sides))
+    assert verdicts[0].keys() == verdicts[1].keys()
+    for number, result in enumerate(cases):
+        told = [judged_by(result, saved, one, "all" if policy_of_run else None) for one in (saved, edited)]
+        expected = [(one.status, one.policy_met) for one in told]
+        if case_at(number) in verdicts[0]:
+            assert [tuple(one[case_at(number)]) for one in verdicts] == expected
+        else:
+            assert expected[0] == expected[1]
+
+
+def test_of_ten_thousand_cases_a_moved_threshold_asks_few_queries_and_gets_few_rows():
+    cases = [by_score([number / 10_000]) for number in range(10_000)]
+    table = filled(cases)
+    asked, rows = [], []
+    table._db.set_trace_callback(asked.append)
+    query = table._rows
+    table._rows = lambda *question: rows.extend(found := query(*question)) or found
+    trial = table.trial(TrialOf(NAMES[0], 0.51, 0.5, "all", (0.0, 1.0), lower_is_better=False))
+    assert (trial.scored, trial.passing, trial.cases[0]) == (10_000, 4_900, (case_at(0), 0.0))
+    assert len(asked) <= 3
+    assert len(rows) < 1_000
+    asked.clear(), rows.clear()
+    configs = ("saved", config({NAMES[0]: 0.5})), ("edited", config({NAMES[0]: 0.51}))
+    sides = [Side(column, limits_of(one), "all") for column, one in configs]
+    then, now = table.verdicts(*sides), table.verdicts(*reversed(sides))
+    assert sum(then[case].passes and not now[case].passes for case in then) == 100
+    assert len(asked) < 20
+    assert len(rows) <= 2 * 102
+
+
+def test_results_of_a_run_s_file_are_as_those_in_memory(tmp_path):
+    saved, edited = config({NAMES[0]: 0.5}), config({NAMES[0]: 0.9}, "majority")
+    absent = MetricResult("safety_v1", None, 0.5, Status.NOT_EVALUATED)
+    metrics = [
+        (MetricResult(NAMES[0], 0.75, 0.5, Status.PASSED), other)
+        for other in (absent, replace(absent, is_optional=True), replace(absent, status=Status.INFORMATIONAL))
+    ]
+    repeats = [RepeatResult(Status.PASSED, one) for one in metrics]
+    error = ErrorInfo("ValueError", "no", kind=ErrorKind.AGENT)
+    broken = RepeatResult(Status.ERROR, error=error)
+    cases = [
+        judged_by(case_over_repeats("set", f"case {number}", some, "all", "set"), saved, saved)
+        for number, some in enumerate(([broken], *([one] for one in repeats), [*repeats, broken]))
+    ]
+    cases.append(case_over_repeats("set", "case 5", repeats[1:], "all", "set", Confidence(0.9, 5)))
+    names = [result.eval_id for result in cases]
+    run = begin_run(RunStore(tmp_path), {}, [SelectedSet("set", "set", tuple(names), {})])
+    for number, result in enumerate(cases):
+        for place, repeat in enumerate(result.repeats):
+            run.add_repeat(case_at(number), "set", place, repeat)
+        run.add_case(summarize(result))
+    run.close(None)
+    stored = ScoreTable(case_at)
+    decided = stored.add_stored(run.path, {number + 1: number for number in range(len(cases))})
+    assert decided == {5}
+    stored.put_cases(CaseRow(number, number, number, number) for number in range(len(cases)))
+    sides = Side("saved", limits_of(saved), "all"), Side("edited", limits_of(edited), "majority")
+    for side, other in (sides, reversed(sides)):
+        assert stored.verdicts(side, other) == filled(cases).verdicts(side, other)
+    tried = TrialOf(NAMES[0], 0.9, 0.5, "all", (0.0, 1.0), lower_is_better=False)
+    assert stored.trial(tried) == filled(cases).trial(tried)
