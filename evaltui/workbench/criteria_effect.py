@@ -38,8 +38,8 @@ class Flips:
 
     cases: tuple[Flip, ...] = ()
     """Those that would pass first, each in the order of the sets."""
-    failing: frozenset[CaseId] = frozenset()
-    """Cases that fail by both, as far as one of their scores has another verdict."""
+    failing: Mapping[CaseId, Status] = field(default_factory=dict)
+    """How cases come out that pass by neither, of those of which a score has another verdict."""
     scored: int = 0
     """Cases that are known by both."""
     waiting: int = 0
@@ -59,8 +59,8 @@ class Effect:
     name: str
     """The file's."""
     flips: Flips
-    still_failing: tuple[CaseId, ...] = ()
-    """Cases that pass the current metric now, and fail by another."""
+    still_failing: tuple[tuple[CaseId, Status], ...] = ()
+    """Cases that pass the current metric now, and fail by another, and how they come out."""
     why: Mapping[CaseId, str] = field(default_factory=dict)
     """Why cases would fail, of the first ones."""
     change: tuple[LineChange, ...] = ()
@@ -97,7 +97,7 @@ def flips_of(criteria: Criteria) -> Flips:
     flipped = {flip.case for flip in flips}
     return Flips(
         tuple(sorted(flips, key=lambda flip: not flip.passes)),
-        frozenset(case for case, now in after.items() if not now.passes and case not in flipped),
+        {case: now.status for case, now in after.items() if not now.passes and case not in flipped},
         scores.compared,
         len(scores.waiting),
         criteria.outcomes.is_scored_later,
@@ -115,13 +115,14 @@ def effect_of(criteria: Criteria, flips: Flips, row: Row | None) -> Effect:
     several = sets if len(sets) > 1 else ()
     cases = Counter(case.eval_id for one in several for case in one.cases)
     now_pass = metric.trial.now_pass if metric else ()
-    still_failing = tuple(case for case in now_pass if case in flips.failing)
-    failing = [flip.case for flip in flips.cases[:_MOST_CASES] if not flip.passes]
+    still_failing = tuple((case, flips.failing[case]) for case in now_pass if case in flips.failing)
+    failing = [flip.case for flip in flips.cases if not flip.passes][:_MOST_CASES]
+    failing += [case for case, _ in still_failing[:_MOST_CASES]]
     return Effect(
         name=criteria.path.name,
         flips=flips,
         still_failing=still_failing,
-        why=dict(_why(criteria, [*failing, *still_failing[:_MOST_CASES]])),
+        why=dict(_why(criteria, failing)),
         change=criteria.change(),
         written=criteria.written(row) if row else None,
         added=criteria.addition(metric) if can_be_added and metric else (),

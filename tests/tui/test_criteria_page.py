@@ -40,7 +40,7 @@ FLIPS = Flips(
 EFFECT = Effect(
     "test_config.json",
     FLIPS,
-    still_failing=(BAD,),
+    still_failing=((BAD, Status.FAILED),),
     why={BAD: "tool 0.00"},
     change=(
         LineChange("-", 3, '  "response_match_score": 0.8'),

@@ -135,6 +135,20 @@ async def test_what_passes_then_comes_before_what_fails(run):
     ]
 
 
+async def test_what_scores_do_not_tell_of_a_moved_threshold_is_scored_when_it_is_applied(run):
+    """A function in ADK's form gives the verdict itself."""
+    own = {"mine": {"codeConfig": {"name": "my_agent.metrics.mine"}}}
+    changes = [Put(("criteria", "mine"), 0.5), Put(("customMetrics",), own)]
+    run.bench.editing.do_edits("add", {run.config: changes})
+    await run.bench.editing.save_all()
+    await scored(run)
+    run.criteria.set_threshold(row_of(run, MetricRow, "mine"), 0.6)
+    flips = flips_of(run.criteria)
+    assert (flips.cases, flips.waiting, flips.is_held) == ((), 5, True)
+    flips = await scored(run)
+    assert (flips.waiting, flips.is_held) == (0, False)
+
+
 async def test_a_metric_that_is_removed_counts_no_more(run):
     run.criteria.remove(row_of(run, MetricRow, "tool_trajectory_avg_score"))
     assert changed(await scored(run)) == {"calls": (Status.FAILED, Status.PASSED)}
@@ -144,7 +158,8 @@ async def test_what_passes_the_metric_and_fails_by_another_is_named(run):
     run.criteria.type(row_of(run, MetricRow, "response_match_score"), "0.5")
     flips = await scored(run)
     effect = effect_of(run.criteria, flips, row_of(run, MetricRow, "response_match_score"))
-    assert [(case.eval_id, effect.why[case]) for case in effect.still_failing] == [("both", "1 call missing")]
+    ((case, status),) = effect.still_failing
+    assert (case.eval_id, status, effect.why[case]) == ("both", Status.FAILED, "1 call missing")
     assert [line.text.strip() for line in effect.change] == [
         '"response_match_score": 0.8,',
         '"response_match_score": 0.5,',

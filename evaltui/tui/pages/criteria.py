@@ -212,12 +212,11 @@ def _write_flips(page: Page, effect: Effect) -> dict[int, CaseId]:
                 page.width,
             )
         )
-    for case in effect.still_failing[:_MOST_CASES]:
+    for case, status in effect.still_failing[:_MOST_CASES]:
         places[len(page.lines)] = case
-        left: Line = [("  ", ""), glyph("FAILED"), ("      ", ""), *_named(page, case, effect)]
-        page.lines.append(
-            both_ends(left, [(f"still fails: {visible(effect.why.get(case, ''))}", "muted")], page.width)
-        )
+        left: Line = [("  ", ""), glyph(status), ("      ", ""), *_named(page, case, effect)]
+        reason = f"still fails: {effect.why[case]}" if effect.why.get(case) else "still fails"
+        page.lines.append(both_ends(left, [(visible(reason), "muted")], page.width))
     more = max(0, len(flips.cases) - _MOST_CASES) + max(0, len(effect.still_failing) - _MOST_CASES)
     if more:
         page.row((f"  and {show_number(more)} more", "muted"))
