@@ -92,4 +92,4 @@ def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
             from evaltui.core.model.events import Event
             from evaltui.core.schemas.generating import schema_of
 
-            return schema_of(Event, "Event of an evaltui run", written=True)
+            return schema_of(Event, "Event of an evaltui run", "event")

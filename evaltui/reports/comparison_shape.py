@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from evaltui.reports.cost_shape import Cost
+from evaltui.core.model.spending import Cost
 
 Outcome = Literal["PASSED", "FAILED", "ERROR", "NOT_EVALUATED", "FLAKY"]
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from evaltui.core.compare.rates import Rate, Rates, case_rate
 from evaltui.core.compare.repeats import TrajectoryGroup, pass_rates, trajectory_groups
 from evaltui.core.compare.run_comparison import KINDS, CaseChange, Comparison, Total, what_changed
@@ -24,7 +26,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.core.model.spending import Cost, ModelSpending, Spending, Tokens
+from evaltui.core.model.spending import Cost, Spending
 from evaltui.core.statistics.estimates import Estimate
 from evaltui.reports.model import RunReport, count
 from evaltui.reports.tag_totals import tag_totals
@@ -35,6 +37,9 @@ from evaltui.text.values import valid_json
 VERSION = 1
 
 Json = dict[str, Any]
+
+_SPENDING = TypeAdapter(Spending)
+_COST = TypeAdapter(Cost)
 
 
 def json_report(report: RunReport) -> Iterator[str]:
@@ -54,7 +59,7 @@ def json_report(report: RunReport) -> Iterator[str]:
             "model_calls": {"live": report.calls.live, "replayed": report.calls.replayed},
             "judge_calls": {"live": report.calls.judge_live, "replayed": report.calls.judge_replayed},
             "stubbed_tool_calls": report.calls.stubbed_tools,
-            "spent": spent_json(report.spent),
+            "spent": _spent(report.spent),
             "log": report.log,
             "notes": report.notes,
             "preflight": [_check(check) for check in report.checks],
@@ -97,47 +102,15 @@ def case_result_json(case: CaseResult, tags: Sequence[str] | None = None) -> Jso
             "repeats": [_repeat(repeat) for repeat in case.repeats],
             "turns": [_turn(turn) for turn in case.turns],
             "state": [_fields(diff, "path", "expected", "actual") for diff in case.state],
-            "spent": spent_json(case.spent),
+            "spent": _spent(case.spent),
             **_stopped(case),
         }
     )
     return document
 
 
-def spent_json(spent: Spending | None) -> Json | None:
-    """What model calls cost; None where nobody knows."""
-    if spent is None:
-        return None
-    return {
-        **_cost(spent.cost),
-        "prices": spent.prices,
-        "models": [_model(one) for one in spent.models],
-    }
-
-
-def _model(one: ModelSpending) -> Json:
-    return {
-        **_fields(one, "payer", "model", "calls", "replayed", "unmetered", "unpriced"),
-        "tokens": _tokens(one.tokens),
-        "saved_tokens": _tokens(one.saved_tokens),
-        "usd": _dollars(one.usd),
-        "saved_usd": _dollars(one.saved_usd),
-        "prices": one.prices,
-    }
-
-
-def _tokens(tokens: Tokens) -> Json:
-    return _fields(tokens, "input", "cached", "thoughts", "output")
-
-
-def _cost(cost: Cost) -> Json:
-    usd = {"usd": _dollars(cost.usd), "saved_usd": _dollars(cost.saved_usd)}
-    return usd | _fields(cost, "unpriced", "unseen")
-
-
-def _dollars(usd: float | None) -> float | None:
-    """Without the noise that sums of floats have in their last digits."""
-    return None if usd is None else round(usd, 12)
+def _spent(spent: Spending | None) -> Json | None:
+    return None if spent is None else _SPENDING.dump_python(spent)
 
 
 def _fields(of: object, *names: str) -> Json:
@@ -230,7 +203,7 @@ def _repeat(repeat: RepeatResult) -> Json:
         "actual": [dump(invocation) for invocation in repeat.actual],
         "seconds": round(repeat.seconds, 3),
         **({"throttled": round(repeat.throttled, 3)} if repeat.throttled else {}),
-        "spent": spent_json(repeat.spent),
+        "spent": _spent(repeat.spent),
         **_stopped(repeat),
     }
 
@@ -356,5 +329,5 @@ def _summary(summary: CaseSummary | None) -> Json | None:
     if summary is None:
         return None
     numbers = _fields(summary, "passes", "runs", "passed", "seconds", "tokens")
-    cost = None if summary.cost is None else _cost(summary.cost)
+    cost = None if summary.cost is None else _COST.dump_python(summary.cost)
     return {"status": summary.status.value, **numbers, "cost": cost}

@@ -131,4 +131,4 @@ class MatrixDocument(BaseModel):
 
 def matrix_schema() -> Schema:
     """The schema of the JSON report of a matrix."""
-    return schema_of(MatrixDocument, "Report of an evaltui matrix", written=True)
+    return schema_of(MatrixDocument, "Report of an evaltui matrix", "report")

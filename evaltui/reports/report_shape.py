@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.outcome import ArgOp, CallOp, Expectation, Status
+from evaltui.core.model.spending import Spending
 from evaltui.core.schemas.generating import Schema, schema_of
 from evaltui.reports.comparison_shape import Comparison, Outcome
-from evaltui.reports.cost_shape import Spent
 
 
 class Error(BaseModel):
@@ -159,7 +159,7 @@ class Repeat(BaseModel):
     """Without those in which model calls were throttled."""
     throttled: float = 0.0
     """Seconds in which model calls waited for the limits of the run; absent where none did."""
-    spent: Spent | None
+    spent: Spending | None
     """What its model calls cost; null where nobody knows."""
     stopped: str = ""
     """What ended the conversation with a simulated user."""
@@ -260,7 +260,7 @@ class Case(BaseModel):
     turns: list[Turn]
     state: list[State]
     """Keys of the final session state that differ."""
-    spent: Spent | None
+    spent: Spending | None
     """Of all repeats; null where nobody knows."""
     stopped: str = ""
     """What ended the conversation with a simulated user."""
@@ -339,7 +339,7 @@ class Report(BaseModel):
     model_calls: Calls
     judge_calls: Calls
     stubbed_tool_calls: int
-    spent: Spent | None
+    spent: Spending | None
     """Of all cases; null where nobody knows."""
     log: str | None
     """The run log."""
@@ -353,4 +353,4 @@ class Report(BaseModel):
 
 def report_schema() -> Schema:
     """The schema of the JSON report."""
-    return schema_of(Report, "evaltui report", written=True)
+    return schema_of(Report, "evaltui report", "report")

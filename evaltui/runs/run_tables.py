@@ -67,6 +67,14 @@ def stored(text: str) -> str | bytes:
     return text
 
 
+def stored_json(adapter: TypeAdapter[Any], value: Any, without: set[str]) -> dict[str, Any]:
+    """The JSON of a value as a column has it: without defaults, what is computed, and some fields."""
+    data: dict[str, Any] = adapter.dump_python(
+        value, mode="json", round_trip=True, exclude_defaults=True, exclude=without
+    )
+    return data
+
+
 def text_of(value: Any) -> Any:
     """The value of a column; what `stored` made bytes is a text again."""
     return value.decode("utf-8", "surrogatepass") if type(value) is bytes else value

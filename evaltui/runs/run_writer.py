@@ -24,7 +24,15 @@ from evaltui.files.packages import own_version
 from evaltui.files.settings import secrets_of
 from evaltui.runs.run_file import Ending, RepeatInRun, RunFile
 from evaltui.runs.run_header import SelectedSet
-from evaltui.runs.run_tables import APPLICATION, REPEAT, SCHEMA, SUMMARY, VERSION, connect, stored
+from evaltui.runs.run_tables import (
+    APPLICATION,
+    REPEAT,
+    SCHEMA,
+    SUMMARY,
+    VERSION,
+    connect,
+    stored,
+)
 from evaltui.runs.store import SUFFIX, RunStore
 
 _TABLES_OF_REPEATS = ("repeats", "scores", "events")
@@ -221,7 +229,9 @@ class RunWriter:
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
         """Add the result of a repeat of a case, without the turns as they ran: the events tell of them."""
-        data = REPEAT.dump_python(result, mode="json", exclude_defaults=True, exclude={"actual"})
+        data = REPEAT.dump_python(
+            result, mode="json", round_trip=True, exclude_defaults=True, exclude={"actual"}
+        )
         self._add_repeat(case, eval_set_id, repeat, data)
         self._commit_soon()
 
@@ -242,7 +252,9 @@ class RunWriter:
 
     def add_case(self, summary: CaseSummary) -> int:
         """Add the result of a case; returns its number, for `RunFile.case_at`."""
-        data = SUMMARY.dump_python(summary, mode="json", exclude_defaults=True, exclude=_IN_COLUMNS)
+        data = SUMMARY.dump_python(
+            summary, mode="json", round_trip=True, exclude_defaults=True, exclude=_IN_COLUMNS
+        )
         cost = summary.cost
         costs = (None,) * 4 if cost is None else (cost.usd, cost.saved_usd, cost.unpriced, cost.unseen)
         with self._writing():

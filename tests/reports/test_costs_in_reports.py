@@ -25,7 +25,7 @@ from tests.closed_schemas import closed
 TABLE = "genai-prices 0.2.3"
 TOKENS = Tokens(9612, 1200, 300, 1038)
 AGENT = ModelSpending(
-    "agent", "gemini-2.5-flash", 12, 3, 0, TOKENS, Tokens(400, output=20), 0.0082, 0.0004, prices=TABLE
+    "agent", "gemini-2.5-flash", 12, 3, 0, 0, TOKENS, Tokens(400, output=20), 0.0082, 0.0004, prices=TABLE
 )
 JUDGE = ModelSpending("judge", "my.judges:strict", 2, unmetered=2, unpriced=2)
 FREE = Spending((ModelSpending("agent", "scripted-desk", 4, tokens=TOKENS, usd=0.0),))

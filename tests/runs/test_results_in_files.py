@@ -97,7 +97,7 @@ spendings = st.builds(
     Spending,
     st.lists(
         st.builds(
-            ModelSpending, st.sampled_from(get_args(Payer)), texts, *[counts] * 3, tokens, tokens, numbers
+            ModelSpending, st.sampled_from(get_args(Payer)), texts, *[counts] * 4, tokens, tokens, numbers
         ),
         max_size=2,
     ).map(tuple),

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any, Literal, TypeVar
 
+from pydantic import SerializerFunctionWrapHandler, computed_field, model_serializer
+
+from evaltui.core.model.json_fields import Dollars, in_order
 from evaltui.text.figures import UNKNOWN, counted, show_money
 
 Payer = Literal["agent", "judge", "simulated user"]
@@ -59,9 +62,9 @@ class Tokens:
 class Cost:
     """US dollars, as far as they are known."""
 
-    usd: float | None = None
+    usd: Dollars | None = None
     """Of the calls with a known price; 0 where none cost anything, None where no price is known."""
-    saved_usd: float | None = None
+    saved_usd: Dollars | None = None
     """What replayed calls would have cost; None where there are none, or their price is not known."""
     unpriced: int = 0
     """Calls that cost an unknown amount."""
@@ -129,16 +132,16 @@ class ModelSpending:
     """Calls that a recording answered."""
     unmetered: int = 0
     """Calls of which nobody knows the tokens."""
+    unpriced: int = 0
+    """Calls that cost an unknown amount."""
     tokens: Tokens = Tokens()
     """Of the calls."""
     saved_tokens: Tokens = Tokens()
     """Of the replayed calls."""
-    usd: float | None = None
+    usd: Dollars | None = None
     """Of the calls with a known price; None where there are none."""
-    saved_usd: float | None = None
+    saved_usd: Dollars | None = None
     """What the replayed calls would have cost, as `usd`."""
-    unpriced: int = 0
-    """Calls that cost an unknown amount."""
     prices: str = ""
     """Where the prices are from, such as `genai-prices 0.2.3`; "" where there are none."""
 
@@ -150,11 +153,11 @@ class ModelSpending:
             self.calls + other.calls,
             self.replayed + other.replayed,
             self.unmetered + other.unmetered,
+            self.unpriced + other.unpriced,
             self.tokens + other.tokens,
             self.saved_tokens + other.saved_tokens,
             known_sum(self.usd, other.usd),
             known_sum(self.saved_usd, other.saved_usd),
-            self.unpriced + other.unpriced,
             self.prices or other.prices,
         )
 
@@ -184,10 +187,24 @@ class Spending:
         others: tuple[Payer, ...] = tuple(one.payer for one in self.models)
         return {payer: self.of(payer).cost for payer in ("agent", *others)}
 
+    @computed_field
     @property
-    def usd(self) -> float | None:
-        """As `Cost.usd`."""
+    def usd(self) -> Dollars | None:
+        """US dollars of the calls with a known price; 0 where none cost anything, None where no price is
+        known."""
         return self.cost.usd
+
+    @computed_field
+    @property
+    def saved_usd(self) -> Dollars | None:
+        """What replayed calls would have cost; None where there are none, or their price is not known."""
+        return self.cost.saved_usd
+
+    @computed_field
+    @property
+    def unpriced(self) -> int:
+        """Calls that cost an unknown amount."""
+        return self.cost.unpriced
 
     @property
     def unmetered(self) -> int:
@@ -210,10 +227,15 @@ class Spending:
     def saved_tokens(self) -> Tokens:
         return reduce(Tokens.__add__, (one.saved_tokens for one in self.models), Tokens())
 
+    @computed_field
     @property
     def prices(self) -> tuple[str, ...]:
-        """Where the prices are from."""
+        """Where the prices are from, such as `genai-prices 0.2.3`."""
         return tuple(dict.fromkeys(one.prices for one in self.models if one.prices))
+
+    @model_serializer(mode="wrap")
+    def _with_cost_first(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_order(write(self), "usd", "saved_usd", "unpriced", "unseen", "prices", "models")
 
     def of(self, payer: Payer) -> Spending:
         """That of one payer alone."""

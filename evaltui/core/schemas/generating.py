@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from enum import Enum
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -37,12 +38,13 @@ _TRUTH = (
 )
 
 
-def schema_of(kind: Any, title: str, *, written: bool = False) -> Schema:
-    """The schema of a type that pydantic knows, with its docs; `written` for what evaltui writes itself."""
+def schema_of(kind: Any, title: str, use: Literal["read", "event", "report"] = "read") -> Schema:
+    """The schema of a type that pydantic knows, with its docs: of what evaltui reads, or of what it writes
+    into events, which lack what is not set, or into reports, which have every key."""
     found = TypeAdapter(kind).json_schema(
-        mode="serialization" if written else "validation",
+        mode="validation" if use == "read" else "serialization",
         ref_template="#/definitions/{model}",
-        schema_generator=_Generator,
+        schema_generator=_OfReports if use == "report" else _Generator,
     )
     definitions = found.pop("$defs", {})
     schema: Schema = {"$schema": DIALECT, **found, "title": title, "definitions": definitions}
@@ -91,16 +93,44 @@ class _Generator(GenerateJsonSchema):
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         found = super().dataclass_schema(schema)
-        docs, given = field_docs(schema["cls"]), found["properties"]
-        return {
-            **found,
-            "properties": {name: one | _described(docs.get(name)) for name, one in given.items()},
+        docs = field_docs(schema["cls"])
+        names = {one.get("serialization_alias"): one["name"] for one in schema["schema"].get("fields", ())}
+        properties = {
+            name: one | _described(docs.get(names.get(name, name)))
+            for name, one in found["properties"].items()
         }
+        return {**found, "properties": properties}
 
     def _lenient(self, schema: Any, found: JsonSchemaValue, *also: Schema) -> JsonSchemaValue:
         """What else pydantic takes for a number or a truth value where it is not strict."""
         is_strict = schema.get("strict") or self.mode == "serialization"
         return found if is_strict else {"anyOf": [found, *also]}
+
+
+class _OfReports(_Generator):
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        return field.get("serialization_exclude_if") is None
+
+    def dataclass_field_schema(self, schema: core_schema.DataclassField) -> JsonSchemaValue:
+        found = super().dataclass_field_schema(schema)
+        return {k: v for k, v in found.items() if k != "default" or "serialization_exclude_if" in schema}
+
+    def ser_schema(self, schema: Any) -> JsonSchemaValue | None:
+        # A serializer around another one changes the order of the keys only.
+        return None if schema["type"] == "function-wrap" else super().ser_schema(schema)
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        found = super().dataclass_schema(schema)
+        properties = {name: _in_terms_of_json(one) for name, one in found["properties"].items()}
+        return {**_in_terms_of_json(found), "properties": properties}
+
+
+def _in_terms_of_json(schema: Schema) -> Schema:
+    """The schema of what is only written, with `null` for `None` in its description."""
+    found = {name: one for name, one in schema.items() if name != "readOnly"}
+    if text := found.get("description"):
+        found["description"] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
+    return found
 
 
 def _described(doc: str | None) -> Schema:
