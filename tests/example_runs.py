@@ -20,7 +20,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
     worst_status,
 )
-from evaltui.core.model.text_diff import ResponseDiff
+from evaltui.core.model.text_diff import AuthoredText, ResponseDiff
 from evaltui.core.secrets import Secrets
 from evaltui.reports.json_report import json_report
 from evaltui.reports.model import RunReport
@@ -34,14 +34,14 @@ def trajectory_metric(*statuses):
     """A trajectory metric over turns of these statuses."""
     scores = tuple(InvocationScore(float(status is Status.PASSED), status) for status in statuses)
     mean = sum(one.score for one in scores) / len(scores)
-    return MetricResult("tool_trajectory_avg_score", mean, 1.0, worst_status(statuses), scores)
+    return MetricResult("tool_trajectory_avg_score", mean, 1.0, worst_status(statuses), per_invocation=scores)
 
 
 def answer_metric(*scores):
     """A response metric over turns with these scores."""
     turns = tuple(InvocationScore(score, _verdict(score)) for score in scores)
     mean = sum(scores) / len(scores)
-    return MetricResult("response_match_score", mean, 0.8, _verdict(mean), turns)
+    return MetricResult("response_match_score", mean, 0.8, _verdict(mean), per_invocation=turns)
 
 
 def _verdict(score):
@@ -78,7 +78,7 @@ def failed(eval_id="thermostat_night"):
         "these calls",
         calls,
         ResponseDiff("The kitchen is now 19 °C.", "The kitchen is set to 19 °C.", 0.77),
-        unscored=(("root_agent", "Let me check."),),
+        unscored=(AuthoredText("root_agent", "Let me check."),),
     )
     return case(
         eval_id,

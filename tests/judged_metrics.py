@@ -1,6 +1,6 @@
 """Metrics as judges leave them, for the tests of what shows them."""
 
-from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.judgement import Evidence, JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status, worst_status
 
 RUBRICS = "rubric_based_final_response_quality_v1"
@@ -31,7 +31,14 @@ def judged(id, subject, yes, no, lost=0, **words):
 
 def sentence(text, label, why="", **evidence):
     good = label in ("supported", "not_applicable")
-    return Judgement("", text, float(good), why, tuple(evidence.items()), (Vote(float(good), why, label),))
+    return Judgement(
+        "",
+        text,
+        float(good),
+        why,
+        tuple(Evidence(*item) for item in evidence.items()),
+        (Vote(float(good), why, label),),
+    )
 
 
 def judged_metric(name, *turns, threshold=0.8, status=None, reason="", lost=0):
@@ -44,8 +51,8 @@ def judged_metric(name, *turns, threshold=0.8, status=None, reason="", lost=0):
         sum(known) / len(known) if known else None,
         threshold,
         status or worst_status(one.status for one in scored if one.judgements),
-        scored,
-        reason,
+        per_invocation=scored,
+        reason=reason,
         judge=JudgedBy("gemini-2.5-flash", f"{name.rpartition('_v')[0]}/1", asked, asked - lost),
     )
 

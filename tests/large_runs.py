@@ -121,4 +121,4 @@ def _content(role: str, text: str) -> dict[str, Any]:
 
 
 def _metric(name: str, score: float, status: Status, threshold: float | None = None) -> MetricResult:
-    return MetricResult(name, score, threshold, status, (InvocationScore(score, status),))
+    return MetricResult(name, score, threshold, status, per_invocation=(InvocationScore(score, status),))

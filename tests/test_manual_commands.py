@@ -28,7 +28,7 @@ from evaltui.commands.arguments import workbench_parser
 from evaltui.core.model.events import Event
 from evaltui.core.schemas.generating import schema_of
 from evaltui.files import guide
-from evaltui.reports.report_shape import report_schema
+from evaltui.reports.json_report import report_schema
 from tests.closed_schemas import closed
 from tests.commands.command_line import call
 from tests.manual import PAGES, ROOT

@@ -81,7 +81,7 @@ def _schema(kind: str, tools: list[DeclaredTool]) -> dict[str, Any]:
 
             return config_schema(tools)
         case "report":
-            from evaltui.reports.report_shape import report_schema
+            from evaltui.reports.json_report import report_schema
 
             return report_schema()
         case "matrix":

@@ -201,7 +201,7 @@ def migrated_text(eval_set: EvalSet, new: Path) -> str:
     The set is named after the new file: google-adk looks sets up by their file's name.
     """
     # Models load slowly, and reading this module must not wait for them.
-    from evaltui.core.model.eval_set import dump
+    from evaltui.core.model.base_model import dump
 
     named = eval_set.model_copy(update={"eval_set_id": set_name(new), "name": set_name(new)})
     return json.dumps(dump(named), indent=2, ensure_ascii=False) + "\n"

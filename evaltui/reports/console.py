@@ -252,7 +252,7 @@ def counts(statuses: Sequence[Status]) -> Line:
 def _rates(report: RunReport, width: int) -> Iterator[Line]:
     """The pass rate and the mean scores of a run; of one case run once there is nothing to say."""
     found = report.rates
-    if found is None or found.all_runs < _LEAST:
+    if found is None or (found.runs or found.cases).of < _LEAST:
         return
     texts = {"pass rate": found.in_words, "mean scores": found.scores_in_words}
     for label, text in texts.items():

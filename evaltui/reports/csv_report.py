@@ -7,10 +7,8 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 
-from evaltui.core.compare.diff import calls_of
 from evaltui.core.compare.explain import crash_text
 from evaltui.core.compare.judged import Finding, answered, findings_in
-from evaltui.core.compare.rates import case_rate
 from evaltui.core.model.eval_set import Invocation, user_text
 from evaltui.core.model.outcome import (
     Call,
@@ -19,6 +17,7 @@ from evaltui.core.model.outcome import (
     MetricResult,
     RepeatResult,
     TurnResult,
+    calls_of,
 )
 from evaltui.core.model.spending import Spending
 from evaltui.reports.model import RunReport
@@ -121,7 +120,7 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "case_status": case.status.value,
             "path": case.path,
         }
-    rate = case_rate(case)
+    rate = case.rate
     low, high = rate.interval if rate else (None, None)
     for number, repeat in enumerate(case.repeats, start=1):
         head: _Row = {
@@ -130,7 +129,7 @@ def _case_rows(case: CaseResult, expected: Sequence[Invocation]) -> Iterator[_Ro
             "repeat": number,
             "case_status": case.status.value,
             "path": case.path,
-            "case_pass_rate": _rounded(rate.share if rate else None),
+            "case_pass_rate": _rounded(rate.rate if rate else None),
             "case_pass_rate_low": _rounded(low),
             "case_pass_rate_high": _rounded(high),
             "decision": case.decision.answer if case.decision else None,

@@ -19,8 +19,7 @@ from evaltui.core.compare.judged import (
     over_conversation,
     was_judged,
 )
-from evaltui.core.compare.rates import case_rate
-from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
+from evaltui.core.compare.repeats import in_words
 from evaltui.core.model.errors import MAY_PASS
 from evaltui.core.model.eval_set import user_text
 from evaltui.core.model.outcome import (
@@ -32,6 +31,7 @@ from evaltui.core.model.outcome import (
     InvocationScore,
     MetricResult,
     Status,
+    TrajectoryGroup,
     TurnResult,
 )
 from evaltui.core.model.text_diff import NO_TEXTS, OUTPUT, IntermediateDiff
@@ -57,7 +57,7 @@ def _runs(case: CaseResult) -> Iterator[Line]:
     flaky = f" {case.status.value}" if case.status is Status.FLAKY else ""
     meets = "" if case.decision else f", {'meets' if case.policy_met else 'fails'} policy {case.policy}"
     figure = f"  {case.passed_repeats}/{len(case.repeats)}{flaky}{meets}"
-    rate = str(case_rate(case) or UNKNOWN)
+    rate = str(case.rate or UNKNOWN)
     yield [("  runs    ", ""), *glyphs, (figure, ROLES[case.status]), (f"  {rate}", "muted")]
     if case.decision is not None:
         yield [("          ", ""), (case.decision.in_words, ROLES[case.status])]
@@ -65,14 +65,14 @@ def _runs(case: CaseResult) -> Iterator[Line]:
 
 
 def _rates(case: CaseResult) -> Iterator[Line]:
-    rates = pass_rates(case)
+    rates = case.pass_rates
     yield [("  k       ", "muted"), ("".join(f"{rate.k:<6}" for rate in rates), "muted")]
-    yield [("  pass@k  ", ""), ("".join(f"{show_score(rate.at_least_one):<6}" for rate in rates), "")]
-    yield [("  pass^k  ", ""), ("".join(f"{show_score(rate.all):<6}" for rate in rates), "")]
+    yield [("  pass@k  ", ""), ("".join(f"{show_score(rate.pass_at_k):<6}" for rate in rates), "")]
+    yield [("  pass^k  ", ""), ("".join(f"{show_score(rate.pass_hat_k):<6}" for rate in rates), "")]
 
 
 def _trajectories(case: CaseResult) -> Iterator[Line]:
-    groups = trajectory_groups(case)
+    groups = case.trajectories
     if len(groups) == 1:
         yield [("  calls   equal in all runs", "")]
         return
@@ -221,10 +221,10 @@ def _turn(case: CaseResult, index: int, width: int) -> Iterator[Line]:
         yield from _call(diff, width) if turn.expectation != "simulated" else _made(diff)
     yield from _answer(turn, _answer_score(case, index), width)
     aligned = {row.actual for row in turn.intermediate}
-    for author, text in turn.unscored:
-        if author in NO_TEXTS or text not in aligned:
-            label = "output  " if author == OUTPUT else f"before  {visible(author)}: "
-            yield [(f"    {label}", "muted"), (visible(text), "muted")]
+    for before in turn.unscored:
+        if before.author in NO_TEXTS or before.text not in aligned:
+            label = "output  " if before.author == OUTPUT else f"before  {visible(before.author)}: "
+            yield [(f"    {label}", "muted"), (visible(before.text), "muted")]
     for row in turn.intermediate:
         yield from _text_before(row, width)
     for metric in judged_in(case.metrics, index):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evaltui.core.compare.rates import Rate, rate_over_cases
+from evaltui.core.compare.rates import rate_over_cases
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import Status
+from evaltui.core.statistics.estimates import Rate
 from evaltui.reports.model import RunReport
 from evaltui.text.figures import UNKNOWN, counted, show_number
 from evaltui.text.lines import Line, cells, cut
@@ -69,7 +70,7 @@ def tag_lines(report: RunReport, width: int) -> Iterator[Line]:
             *short,
             (" " * (widest - cells(short)), ""),
             (f"  {figure:>{column}}  {rate:<{of_rates}}  ", ""),
-            *(bar(one.rate.share, _BAR, role) if one.rate else ()),
+            *(bar(one.rate.rate, _BAR, role) if one.rate else ()),
         ]
     if len(totals) > MOST_TAGS:
         yield [(f"     and {counted(len(totals) - MOST_TAGS, 'more tag')}", "muted")]

@@ -15,8 +15,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.conversation.invocations import invocations_from_events
 from evaltui.core.model.budget import Amount
@@ -25,7 +23,7 @@ from evaltui.core.model.events import Event, Json
 from evaltui.core.model.outcome import WORST_FIRST, RepeatResult, Status
 from evaltui.core.model.spending import Cost
 from evaltui.runs.run_header import RunHeader, SelectedSet, header_from_json
-from evaltui.runs.run_tables import APPLICATION, REPEAT, SUMMARY, VERSION, connect, stored, text_of
+from evaltui.runs.run_tables import APPLICATION, REPEAT, SUMMARY, VERSION, Row, connect, stored, text_of
 from evaltui.runs.store import SUFFIX
 from evaltui.text.values import in_words
 
@@ -323,9 +321,9 @@ class RunFile:
                 f"{self.path} is damaged: the events of a case cannot be read: {error!r}"
             ) from error
 
-    def _read(self, adapter: TypeAdapter[Any], data: Json) -> Any:
+    def _read(self, row: Row, data: Json) -> Any:
         try:
-            return adapter.validate_python(data)
+            return row.read(data)
         except ValueError as error:
             raise ValueError(f"{self.path} is damaged: a result cannot be read: {error}") from error
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
+from pydantic_core import SchemaSerializer, SchemaValidator
 
 from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.outcome import RepeatResult
@@ -51,8 +52,35 @@ CREATE TABLE events (
 CREATE INDEX events_of_repeats ON events (case_id, repeat);
 CREATE TABLE spending (usd REAL NOT NULL, tokens REAL NOT NULL);
 """
-SUMMARY = TypeAdapter(CaseSummary)
-REPEAT = TypeAdapter(RepeatResult)
+
+
+class Row:
+    """How values of a dataclass are stored as JSON: with all fields, those too that no report has."""
+
+    def __init__(self, kind: type, *in_columns: str) -> None:
+        """`in_columns` are fields that other columns have."""
+        schema = TypeAdapter(kind).core_schema
+        self.read = SchemaValidator(schema).validate_python
+        self._write = SchemaSerializer(_with_all_fields(schema)).to_python
+        self._in_columns = {*in_columns}
+
+    def write(self, value: Any) -> dict[str, Any]:
+        """JSON data without defaults, and without what is computed."""
+        data: dict[str, Any] = self._write(
+            value, mode="json", round_trip=True, exclude_defaults=True, exclude=self._in_columns
+        )
+        return data
+
+
+def _with_all_fields(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _with_all_fields(one) for key, one in schema.items() if key != "serialization_exclude"}
+    return [*map(_with_all_fields, schema)] if isinstance(schema, list) else schema
+
+
+SUMMARY = Row(CaseSummary, "path", "eval_id", "eval_set_id")
+REPEAT = Row(RepeatResult, "actual")
+"""Without the turns as they ran: the events tell of them."""
 
 # Seconds that one who writes or reads waits for the other.
 _WAIT = 60.0
@@ -65,14 +93,6 @@ def stored(text: str) -> str | bytes:
     except UnicodeEncodeError:
         return text.encode("utf-8", "surrogatepass")
     return text
-
-
-def stored_json(adapter: TypeAdapter[Any], value: Any, without: set[str]) -> dict[str, Any]:
-    """The JSON of a value as a column has it: without defaults, what is computed, and some fields."""
-    data: dict[str, Any] = adapter.dump_python(
-        value, mode="json", round_trip=True, exclude_defaults=True, exclude=without
-    )
-    return data
 
 
 def text_of(value: Any) -> Any:

@@ -36,7 +36,6 @@ from evaltui.runs.run_tables import (
 from evaltui.runs.store import SUFFIX, RunStore
 
 _TABLES_OF_REPEATS = ("repeats", "scores", "events")
-_IN_COLUMNS = {"path", "eval_id", "eval_set_id"}
 # What comes by the thousand is committed together, so many seconds after the last commit.
 _COMMIT_EVERY = 0.2
 # Seconds. Another process that locks the file for longer is waited for later on, and at last at the end.
@@ -229,9 +228,7 @@ class RunWriter:
 
     def add_repeat(self, case: CaseId, eval_set_id: str, repeat: int, result: RepeatResult) -> None:
         """Add the result of a repeat of a case, without the turns as they ran: the events tell of them."""
-        data = REPEAT.dump_python(
-            result, mode="json", round_trip=True, exclude_defaults=True, exclude={"actual"}
-        )
+        data = REPEAT.write(result)
         self._add_repeat(case, eval_set_id, repeat, data)
         self._commit_soon()
 
@@ -252,9 +249,7 @@ class RunWriter:
 
     def add_case(self, summary: CaseSummary) -> int:
         """Add the result of a case; returns its number, for `RunFile.case_at`."""
-        data = SUMMARY.dump_python(
-            summary, mode="json", round_trip=True, exclude_defaults=True, exclude=_IN_COLUMNS
-        )
+        data = SUMMARY.write(summary)
         cost = summary.cost
         costs = (None,) * 4 if cost is None else (cost.usd, cost.saved_usd, cost.unpriced, cost.unseen)
         with self._writing():

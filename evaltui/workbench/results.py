@@ -128,7 +128,7 @@ def made_call(result: CaseResult, at: DifferenceAt) -> int | None:
 
 def expected_call(result: CaseResult, case: EvalCase, at: DifferenceAt) -> int | None:
     """Which call that its turn expects a difference is of; None where none is, or it is of no call."""
-    from evaltui.core.compare.diff import calls_of
+    from evaltui.core.model.outcome import calls_of
 
     if at.turn is None or at.row is None or at.turn >= len(case.conversation or ()):
         return None

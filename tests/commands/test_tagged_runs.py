@@ -12,7 +12,7 @@ from command_line import call
 from fake_runs import run_without_processes
 from numbered_cases import act, logs_of, write_set
 
-from evaltui.reports.report_shape import report_schema
+from evaltui.reports.json_report import report_schema
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.store import RunStore
 from tests.closed_schemas import closed

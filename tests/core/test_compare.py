@@ -262,7 +262,7 @@ def test_the_summary_of_a_case():
         metrics = (
             MetricResult("m", score, 0.5, status),
             MetricResult("n", None, 0.5, Status.NOT_EVALUATED),
-            MetricResult("token_usage_v1", 1.0, None, Status.INFORMATIONAL, turns),
+            MetricResult("token_usage_v1", 1.0, None, Status.INFORMATIONAL, per_invocation=turns),
         )
         return RepeatResult(status, metrics, seconds=seconds, expects="abc")
 

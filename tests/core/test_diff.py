@@ -19,6 +19,7 @@ from evaltui.core.compare.rules import ToolRules, rules_of_case
 from evaltui.core.model.arg_rule import ArgRule
 from evaltui.core.model.eval_set import IntermediateData, Invocation, InvocationEvents
 from evaltui.core.model.outcome import ArgDiff, Call, CallDiff, StateDiff
+from evaltui.core.model.text_diff import AuthoredText
 
 MODEST = settings(max_examples=120, deadline=None)
 
@@ -369,11 +370,11 @@ class TestTurn:
             expected_text="one",
             actual_text="two",
             response_score=0.5,
-            unscored=[("agent", "let me see")],
+            unscored=[AuthoredText("agent", "let me see")],
         )
         assert [(row.op, row.args) for row in turn.calls] == [("changed", (ArgDiff("n", "changed", 1, 2),))]
         assert (turn.response.expected, turn.response.actual, turn.response.score) == ("one", "two", 0.5)
-        assert turn.unscored == (("agent", "let me see"),)
+        assert turn.unscored == (AuthoredText("agent", "let me see"),)
 
     def test_a_turn_that_was_not_reached_misses_its_calls(self):
         expected = invocation(intermediate_data=IntermediateData(tool_uses=[types.FunctionCall(name="f")]))

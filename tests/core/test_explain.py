@@ -27,7 +27,7 @@ def turn(expected=(), actual=(), *, expectation="these calls", said="fine", want
 
 def metric(name, *statuses, score=0.5, threshold=1.0, status=BAD, reason=""):
     per_turn = tuple(InvocationScore(1.0 if one is OK else 0.0, one) for one in statuses)
-    return MetricResult(name, score, threshold, status, per_turn, reason)
+    return MetricResult(name, score, threshold, status, per_invocation=per_turn, reason=reason)
 
 
 def case(status, *metrics, **fields):

@@ -129,7 +129,16 @@ def test_what_keeps_several_metrics_from_being_judged_is_told_once():
     turn = InvocationScore(None, Status.ERROR, "the judge is not there")
     judge = JudgedBy("gemini", "p/1", 5)
     failed = [
-        MetricResult(name, None, 0.8, Status.ERROR, (turn, turn), "turn 1: …", error, judge=judge)
+        MetricResult(
+            name,
+            None,
+            0.8,
+            Status.ERROR,
+            per_invocation=(turn, turn),
+            reason="turn 1: …",
+            error=error,
+            judge=judge,
+        )
         for name in (ANSWERS, RUBRICS, SENTENCES)
     ]
     assert sentence(case(*failed)) == (

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from evaltui.core.metrics.gemini_access import GeminiAccess
-from evaltui.core.metrics.preflight import SCENARIO, SetToCheck, check_metric, in_short, preflight, withheld
+from evaltui.core.metrics.preflight import (
+    SCENARIO,
+    CaseOfSet,
+    SetToCheck,
+    check_metric,
+    in_short,
+    preflight,
+    withheld,
+)
 from evaltui.core.metrics.registry import METRICS
 from evaltui.core.metrics.requirements import Facts, Readiness
 from evaltui.core.model.config import EvalConfig
@@ -149,7 +157,7 @@ def test_a_criterion_that_cannot_be_used_is_left_to_the_metric(name, criterion, 
 def test_expected_turns_are_missing_where_a_user_is_simulated():
     some = check("response_match_score", cases=[case("one"), simulated("two")])
     assert some.readiness is Readiness.SOME_CASES
-    assert (some.without, some.cases) == ((("s", "two"),), 2)
+    assert (some.without, some.cases) == ((CaseOfSet("s", "two"),), 2)
     assert check("response_match_score", cases=[simulated("two")]).readiness is Readiness.CANNOT
 
 
@@ -160,9 +168,9 @@ def test_expected_calls_may_be_missing():
 def test_an_expected_answer_is_missing():
     cases = [case("one"), case("two", turn(), turn(None)), case("three", turn(None))]
     one = check(MATCH, cases=cases)
-    assert one.without == (("s", "two"), ("s", "three"))
+    assert one.without == (CaseOfSet("s", "two"), CaseOfSet("s", "three"))
     mark = {"set": "s", "case": "two", "turn": 1, "mode": "context"}
-    assert check(MATCH, cases=cases, evaltui={"turns": [mark]}).without == (("s", "three"),)
+    assert check(MATCH, cases=cases, evaltui={"turns": [mark]}).without == (CaseOfSet("s", "three"),)
 
 
 def test_intermediate_responses_are_expected_of_some_case():
@@ -176,7 +184,7 @@ def test_intermediate_responses_are_expected_of_some_case():
 
 def test_a_simulated_users_quality_needs_one():
     name = "per_turn_user_simulator_quality_v1"
-    assert check(name, cases=[case("one"), simulated("two")]).without == (("s", "one"),)
+    assert check(name, cases=[case("one"), simulated("two")]).without == (CaseOfSet("s", "one"),)
     assert check(name, cases=[simulated("two")]).is_fine
 
 
@@ -196,7 +204,7 @@ def test_rubrics_come_from_criterion_case_or_turn(cases, criterion, without):
         assert one.readiness is Readiness.CANNOT
         assert "TOOL_USE_QUALITY" in one.fix
     else:
-        assert [eval_id for _, eval_id in one.without] == without
+        assert [case.eval_id for case in one.without] == without
         assert one.is_fine is not bool(without)
 
 

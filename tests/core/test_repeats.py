@@ -5,20 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.compare.rates import case_rate, rate_over_cases, rates
-from evaltui.core.compare.repeats import (
-    case_over_repeats,
-    pass_at_k,
-    pass_hat_k,
-    pass_if_of,
-    pass_rates,
-    trajectory,
-    trajectory_groups,
-)
+from evaltui.core.compare.rates import rate_over_cases, rates
+from evaltui.core.compare.repeats import case_over_repeats, pass_if_of
 from evaltui.core.compare.run_summary import summarize
 from evaltui.core.model.eval_set import Invocation
 from evaltui.core.model.outcome import Call, RepeatResult, Status, TurnResult
 from evaltui.core.model.text_diff import ResponseDiff
+from evaltui.core.statistics.pass_at_k import pass_at_k, pass_hat_k
 
 counts = st.integers(1, 8).flatmap(
     lambda runs: st.tuples(st.just(runs), st.integers(0, runs), st.integers(1, runs))
@@ -56,17 +49,17 @@ def test_more_than_there_are_runs_cannot_be_told(runs, passed, k):
 def test_what_is_not_evaluated_lowers_no_rate():
     """An error does."""
     passed, not_evaluated, error = map(RepeatResult, (Status.PASSED, Status.NOT_EVALUATED, Status.ERROR))
-    assert str(case_rate(over(passed, not_evaluated))) == "100% (21–100%)"
-    assert case_rate(over(passed, error)).share == 0.5
-    assert case_rate(over(not_evaluated, not_evaluated)) is None
-    assert [rate.k for rate in pass_rates(over(passed, not_evaluated, passed))] == [1, 2]
-    assert pass_rates(over(not_evaluated)) == ()
+    assert str(over(passed, not_evaluated).rate) == "100% (21–100%)"
+    assert over(passed, error).rate.rate == 0.5
+    assert over(not_evaluated, not_evaluated).rate is None
+    assert [rate.k for rate in over(passed, not_evaluated, passed).pass_rates] == [1, 2]
+    assert over(not_evaluated).pass_rates == ()
     cases = [summarize(over(one)) for one in (passed, not_evaluated, error)]
-    assert rate_over_cases(cases).share == 0.5
+    assert rate_over_cases(cases).rate == 0.5
     assert rates(cases).in_words.startswith("50% ")
     assert rates(cases[1:2]) is None
     several = [summarize(over(passed, not_evaluated)), summarize(over(error, error))]
-    assert (rates(several).runs.mean, rates(several).all_runs) == (0.5, 3)
+    assert (rates(several).runs.mean, rates(several).runs.of) == (0.5, 3)
 
 
 def over(*repeats, pass_if="all"):
@@ -89,8 +82,8 @@ P, F, E = Status.PASSED, Status.FAILED, Status.ERROR
 
 
 def test_rates_of_a_case():
-    rates = pass_rates(over(ran(P), ran(F), ran(P), ran(E), ran(P)))
-    assert [(rate.k, rate.at_least_one, rate.all) for rate in rates] == [
+    rates = over(ran(P), ran(F), ran(P), ran(E), ran(P)).pass_rates
+    assert [(rate.k, rate.pass_at_k, rate.pass_hat_k) for rate in rates] == [
         (1, 0.6, 0.6),
         (2, 0.9, 0.3),
         (3, 1.0, 0.1),
@@ -117,9 +110,8 @@ def test_a_policy_is_met_from_so_many_passed_runs_on(pass_if, runs, least):
 
 def test_runs_with_the_same_calls_are_one_group():
     one, other = ("dim", {"to": 5}), ("dim", {"to": 6})
-    groups = trajectory_groups(
-        over(ran(F, [other]), ran(P, [one], []), ran(P, [one]), ran(F, [one]), ran(E, []), ran(E))
-    )
+    repeats = (ran(F, [other]), ran(P, [one], []), ran(P, [one]), ran(F, [one]), ran(E, []), ran(E))
+    groups = over(*repeats).trajectories
     assert [(group.repeats, group.status) for group in groups] == [
         ((1, 2, 3), Status.FLAKY),
         ((4, 5), E),
@@ -131,7 +123,8 @@ def test_runs_with_the_same_calls_are_one_group():
 
 def test_calls_in_another_turn_are_another_trajectory():
     call = ("dim", None)
-    assert len(trajectory_groups(over(ran(P, [call, call]), ran(P, [call], [call]), ran(P, [], [call])))) == 3
+    result = over(ran(P, [call, call]), ran(P, [call], [call]), ran(P, [], [call]))
+    assert len(result.trajectories) == 3
 
 
 calls = st.lists(st.builds(Call, st.sampled_from("ab"), st.just({}) | st.just({"x": 1})), max_size=4)
@@ -143,4 +136,4 @@ def test_a_run_from_a_log_has_the_calls_that_it_made(turns, expected):
     compared = tuple(
         TurnResult("these calls", align_calls(expected, turn), ResponseDiff(None, None)) for turn in turns
     )
-    assert trajectory(RepeatResult(P, turns=compared)) == trajectory(RepeatResult(P, actual=actual))
+    assert RepeatResult(P, turns=compared).trajectory == RepeatResult(P, actual=actual).trajectory

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evaltui.core.model.eval_set import dump
+from evaltui.core.model.base_model import dump
 from evaltui.files.configs import find_config
 from evaltui.files.eval_sets import changes, load_eval_set, read_eval_set
 from tests.files.layouts import write

@@ -30,7 +30,7 @@ from evaltui.core.model.outcome import (
     Status,
     TurnResult,
 )
-from evaltui.core.model.text_diff import IntermediateDiff
+from evaltui.core.model.text_diff import AuthoredText, IntermediateDiff
 
 HOSTILE = (
     "</script><script>window.pwned = 1</script>",
@@ -56,7 +56,7 @@ def hostile_case(text, eval_id):
         "these calls",
         calls,
         ResponseDiff("expected", text, 0.1),
-        unscored=((text, text),),
+        unscored=(AuthoredText(text, text),),
         intermediate=(
             IntermediateDiff(text, text, f"{text} {text}", 0.5),
             IntermediateDiff(text, text, None),

@@ -16,9 +16,9 @@ from evaltui.core.cost.prices import OWN
 from evaltui.core.model.spending import ModelSpending, Spending, Tokens
 from evaltui.reports.console import render_console
 from evaltui.reports.csv_report import csv_report
+from evaltui.reports.json_report import report_schema
 from evaltui.reports.junit import junit_report
 from evaltui.reports.markdown_report import markdown_report
-from evaltui.reports.report_shape import report_schema
 from evaltui.text.lines import draw
 from tests.closed_schemas import closed
 

@@ -22,6 +22,7 @@ from evaltui.core.compare.explain import sentence
 from evaltui.core.compare.run_comparison import compare
 from evaltui.core.compare.run_summary import RunSummary, summarize
 from evaltui.core.model.outcome import Call, ErrorInfo, ResponseDiff, Status, TurnResult
+from evaltui.core.model.text_diff import AuthoredText
 from evaltui.core.secrets import Secrets
 from evaltui.reports.html import bodies as pages
 from evaltui.reports.html.page import html_report
@@ -189,7 +190,9 @@ def test_long_texts_are_cut_and_say_so_and_differences_in_them_are_seen():
     long = "word " * 60_000
     before, after = f"{long} THEN {long}", f"{long} NOW {long}"
     one = failed()
-    turn = replace(one.turns[1], response=ResponseDiff(before, after), user=long, unscored=(("agent", long),))
+    turn = replace(
+        one.turns[1], response=ResponseDiff(before, after), user=long, unscored=(AuthoredText("agent", long),)
+    )
     error = ErrorInfo("ValueError", long, kind="agent")
     page = "".join(html_report(report(replace(one, turns=(one.turns[0], turn), error=error))))
     assert len(page) < 250_000

@@ -64,7 +64,9 @@ def test_errors_of_agent_and_metric_are_whole():
 
 def test_no_number_is_outside_json():
     nan, infinite = float("nan"), float("inf")
-    metric = MetricResult("m", nan, infinite, Status.ERROR, (InvocationScore(nan, Status.ERROR),))
+    metric = MetricResult(
+        "m", nan, infinite, Status.ERROR, per_invocation=(InvocationScore(nan, Status.ERROR),)
+    )
     document = case_result_json(case("c", Status.ERROR, metrics=(metric,)))["metrics"][0]
     assert (document["score"], document["threshold"], document["per_turn"][0]["score"]) == (None, None, None)
 

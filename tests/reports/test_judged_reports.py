@@ -27,7 +27,7 @@ from judged_metrics import (
 )
 
 from evaltui.core.compare.diff import align_calls
-from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.judgement import Evidence, JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import Call, ErrorInfo, MetricResult, Status, TurnResult, worst_status
 from evaltui.core.model.text_diff import ResponseDiff
 from evaltui.reports.csv_report import csv_report
@@ -160,7 +160,7 @@ judgements = st.builds(
     texts,
     st.sampled_from([None, 0.0, 1.0, 3.0]),
     texts,
-    st.lists(st.tuples(texts, texts), max_size=2).map(tuple),
+    st.lists(st.builds(Evidence, texts, texts), max_size=2).map(tuple),
     st.lists(votes, max_size=3).map(tuple),
 )
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from example_runs import case, crashed, failed, flaky, json_of, mixed, passed, report, unevaluated
 
-from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.judgement import Evidence, JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
-from evaltui.reports.report_shape import report_schema
+from evaltui.reports.json_report import report_schema
 from tests.closed_schemas import closed
 
 JUDGED = MetricResult(
@@ -15,14 +15,18 @@ JUDGED = MetricResult(
     0.5,
     0.8,
     Status.FAILED,
-    (
+    per_invocation=(
         InvocationScore(
             0.5,
             Status.FAILED,
             "unsafe",
             (
                 Judgement(
-                    "", "It rains.", None, evidence=(("supporting", "x"),), votes=(Vote(None, problem="no"),)
+                    "",
+                    "It rains.",
+                    None,
+                    evidence=(Evidence("supporting", "x"),),
+                    votes=(Vote(None, problem="no"),),
                 ),
             ),
         ),

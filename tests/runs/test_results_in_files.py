@@ -18,7 +18,7 @@ from evaltui.core.compare.run_summary import CaseSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.errors import ErrorInfo, ErrorKind
 from evaltui.core.model.events import Event, Kind
-from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.judgement import Evidence, JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import (
     Call,
     Expectation,
@@ -30,7 +30,7 @@ from evaltui.core.model.outcome import (
     TurnResult,
 )
 from evaltui.core.model.spending import Cost, ModelSpending, Payer, Spending, Tokens
-from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
+from evaltui.core.model.text_diff import AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import Secrets
 from evaltui.runs.run_file import RunFile
 from evaltui.runs.run_header import SelectedSet
@@ -60,11 +60,11 @@ turns = st.builds(
     st.sampled_from(get_args(Expectation)),
     st.builds(align_calls, calls, calls).map(tuple),
     st.builds(ResponseDiff, st.none() | texts, st.none() | texts, numbers),
-    st.lists(st.tuples(texts, texts), max_size=1).map(tuple),
-    texts,
+    st.lists(st.builds(AuthoredText, texts, texts), max_size=1).map(tuple),
     st.lists(
         st.builds(IntermediateDiff, texts, st.none() | texts, st.none() | texts, numbers), max_size=1
     ).map(tuple),
+    texts,
 )
 errors = st.builds(ErrorInfo, texts, texts, texts, texts, kind=st.none() | st.sampled_from(ErrorKind))
 votes = st.builds(Vote, numbers, texts, texts, texts)
@@ -74,7 +74,7 @@ judgements = st.builds(
     texts,
     numbers,
     texts,
-    st.lists(st.tuples(texts, texts), max_size=1).map(tuple),
+    st.lists(st.builds(Evidence, texts, texts), max_size=1).map(tuple),
     st.lists(votes, max_size=2).map(tuple),
 )
 scores = st.builds(InvocationScore, numbers, statuses, texts, st.lists(judgements, max_size=1).map(tuple))
@@ -84,13 +84,13 @@ metrics = st.builds(
     numbers,
     numbers,
     statuses,
-    st.lists(scores, max_size=1).map(tuple),
-    texts,
-    st.none() | errors,
-    st.dictionaries(keys, numbers, max_size=1),
-    st.none() | st.builds(JudgedBy, texts, texts, *[counts] * 4),
-    st.booleans(),
-    st.booleans(),
+    per_invocation=st.lists(scores, max_size=1).map(tuple),
+    reason=texts,
+    error=st.none() | errors,
+    details=st.dictionaries(keys, numbers, max_size=1),
+    judge=st.none() | st.builds(JudgedBy, texts, texts, *[counts] * 4),
+    lower_is_better=st.booleans(),
+    is_optional=st.booleans(),
 )
 tokens = st.builds(Tokens, *[st.none() | counts] * 4)
 spendings = st.builds(

@@ -22,7 +22,7 @@ SET = EvalSetFile(Path(PATH), PATH, "lights", "", "", "eval set", tuple(listed_c
 
 def outcome(status, seconds, tokens):
     turn = InvocationScore(tokens, Status.INFORMATIONAL)
-    usage = MetricResult("token_usage_v1", tokens, None, Status.INFORMATIONAL, (turn,))
+    usage = MetricResult("token_usage_v1", tokens, None, Status.INFORMATIONAL, per_invocation=(turn,))
     repeat = RepeatResult(status, (usage,), seconds=seconds)
     case = StoredCase.of(EvalCase(eval_id="", conversation=[]))
     return CaseOutcome(CaseResult("", status, repeats=(repeat,)), RunRef(1), case, EvalConfig())

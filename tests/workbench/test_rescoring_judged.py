@@ -21,7 +21,7 @@ FOUND = MetricResult(
     0.6,
     0.5,
     Status.PASSED,
-    (InvocationScore(0.6, Status.PASSED),),
+    per_invocation=(InvocationScore(0.6, Status.PASSED),),
     reason="3 of 5 votes counted",
     judge=JudgedBy("gemini-judge", "final_response_match/1", 5, 5),
 )

@@ -18,7 +18,7 @@ from evaltui.core.compare.rules import (
     rule_in_words,
     same_args,
 )
-from evaltui.core.model.eval_set import Intermediate, Invocation, tool_calls
+from evaltui.core.model.eval_set import Invocation, tool_calls
 from evaltui.core.model.json_values import ABSENT, equal, frozen, side_by_side
 from evaltui.core.model.outcome import (
     ArgDiff,
@@ -28,9 +28,10 @@ from evaltui.core.model.outcome import (
     Expectation,
     StateDiff,
     TurnResult,
+    calls_of,
 )
 from evaltui.core.model.problems import format_path
-from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
+from evaltui.core.model.text_diff import AuthoredText, IntermediateDiff, ResponseDiff
 
 # Equal calls are paired before those that rules make the same, of which a thousand weigh less than a change.
 _SAME_BY_RULE = 0.001
@@ -52,11 +53,6 @@ def expectation_of(invocation: Invocation) -> Literal["these calls", "no calls",
     return "these calls" if tool_calls(invocation.intermediate_data) else "no calls"
 
 
-def calls_of(data: Intermediate | None) -> tuple[Call, ...]:
-    """The tool calls of a turn by name and arguments; ids say nothing."""
-    return tuple(Call(call.name or "", call.args) for call in tool_calls(data))
-
-
 def turn_result(
     expected: Invocation | None,
     actual: Invocation | None,
@@ -65,7 +61,7 @@ def turn_result(
     expected_text: str | None,
     actual_text: str | None,
     response_score: float | None = None,
-    unscored: Sequence[tuple[str, str]] = (),
+    unscored: Sequence[AuthoredText] = (),
     intermediate: Sequence[IntermediateDiff] = (),
     ignore_args: bool = False,
     rules: CaseRules = NO_RULES,

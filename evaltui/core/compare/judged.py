@@ -260,8 +260,9 @@ def _rows(finding: Finding, *, every_vote: bool) -> Iterator[Row]:
         yield Row(_verdict(finding), _reason(finding.why))
         if against is not None:
             yield Row(_vote_head(finding, against), _reason(against.rationale))
-    for kind, text in finding.judgement.evidence if finding.needs_attention else ():
-        yield Row([], [(f"{visible(kind)}  ", "muted"), (shown(text, _LONGEST_EXCERPT), "")])
+    for evidence in finding.judgement.evidence if finding.needs_attention else ():
+        excerpt = shown(evidence.text, _LONGEST_EXCERPT)
+        yield Row([], [(f"{visible(evidence.kind)}  ", "muted"), (excerpt, "")])
 
 
 def _verdict(finding: Finding) -> Line:

@@ -14,7 +14,7 @@ from evaltui.core.compare.run_summary import CaseSummary, RunSummary
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.outcome import Status
 from evaltui.core.model.spending import Cost
-from evaltui.core.statistics.estimates import Estimate, clustered_rate, quantile
+from evaltui.core.statistics.estimates import RunsRate, clustered_rate, quantile
 
 Direction = Literal["better", "worse", "same", ""]
 
@@ -78,7 +78,7 @@ class Totals:
     """Executions of cases."""
     passed: int
     """Executions that passed."""
-    rate: Estimate | None
+    rate: RunsRate | None
     """The share of executions that passes, with its interval; None where there is none."""
     p50: float | None
     """Median of the seconds of an execution; None where nobody knows."""

@@ -6,39 +6,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from evaltui.core.compare.run_summary import CaseSummary
-from evaltui.core.model.outcome import CaseResult, Status
-from evaltui.core.statistics.estimates import Estimate, Interval, clustered_mean, clustered_rate, wilson
-from evaltui.text.figures import counted, show_rate_with, show_score
-
-
-@dataclass(frozen=True)
-class Rate:
-    """So many of so many that passed, not evaluated ones left out."""
-
-    passed: int
-    of: int
-
-    @property
-    def share(self) -> float:
-        return self.passed / self.of
-
-    @property
-    def interval(self) -> Interval:
-        return wilson(self.passed, self.of)
-
-    def __str__(self) -> str:
-        """`84% (74–90%)`"""
-        return show_rate_with(self.share, self.interval)
-
-
-def rate_of(passed: int, evaluated: int) -> Rate | None:
-    """None where nothing was evaluated."""
-    return Rate(passed, evaluated) if evaluated else None
-
-
-def case_rate(case: CaseResult) -> Rate | None:
-    """The pass rate of the repeats of a case that were evaluated; None where none was."""
-    return rate_of(case.passed_repeats, case.evaluated_repeats)
+from evaltui.core.model.outcome import Status
+from evaltui.core.statistics.estimates import (
+    Estimate,
+    Rate,
+    RunsRate,
+    clustered_mean,
+    clustered_rate,
+    rate_of,
+)
+from evaltui.text.figures import counted, show_score
 
 
 def rate_over_cases(cases: Collection[CaseSummary]) -> Rate | None:
@@ -53,10 +30,8 @@ class Rates:
 
     cases: Rate
     """Cases that pass, flaky ones by their policy."""
-    runs: Estimate | None
-    """The share of runs of a case that pass; None where every case was run once."""
-    passed_runs: int
-    all_runs: int
+    runs: RunsRate | None
+    """None where every case was run once."""
     scores: Mapping[str, Estimate]
     """By metric, over the mean of each case."""
 
@@ -64,11 +39,7 @@ class Rates:
     def in_words(self) -> str:
         """`84% (74–90%) of 40 cases, 86% (78–92%) of 200 runs`"""
         text = f"{self.cases} of {counted(self.cases.of, 'case')}"
-        if self.runs is None or self.runs.interval is None:
-            return text
-        return (
-            f"{text}, {show_rate_with(self.runs.mean, self.runs.interval)} of {counted(self.all_runs, 'run')}"
-        )
+        return text if self.runs is None else f"{text}, {self.runs} of {counted(self.runs.of, 'run')}"
 
     @property
     def scores_in_words(self) -> str:
@@ -93,8 +64,6 @@ def rates(cases: Iterable[CaseSummary]) -> Rates | None:
         clustered_rate([(case.passed, case.evaluated) for case in known])
         if any(case.runs > 1 for case in known)
         else None,
-        sum(case.passed for case in known),
-        sum(case.evaluated for case in known),
         {
             name: clustered_mean([[case.scores[name]] for case in known if name in case.scores])
             for name in names

@@ -108,7 +108,8 @@ class RunsUntilDecided:
     def decision(self, repeats: Sequence[RepeatResult]) -> Decision:
         """What all the runs there are say."""
         answer = self._standing(dict(enumerate(repeats))).answer
-        return Decision(answer or "undecided", self.confidence, self.test.low, self.test.high)
+        level, most = self.confidence.level, self.confidence.max_runs
+        return Decision(answer or "undecided", level, most, self.test.low, self.test.high)
 
     def _standing(self, known: Mapping[int, RepeatResult]) -> _Standing:
         passed = failed = unjudged = 0

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import comb
 
-from evaltui.core.compare.diff import calls_of
 from evaltui.core.compare.repeat_rules import RunsUntilDecided, has_passed
 from evaltui.core.model.confidence import Confidence
 from evaltui.core.model.config import PassIf
 from evaltui.core.model.errors import NOT_RECORDED
-from evaltui.core.model.outcome import WORST_FIRST, Call, CaseResult, RepeatResult, Status
+from evaltui.core.model.outcome import WORST_FIRST, Call, CaseResult, RepeatResult, Status, Trajectory
 from evaltui.text.values import show_value, visible
-
-# The k of pass@k and pass^k that are worth a figure.
-_K_SHOWN = (1, 2, 3, 5, 10, 20, 50, 100)
-
-# The calls of a run, turn by turn.
-Trajectory = tuple[tuple[Call, ...], ...]
 
 
 def in_words(trajectory: Trajectory) -> str:
@@ -96,96 +87,3 @@ def pass_if_of(policy: str) -> PassIf:
             return "majority"
         case _:
             return float(policy)
-
-
-def pass_at_k(runs: int, passed: int, k: int) -> float:
-    """The chance that at least one of k runs passes, estimated without bias from `passed` of `runs`.
-
-    Source: Chen et al., Evaluating Large Language Models Trained on Code, arXiv:2107.03374. Raises ValueError
-    for more than there are runs.
-    """
-    return _share(comb(runs, k) - comb(runs - _checked(runs, passed, k), k), runs, k)
-
-
-def pass_hat_k(runs: int, passed: int, k: int) -> float:
-    """The chance that all of k runs pass (pass^k), estimated without bias from `passed` of `runs`.
-
-    Source: Yao et al., tau-bench, arXiv:2406.12045. Raises ValueError for more than there are runs.
-    """
-    return _share(comb(_checked(runs, passed, k), k), runs, k)
-
-
-def _checked(runs: int, passed: int, k: int) -> int:
-    if not 0 <= passed <= runs or not 1 <= k <= runs:
-        raise ValueError(f"no rate at {k} from {passed} of {runs}")
-    return passed
-
-
-def _share(ways: int, runs: int, k: int) -> float:
-    return ways / comb(runs, k)
-
-
-@dataclass(frozen=True)
-class PassRate:
-    """pass@k (at least one of k runs passes) and pass^k (all of them do), both from 0 to 1."""
-
-    k: int
-    at_least_one: float
-    all: float
-
-
-def pass_rates(case: CaseResult) -> tuple[PassRate, ...]:
-    """For k = 1, 2, 3, 5, 10 ... up to the number of runs that were evaluated; what had an error did not
-    pass."""
-    runs, passed = case.evaluated_repeats, case.passed_repeats
-    return tuple(
-        PassRate(k, pass_at_k(runs, passed, k), pass_hat_k(runs, passed, k)) for k in _K_SHOWN if k <= runs
-    )
-
-
-@dataclass(frozen=True)
-class TrajectoryGroup:
-    """Runs of a case that made the same calls: their numbers from 0, and how each of them came out."""
-
-    calls: Trajectory
-    repeats: tuple[int, ...]
-    statuses: tuple[Status, ...]
-
-    @property
-    def status(self) -> Status:
-        """What all of them came out as; FLAKY where the same calls had different verdicts."""
-        return self.statuses[0] if len(set(self.statuses)) == 1 else Status.FLAKY
-
-
-def trajectory_groups(case: CaseResult) -> tuple[TrajectoryGroup, ...]:
-    """The distinct trajectories of a case, the most frequent one first.
-
-    Calls are equal as in scoring: names and arguments by `==`, ids left aside.
-    """
-    groups: list[tuple[Trajectory, list[int]]] = []
-    for number, repeat in enumerate(case.repeats):
-        calls = trajectory(repeat)
-        same = next((numbers for known, numbers in groups if known == calls), None)
-        if same is None:
-            groups.append((calls, [number]))
-        else:
-            same.append(number)
-    groups.sort(key=lambda group: -len(group[1]))
-    return tuple(
-        TrajectoryGroup(calls, tuple(numbers), tuple(case.repeats[number].status for number in numbers))
-        for calls, numbers in groups
-    )
-
-
-def trajectory(repeat: RepeatResult) -> Trajectory:
-    """The calls of a run, without turns at its end that have none.
-
-    A run that was read from a log may know them from its comparison only.
-    """
-    if repeat.actual:
-        turns = [calls_of(invocation.intermediate_data) for invocation in repeat.actual]
-    else:
-        turns = [tuple(diff.actual for diff in turn.calls if diff.actual) for turn in repeat.turns]
-    while turns and not turns[-1]:
-        turns.pop()
-    return tuple(turns)

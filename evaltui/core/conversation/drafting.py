@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evaltui.core.conversation.invocations import invocations_from_events
+from evaltui.core.model.base_model import dump
 from evaltui.core.model.content import Content, FunctionCall, FunctionResponse, Part
 from evaltui.core.model.eval_set import (
     Invocation,
     InvocationEvent,
     InvocationEvents,
     answer_text,
-    dump,
     scored_text,
     tool_calls,
 )

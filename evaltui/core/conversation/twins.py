@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from evaltui.core.model.eval_set import EvalCase, dump, full_text
+from evaltui.core.model.base_model import dump
+from evaltui.core.model.eval_set import EvalCase, full_text
 from evaltui.core.model.events import Json
 from evaltui.core.model.stored_cases import StoredCase
 

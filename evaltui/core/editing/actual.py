@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from evaltui.core.compare.diff import calls_of
 from evaltui.core.model.eval_set import (
     Invocation,
     InvocationEvents,
@@ -14,7 +13,7 @@ from evaltui.core.model.eval_set import (
     tool_calls,
     tool_responses,
 )
-from evaltui.core.model.outcome import Call
+from evaltui.core.model.outcome import Call, calls_of
 
 
 @dataclass(frozen=True)

@@ -139,8 +139,8 @@ def result_of_evaluation(given: MetricInput, returned: Mapping[str, Any], where:
         result.overall_score,
         effective_threshold(metric),
         status,
-        tuple(turns),
-        _reason(status, turns, result.overall_score),
+        per_invocation=tuple(turns),
+        reason=_reason(status, turns, result.overall_score),
         lower_is_better=metric.lower_is_better,
     )
 
@@ -178,9 +178,9 @@ def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -
                 None,
                 threshold,
                 Status.ERROR,
-                tuple(turns),
-                f"turn {number + 1}: {turn.error}",
-                turn.error.of_judge,
+                per_invocation=tuple(turns),
+                reason=f"turn {number + 1}: {turn.error}",
+                error=turn.error.of_judge,
             )
     scores = [turn.score for turn in turns if turn.score is not None]
     if wrong := _outside(given, scores):
@@ -194,8 +194,8 @@ def result_of_turns(given: MetricInput, returned: Sequence[Mapping[str, Any]]) -
         score,
         threshold,
         _verdict(score, metric, threshold),
-        tuple(turns),
-        _failed_turns(turns),
+        per_invocation=tuple(turns),
+        reason=_failed_turns(turns),
         lower_is_better=metric.lower_is_better,
     )
 

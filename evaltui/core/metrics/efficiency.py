@@ -117,7 +117,7 @@ def _report(
         average(values),
         None,
         Status.INFORMATIONAL,
-        tuple(turns),
+        per_invocation=tuple(turns),
         details=_averages(splits, average),
     )
 

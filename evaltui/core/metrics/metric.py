@@ -107,8 +107,8 @@ def not_evaluated(
         None,
         effective_threshold(metric),
         Status.NOT_EVALUATED,
-        per_invocation,
-        reason,
+        per_invocation=per_invocation,
+        reason=reason,
     )
 
 
@@ -189,7 +189,9 @@ def score_against_expected(
     reason = in_turns(failed)
     if status is Status.FAILED and not reason:
         reason = f"the mean over turns, {score!r}, is below {threshold!r}"
-    return MetricResult(given.metric.metric_name, score, threshold, status, tuple(turns), reason)
+    return MetricResult(
+        given.metric.metric_name, score, threshold, status, per_invocation=tuple(turns), reason=reason
+    )
 
 
 def nothing_to_score(turns: Sequence[InvocationScore]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from evaltui.core.metrics.requirements import Facts, Found, Readiness, unmet_by_
 from evaltui.core.model.config import EvalConfig, EvalMetric
 from evaltui.core.model.datasets import OWN_KEY, UNSPECIFIED
 from evaltui.core.model.eval_set import EvalCase, answer_text, intermediate_texts
+from evaltui.core.model.json_fields import NOT_REPORTED
 from evaltui.core.model.json_values import spelt
 from evaltui.core.model.stored_cases import StoredCases, ids_and_turns
 from evaltui.text.figures import counted, show_number, some_of
@@ -104,27 +105,36 @@ class SetToCheck:
 
 
 @dataclass(frozen=True)
-class MetricCheck:
-    """Whether a metric runs for the cases of the sets that ask for it, and if not, why and what to do.
+class CaseOfSet:
+    """A case by the ids of its set and its own."""
 
-    Of one that runs for some cases only, `without` are those that it cannot score, by the ids of set and
-    case, out of `cases`. `sets` are those that this holds for; with `in_all` they are all sets of the run. A
-    metric that runs may have a `why`, too: then something about it may not be meant. One that is `withheld`
-    is not even tried; others that cannot run say so themselves. `paths` are those of the sets, as in
-    `CaseId`.
-    """
+    eval_set_id: str
+    eval_id: str
+
+
+@dataclass(frozen=True)
+class MetricCheck:
+    """Whether a metric that is asked for can be computed, checked before the run."""
 
     metric: str
-    readiness: Readiness
+    readiness: Readiness = field(metadata={"serialization_alias": "status"})
     why: str = ""
+    """Why it does not run; of one that runs, what may not be meant."""
     fix: str = ""
-    sets: tuple[str, ...] = ()
-    in_all: bool = True
-    cases: int = 0
-    without: tuple[tuple[str, str], ...] = ()
+    """What to do."""
     optional: bool = False
-    withheld: bool = False
-    paths: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    """Ids of the sets that this holds for."""
+    in_all: bool = field(default=True, metadata=NOT_REPORTED)
+    """Whether they are all sets of the run."""
+    cases: int = 0
+    """How many cases they have."""
+    without: tuple[CaseOfSet, ...] = ()
+    """Cases for which the metric cannot be evaluated."""
+    withheld: bool = field(default=False, metadata=NOT_REPORTED)
+    """Whether it is not even tried; others that cannot run say so themselves."""
+    paths: tuple[str, ...] = field(default=(), metadata=NOT_REPORTED)
+    """Those of the sets, as in `CaseId`."""
 
     @property
     def is_fine(self) -> bool:
@@ -164,11 +174,11 @@ def preflight(sets: Sequence[SetToCheck], facts: Facts) -> tuple[MetricCheck, ..
             found.readiness,
             found.why,
             found.fix,
+            optional,
             tuple(one.eval_set_id for one in alike),
             in_all=len(alike) == len(sets),
             cases=sum(one.cases for one in alike),
-            without=tuple((one.eval_set_id, eval_id) for one in alike for eval_id in one.without),
-            optional=optional,
+            without=tuple(CaseOfSet(one.eval_set_id, eval_id) for one in alike for eval_id in one.without),
             withheld=found.withheld,
             paths=tuple(one.path for one in alike),
         )
@@ -342,7 +352,7 @@ def _explained(check: MetricCheck, width: int) -> Iterator[Line]:
     if not check.in_all and check.sets:
         yield from _indented([(f"in {visible(', '.join(check.sets))}", "muted")], width)
     if check.without:
-        ids = some_of([eval_id for _, eval_id in check.without], _MOST_CASES)
+        ids = some_of([one.eval_id for one in check.without], _MOST_CASES)
         yield from _indented([(f"not for {visible(ids)}", "muted")], width)
     if check.why:
         fix = f" {check.fix}." if check.fix else ""

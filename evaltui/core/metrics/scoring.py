@@ -48,7 +48,7 @@ from evaltui.core.model.outcome import (
     worst_status,
 )
 from evaltui.core.model.spending import Spending
-from evaltui.core.model.text_diff import OUTPUT, IntermediateDiff
+from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff
 from evaltui.core.model.validation import case_warnings
 
 CustomScorer = Callable[[MetricInput], Awaitable[MetricResult]]
@@ -413,9 +413,9 @@ def turn_results(
     return tuple(turns)
 
 
-def _unscored(did: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
+def _unscored(did: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
     texts = unscored_texts(did, thoughts=thoughts)
-    return texts if did.output is None else (*texts, (OUTPUT, did.output))
+    return texts if did.output is None else (*texts, AuthoredText(OUTPUT, did.output))
 
 
 def _intermediate(want: Invocation, did: Invocation | None, *, thoughts: bool) -> Sequence[IntermediateDiff]:

@@ -145,7 +145,12 @@ def trajectory_single_tool_use(given: MetricInput) -> MetricResult:
     score = max(scores)
     reason = "" if score else f"no turn called {tool}"
     return MetricResult(
-        given.metric.metric_name, score, threshold, verdict(score, threshold), tuple(turns), reason
+        given.metric.metric_name,
+        score,
+        threshold,
+        verdict(score, threshold),
+        per_invocation=tuple(turns),
+        reason=reason,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from evaltui.core.model.json_values import member
@@ -40,17 +40,27 @@ class Confidence:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the runs of a case say of its pass rate. Between `low` and `high` either answer is right."""
+    """What a sequential test says of the repeats of a case."""
 
     answer: Answer
-    confidence: Confidence
+    level: float = field(metadata={"serialization_alias": "confidence"})
+    """Of `--confidence`."""
+    max_runs: int
+    """Of `--max-runs`."""
     low: float
+    """Up to this pass rate the case does not pass."""
     high: float
+    """From this pass rate it passes; in between, either answer is right."""
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure it had to be."""
+        return Confidence(self.level, self.max_runs)
 
     @property
     def in_words(self) -> str:
         """`pass rate above 0.7 (95% confidence)`"""
-        percent = show_confidence(self.confidence.level)
+        percent = show_confidence(self.level)
         match self.answer:
             case "passes":
                 return f"pass rate above {self.low:g} ({percent} confidence)"
@@ -58,7 +68,3 @@ class Decision:
                 return f"pass rate below {self.high:g} ({percent} confidence)"
             case _:
                 return f"undecided between pass rates {self.low:g} and {self.high:g} ({percent} confidence)"
-
-    def to_json(self) -> dict[str, Any]:
-        zone = {"low": self.low, "high": self.high}
-        return {"answer": self.answer, **self.confidence.to_json(), **zone}

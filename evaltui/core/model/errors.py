@@ -48,10 +48,10 @@ class ErrorInfo:
     traceback: str = ""
     where: str = ""
     """The innermost frame of the user's own code; "" for none."""
-    turn: int | None = field(default=None, compare=False)
-    """The turn in which it was raised, 0-based; None outside of turns."""
+    turn: int | None = field(default=None, compare=False, metadata={"exclude": True})
+    """The turn in which it was raised, 0-based; None outside of turns. Not in reports."""
     kind: ErrorKind | None = field(kw_only=True)
-    """None where nobody knows: in logs of earlier versions, and in results of google-adk."""
+    """What had to be otherwise; None where it is not known, as in results of google-adk."""
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ErrorInfo:

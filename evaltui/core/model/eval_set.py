@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Discriminator,
     Field,
@@ -28,7 +27,7 @@ from .content import Content, FunctionCall, FunctionResponse, GroundingMetadata,
 from .datasets import OWN_KEY, UNSPECIFIED
 from .events import describe_response
 from .modes import PREBUILT_PERSONAS
-from .text_diff import THOUGHT
+from .text_diff import THOUGHT, AuthoredText
 
 if TYPE_CHECKING:
     from google.genai import types
@@ -348,11 +347,6 @@ def user_text(content: Content | None) -> str:
     return "\n".join(filter(None, [full_text(content), *described]))
 
 
-def dump(model: BaseModel) -> dict[str, Any]:
-    """JSON data as ADK's own eval set writer has it: snake_case, without defaults and nulls."""
-    return model.model_dump(mode="json", exclude_unset=True, exclude_defaults=True, exclude_none=True)
-
-
 def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
     """The text of a turn that is scored.
 
@@ -368,11 +362,11 @@ def scored_text(invocation: Invocation, *, thoughts: bool) -> str:
     return responses[-1][1] if responses else ""
 
 
-def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:
-    """`(author, text)` of what the turn holds besides the scored text; the author of thoughts is THOUGHT."""
+def unscored_texts(invocation: Invocation, *, thoughts: bool) -> tuple[AuthoredText, ...]:
+    """What the turn holds besides the scored text; the author of thoughts is THOUGHT."""
     thought = "" if thoughts else _thoughts(invocation)
     texts = texts_before(invocation, thoughts=thoughts)
-    return (*texts, (THOUGHT, thought)) if thought else texts
+    return tuple(AuthoredText(*text) for text in ((*texts, (THOUGHT, thought)) if thought else texts))
 
 
 def texts_before(invocation: Invocation, *, thoughts: bool) -> tuple[tuple[str, str], ...]:

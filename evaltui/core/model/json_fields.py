@@ -13,6 +13,14 @@ LEFT_OUT_IF_EMPTY = {"exclude_if": not_}
 """Metadata of a field that reports have only where there is something in it."""
 
 
+def _text_or_null(text: str, info: SerializationInfo) -> str | None:
+    return text if info.round_trip else text or None
+
+
+TextOrNull = Annotated[str, PlainSerializer(_text_or_null, return_type=str | None)]
+"""A text that is null in reports where it is ""."""
+
+
 def _rounded_to(digits: int) -> PlainSerializer:
     def write(value: float, info: SerializationInfo) -> float:
         return value if info.round_trip else round(value, digits)

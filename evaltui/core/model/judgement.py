@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
+from evaltui.core.model.json_fields import TextOrNull, in_order
 
 
 @dataclass(frozen=True)
@@ -14,8 +19,21 @@ class Vote:
     rationale: str = ""
     label: str = ""
     """The verdict in the judge's word, such as `valid`."""
-    problem: str = ""
-    """Why it does not count; "" where it does."""
+    problem: TextOrNull = ""
+    """Why it does not count; none where it does."""
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_order(write(self), "score", "label")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A text that speaks for or against what was judged."""
+
+    kind: str
+    """What it does, such as `contradicting`."""
+    text: str
 
 
 @dataclass(frozen=True)
@@ -29,8 +47,7 @@ class Judgement:
     score: float | None
     """None where it was not judged."""
     rationale: str = ""
-    evidence: tuple[tuple[str, str], ...] = ()
-    """`(what it does, text)`, such as `("contradicting", "It rained.")`."""
+    evidence: tuple[Evidence, ...] = ()
     votes: tuple[Vote, ...] = ()
     """The answers that it was decided by."""
 

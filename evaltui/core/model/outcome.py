@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from pydantic import (
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    computed_field,
+    model_serializer,
+)
+
+from evaltui.core.model.base_model import dump
 from evaltui.core.model.case_id import CaseId
 from evaltui.core.model.confidence import Decision
 from evaltui.core.model.errors import ErrorInfo as ErrorInfo
 from evaltui.core.model.errors import ErrorKind
+from evaltui.core.model.eval_set import tool_calls
 from evaltui.core.model.in_words import against, metric_in_words
+from evaltui.core.model.json_fields import (
+    LEFT_OUT_IF_EMPTY,
+    NOT_REPORTED,
+    Seconds,
+    TextOrNull,
+    in_order,
+)
 from evaltui.core.model.judgement import JudgedBy, Judgement
 from evaltui.core.model.spending import Spending, total
-from evaltui.core.model.text_diff import OUTPUT, IntermediateDiff, ResponseDiff
+from evaltui.core.model.text_diff import OUTPUT, AuthoredText, IntermediateDiff, ResponseDiff
 from evaltui.core.secrets import HOLDS_TEXT
+from evaltui.core.statistics.estimates import Rate, rate_of
+from evaltui.core.statistics.pass_at_k import PassRate, pass_rates
 
 if TYPE_CHECKING:
-    from evaltui.core.model.eval_set import Invocation
+    from evaltui.core.model.eval_set import Intermediate, Invocation
 else:
-    # For pydantic, which reads and writes results without what the agent did.
+    # For pydantic, which reads results without what the agent did.
     Invocation = Any
 
 
@@ -34,6 +54,9 @@ class Status(StrEnum):
 
 
 WORST_FIRST = (Status.FAILED, Status.ERROR, Status.NOT_EVALUATED, Status.FLAKY, Status.PASSED)
+
+Outcome = Annotated[Status, WithJsonSchema({"enum": [one.value for one in Status][:-1], "type": "string"})]
+"""The status of a case or a repeat, which is never INFORMATIONAL."""
 
 
 def worst_status(statuses: Iterable[Status]) -> Status:
@@ -51,7 +74,7 @@ class InvocationScore:
     status: Status
     reason: str = ""
     """Why it is not better, or not there."""
-    judgements: tuple[Judgement, ...] = ()
+    judgements: tuple[Judgement, ...] = field(default=(), metadata=LEFT_OUT_IF_EMPTY)
     """What a judge found to say so."""
 
 
@@ -65,19 +88,22 @@ class MetricResult:
     threshold: float | None
     """None where it has no verdict."""
     status: Status
-    per_invocation: tuple[InvocationScore, ...] = ()
-    """By turn; empty where the metric scores the conversation alone."""
+    _: KW_ONLY
     reason: str = ""
     """Why it is not better, or not there."""
     error: ErrorInfo | None = None
     """What was raised, where it is an ERROR; where it is NOT_EVALUATED, for want of answers of a judge."""
     details: dict[str, float | None] = field(default_factory=dict)
     """The parts of a compound value, such as tokens."""
-    judge: JudgedBy | None = None
-    """None where no judge was asked."""
-    lower_is_better: bool = False
+    judge: JudgedBy | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
+    """Who judged; None where no judge was asked."""
+    per_invocation: tuple[InvocationScore, ...] = field(
+        default=(), metadata={"serialization_alias": "per_turn"}
+    )
+    """By turn; empty where the metric scores the conversation alone."""
+    lower_is_better: bool = field(default=False, metadata=NOT_REPORTED)
     """Whether scores up to the threshold pass."""
-    is_optional: bool = False
+    is_optional: bool = field(default=False, metadata=NOT_REPORTED)
     """Whether it may be NOT_EVALUATED in a case that passes."""
 
     @property
@@ -105,8 +131,8 @@ class ArgDiff:
     """None where this side has none."""
     actual: Any
     """None where this side has none."""
-    rule: str = ""
-    """Which rule lets it pass, in words: `ignore (extra)`."""
+    rule: TextOrNull = ""
+    """The rule that lets it differ, in words: `ignore (extra)`; none where nothing does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +143,15 @@ class Call:
     """Of the tool."""
     args: dict[str, Any] | None
     """None is not `{}`."""
+
+
+Trajectory = tuple[tuple[Call, ...], ...]
+"""The calls of a run, turn by turn."""
+
+
+def calls_of(data: Intermediate | None) -> tuple[Call, ...]:
+    """The tool calls of a turn by name and arguments; ids say nothing."""
+    return tuple(Call(call.name or "", call.args) for call in tool_calls(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +165,7 @@ class CallDiff:
     """None for a missing call."""
     args: tuple[ArgDiff, ...] = ()
     """Of a changed call, and of one that counts as the same because of rules."""
-    place: int | None = None
+    place: int | None = field(default=None, metadata=NOT_REPORTED)
     """Of a call that is out of order: its place among the expected ones, from 0."""
 
 
@@ -149,12 +184,12 @@ class TurnResult:
     calls: tuple[CallDiff, ...]
     """Expected and actual calls, aligned."""
     response: ResponseDiff
-    unscored: tuple[tuple[str, str], ...] = ()
-    """`(author, text)` besides the response: texts before it, thoughts by THOUGHT, an output by OUTPUT."""
-    user: str = ""
-    """What a simulated user said, which the case does not say."""
+    unscored: tuple[AuthoredText, ...] = ()
+    """Texts besides the response; a thought has the author `thought`, an output that is no text `output`."""
     intermediate: tuple[IntermediateDiff, ...] = ()
     """The texts of `unscored` aligned with those that the case expects; empty where it expects none."""
+    user: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
+    """The message of a simulated user, which the case does not have."""
 
     @property
     def checks_calls(self) -> bool:
@@ -164,7 +199,7 @@ class TurnResult:
     @property
     def without_response(self) -> str:
         """The words for a response that is absent."""
-        has_output = any(author == OUTPUT for author, _ in self.unscored)
+        has_output = any(text.author == OUTPUT for text in self.unscored)
         return "no text, but an output" if has_output else "no response"
 
 
@@ -183,36 +218,40 @@ class StateDiff:
 class RepeatResult:
     """One run of one case."""
 
-    status: Status
+    status: Outcome
     metrics: tuple[MetricResult, ...] = ()
     error: ErrorInfo | None = None
     """What ended it, None where it came to its end."""
-    actual: tuple[Invocation, ...] = ()
-    """The turns as they ran."""
-    turns: tuple[TurnResult, ...] = ()
+    actual: tuple[Annotated[Invocation, PlainSerializer(dump, return_type=dict[str, Any])], ...] = ()
+    """The turns as they ran, as invocations of an eval set."""
+    turns: tuple[TurnResult, ...] = field(default=(), metadata=NOT_REPORTED)
     """Expectation against reality."""
-    state: tuple[StateDiff, ...] = ()
+    state: tuple[StateDiff, ...] = field(default=(), metadata=NOT_REPORTED)
     """Where the final session state is not as expected."""
-    seconds: float = 0.0
+    seconds: Seconds = 0.0
     """Wall time, without that in which model calls were throttled."""
-    throttled: float = 0.0
+    throttled: Seconds = field(default=0.0, metadata=LEFT_OUT_IF_EMPTY)
     """Seconds in which model calls waited for the limits of the run."""
-    final_state: dict[str, Any] | None = None
+    final_state: dict[str, Any] | None = field(default=None, metadata=NOT_REPORTED)
     """The session state after the last turn; None where nobody knows."""
-    expects: str = ""
+    expects: str = field(default="", metadata=NOT_REPORTED)
     """The fingerprint of the case that it was compared with; "" where nobody knows."""
-    given: str = ""
+    given: str = field(default="", metadata=NOT_REPORTED)
     """The fingerprint of what the agent got of that case; "" where nobody knows."""
-    recorded: str = ""
+    recorded: str = field(default="", metadata=NOT_REPORTED)
     """The fingerprint of its recording, as the run has used or made it; "" for a run without recordings."""
-    session_id: str = ""
+    session_id: str = field(default="", metadata=NOT_REPORTED)
     """What the agent framework called the session; "" where nobody knows."""
-    user_id: str = ""
+    user_id: str = field(default="", metadata=NOT_REPORTED)
     """As `session_id`."""
-    stopped: str = ""
-    """What ended the conversation of a simulated user; "" for other cases, and where it came to no end."""
     spent: Spending | None = None
     """What its model calls cost; None where nobody knows."""
+    stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
+    """What ended the conversation of a simulated user; "" for other cases, and where it came to no end."""
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_order(write(self), "status", "error")
 
     @property
     def errors(self) -> tuple[ErrorInfo, ...]:
@@ -233,13 +272,57 @@ class RepeatResult:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {'; '.join((self.status, *against(self.error, self.metrics)))}>"
 
+    @property
+    def trajectory(self) -> Trajectory:
+        """Its calls, without turns at the end that have none.
+
+        A run that was read from a file may know them from its comparison only.
+        """
+        if self.actual:
+            turns = [calls_of(invocation.intermediate_data) for invocation in self.actual]
+        else:
+            turns = [tuple(diff.actual for diff in turn.calls if diff.actual) for turn in self.turns]
+        while turns and not turns[-1]:
+            turns.pop()
+        return tuple(turns)
+
+
+@dataclass(frozen=True)
+class TrajectoryGroup:
+    """Repeats of a case with the same calls, turn by turn."""
+
+    repeats: tuple[int, ...]
+    """Counted from 0."""
+    calls: Trajectory
+    statuses: tuple[Status, ...] = field(metadata=NOT_REPORTED)
+    """How each of them came out."""
+
+    @computed_field
+    @property
+    def status(self) -> Outcome:
+        """What all of them came out as; FLAKY where the same calls had different verdicts."""
+        return self.statuses[0] if len(set(self.statuses)) == 1 else Status.FLAKY
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return in_order(write(self), "repeats", "status")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """When a case whose runs differ counts as passed."""
+
+    pass_if: str
+    """`all`, `majority` or a pass rate."""
+    met: bool
+
 
 @dataclass(frozen=True, repr=False, slots=True)
 class CaseResult:
     """A case over all its repeats."""
 
     eval_id: str
-    status: Status
+    status: Outcome
     metrics: tuple[MetricResult, ...] = ()
     """Those of the repeat that decides, as are error, turns, state and what stopped it."""
     error: ErrorInfo | None = None
@@ -248,17 +331,20 @@ class CaseResult:
     state: tuple[StateDiff, ...] = ()
     repeats: tuple[RepeatResult, ...] = ()
     """Every run of it, in order."""
-    policy: str = "all"
+    policy: str = field(default="all", metadata=NOT_REPORTED)
     """When a case whose runs differ counts as passed: `all`, `majority` or a share."""
-    policy_met: bool = True
+    policy_met: bool = field(default=True, metadata=NOT_REPORTED)
     """Whether they passed often enough for that."""
-    stopped: str = ""
+    stopped: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
+    """What ended the conversation with a simulated user."""
     path: str = ""
-    """Its file as in `CaseId`; "" where nobody knows."""
-    decision: Decision | None = None
+    """Its file, relative to the folder of the agent; "" where nobody knows."""
+    decision: Decision | None = field(default=None, metadata=LEFT_OUT_IF_EMPTY)
     """What a sequential test says of its runs; None where their number was fixed."""
-    reason: str = ""
-    """Why a selected case has no result; "" where it has one."""
+    reason: str = field(default="", metadata=LEFT_OUT_IF_EMPTY)
+    """Why a selected case has no result, `did not run`; "" where it has one."""
+    tags: Annotated[tuple[str, ...] | None, Field(exclude_if=lambda tags: tags is None)] = None
+    """As its config gave them when it was run; None outside of reports."""
 
     @classmethod
     def not_run(cls, case: CaseId, eval_set_id: str) -> CaseResult:
@@ -277,6 +363,72 @@ class CaseResult:
         """The kinds of the errors of its repeats, each once."""
         return tuple(dict.fromkeys(kind for repeat in self.repeats for kind in repeat.error_kinds))
 
+    @computed_field(alias="policy")
+    @property
+    def policy_in_reports(self) -> Policy:
+        return Policy(self.policy, self.policy_met)
+
+    @computed_field
+    @property
+    def rate(self) -> Rate | None:
+        """Of its repeats that were evaluated; None where none was."""
+        return rate_of(self.passed_repeats, self.evaluated_repeats)
+
+    @computed_field
+    @property
+    def pass_rates(self) -> tuple[PassRate, ...]:
+        """Of its repeats that were evaluated; what had an error did not pass. None in reports of a single
+        repeat."""
+        return pass_rates(self.evaluated_repeats, self.passed_repeats)
+
+    @computed_field
+    @property
+    def trajectories(self) -> tuple[TrajectoryGroup, ...]:
+        """The distinct ones of its repeats, the most frequent one first; none in reports of a single repeat.
+
+        Calls are equal as in scoring: names and arguments by `==`, ids left aside.
+        """
+        groups: list[tuple[Trajectory, list[int]]] = []
+        for number, repeat in enumerate(self.repeats):
+            calls = repeat.trajectory
+            same = next((numbers for others, numbers in groups if others == calls), None)
+            if same is None:
+                groups.append((calls, [number]))
+            else:
+                same.append(number)
+        groups.sort(key=lambda group: -len(group[1]))
+        return tuple(
+            TrajectoryGroup(tuple(numbers), calls, tuple(self.repeats[number].status for number in numbers))
+            for calls, numbers in groups
+        )
+
+    @model_serializer(mode="wrap")
+    def _in_order(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data = write(self)
+        if len(self.repeats) < 2:
+            data |= {"pass_rates": [], "trajectories": []}
+        return in_order(
+            data,
+            "eval_set_id",
+            "path",
+            "eval_id",
+            "tags",
+            "status",
+            "policy",
+            "decision",
+            "reason",
+            "rate",
+            "pass_rates",
+            "trajectories",
+            "error",
+            "metrics",
+            "repeats",
+            "turns",
+            "state",
+            "spent",
+        )
+
+    @computed_field
     @property
     def spent(self) -> Spending | None:
         """What all its repeats cost; None where nobody knows."""

@@ -11,6 +11,15 @@ NO_TEXTS = (THOUGHT, OUTPUT)
 
 
 @dataclass(frozen=True, slots=True)
+class AuthoredText:
+    """A text of a turn besides the response."""
+
+    author: str
+    """An agent; `thought` for a thought, `output` for an output that is no text."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResponseDiff:
     """The texts that were compared."""
 

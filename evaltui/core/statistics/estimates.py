@@ -8,6 +8,10 @@ from math import ceil, floor, fsum, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
+from pydantic import computed_field
+
+from evaltui.text.figures import show_rate_with
+
 from .student import t_quantile
 
 CONFIDENCE = 0.95
@@ -23,15 +27,81 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A rate or a mean of cases that stand for others like them."""
+    """A rate or a mean of cases that stand for others like them, with its 95 % interval."""
 
     mean: float
     cases: int
     """How many cases there are values of."""
     standard_error: float | None
-    """None where one case cannot tell."""
-    interval: Interval | None
+    """Clustered by case; None where one case cannot tell."""
+    low: float | None
     """None as above."""
+    high: float | None
+    """None as above."""
+
+    @property
+    def interval(self) -> Interval | None:
+        """None as above."""
+        return None if self.low is None or self.high is None else Interval(self.low, self.high)
+
+
+@dataclass(frozen=True)
+class RunsRate:
+    """The share of runs of a case that pass, each case counting the same, with its 95 % interval."""
+
+    passed: int
+    of: int
+    mean: float
+    cases: int
+    """How many cases there are values of."""
+    standard_error: float | None
+    """Clustered by case; None where one case cannot tell."""
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> Interval:
+        return Interval(self.low, self.high)
+
+    def __str__(self) -> str:
+        """`84% (74–90%)`"""
+        return show_rate_with(self.mean, self.interval)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """So many of so many that passed, not evaluated ones left out, with the 95 % interval of the rate."""
+
+    passed: int
+    of: int
+
+    @computed_field
+    @property
+    def rate(self) -> float:
+        return self.passed / self.of
+
+    @computed_field
+    @property
+    def low(self) -> float:
+        return self.interval.low
+
+    @computed_field
+    @property
+    def high(self) -> float:
+        return self.interval.high
+
+    @property
+    def interval(self) -> Interval:
+        return wilson(self.passed, self.of)
+
+    def __str__(self) -> str:
+        """`84% (74–90%)`"""
+        return show_rate_with(self.rate, self.interval)
+
+
+def rate_of(passed: int, evaluated: int) -> Rate | None:
+    """None where nothing was evaluated."""
+    return Rate(passed, evaluated) if evaluated else None
 
 
 def wilson(passed: int, runs: int, confidence: float = CONFIDENCE) -> Interval:
@@ -71,13 +141,13 @@ def clustered_mean(values_by_case: Sequence[Sequence[float]], confidence: float 
     cases = len(means)
     mean = fsum(means) / cases
     if cases == 1:
-        return Estimate(mean, cases, None, None)
+        return Estimate(mean, cases, None, None, None)
     error = sqrt(fsum((one - mean) ** 2 for one in means) / (cases - 1) / cases)
     half = t_quantile((1 + confidence) / 2, cases - 1) * error
-    return Estimate(mean, cases, error, Interval(mean - half, mean + half))
+    return Estimate(mean, cases, error, mean - half, mean + half)
 
 
-def clustered_rate(passed_of: Sequence[tuple[int, int]], confidence: float = CONFIDENCE) -> Estimate:
+def clustered_rate(passed_of: Sequence[tuple[int, int]], confidence: float = CONFIDENCE) -> RunsRate:
     """The share of runs that pass, from `(passed, runs)` of each case; each case counts the same.
 
     Runs of one case are alike: five of each of 16 cases tell less than 80 cases would. The interval is
@@ -87,16 +157,17 @@ def clustered_rate(passed_of: Sequence[tuple[int, int]], confidence: float = CON
     """
     known = [(passed, runs) for passed, runs in passed_of if runs]
     found = clustered_mean([[passed / runs] for passed, runs in known])
-    runs, rate, error = sum(runs for _, runs in known), found.mean, found.standard_error
+    passed, runs = (sum(counts) for counts in zip(*known, strict=True))
+    rate, error = found.mean, found.standard_error
     if error is None:
-        return Estimate(rate, 1, None, _wilson(rate, runs, confidence))
+        return RunsRate(passed, runs, rate, 1, None, *_wilson(rate, runs, confidence))
     worth = float(found.cases)
     if 0 < rate < 1:
         share = (1 + confidence) / 2
         adjusted = (t_quantile(share, runs - 1) / t_quantile(share, found.cases - 1)) ** 2
         alike = rate * (1 - rate) / error**2 * adjusted if error else float(runs)
         worth = min(max(worth, alike), float(runs))
-    return Estimate(rate, found.cases, error, _wilson(rate, worth, confidence))
+    return RunsRate(passed, runs, rate, found.cases, error, *_wilson(rate, worth, confidence))
 
 
 def quantile(values: Sequence[float], share: float) -> float:

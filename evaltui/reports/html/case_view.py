@@ -288,9 +288,9 @@ def _turn(result: CaseResult | RepeatResult, actual: Sequence[Invocation], numbe
         before=tuple(rows_before(result, number)),
         response=response_row(result, number),
         unscored=tuple(
-            (author, shown_text(text))
-            for author, text in turn.unscored
-            if author in NO_TEXTS or text not in aligned
+            (before.author, shown_text(before.text))
+            for before in turn.unscored
+            if before.author in NO_TEXTS or before.text not in aligned
         ),
         judged=tuple(_judged(metric, number) for metric in judged_in(result.metrics, number)),
         two_sided=not is_simulated,

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evaltui.core.compare.judged import over_conversation
-from evaltui.core.compare.rates import case_rate
-from evaltui.core.compare.repeats import TrajectoryGroup, in_words, pass_rates, trajectory_groups
+from evaltui.core.compare.repeats import in_words
 from evaltui.core.compare.turn_verdicts import turn_status
 from evaltui.core.model.eval_set import EvalCase, user_text
-from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status
+from evaltui.core.model.outcome import CaseResult, ErrorInfo, MetricResult, StateDiff, Status, TrajectoryGroup
 from evaltui.core.model.problems import format_path
 from evaltui.text.figures import UNKNOWN, counted, plural, show_duration, show_number, show_score
 from evaltui.text.keys import key_of
@@ -148,12 +147,12 @@ def write_repeats(page: Page, scored: CaseOutcome) -> None:
     """How each of them came out, what that says of the next ones, and which calls they made."""
     result = scored.result
     _write_outcomes(page, result, scored.repeat, chosen=scored.chosen is not None)
-    rates = pass_rates(result)
-    page.labelled("pass rate", [(str(case_rate(result) or UNKNOWN), "")])
+    rates = result.pass_rates
+    page.labelled("pass rate", [(str(result.rate or UNKNOWN), "")])
     page.labelled("k", [("".join(f"{rate.k:<6}" for rate in rates), "muted")])
-    page.labelled("pass@k", [("".join(f"{show_score(rate.at_least_one):<6}" for rate in rates), "")])
-    page.labelled("pass^k", [("".join(f"{show_score(rate.all):<6}" for rate in rates), "")])
-    groups = trajectory_groups(result)
+    page.labelled("pass@k", [("".join(f"{show_score(rate.pass_at_k):<6}" for rate in rates), "")])
+    page.labelled("pass^k", [("".join(f"{show_score(rate.pass_hat_k):<6}" for rate in rates), "")])
+    groups = result.trajectories
     if len(groups) == 1:
         page.labelled("calls", [("the same in every repeat", "")])
         return

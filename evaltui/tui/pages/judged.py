@@ -133,8 +133,9 @@ def _write_finding(page: Page, finding: Finding) -> None:
             [(shown(vote.rationale, _LONGEST_WHY), "muted")],
             [("      ", ""), mark(finding.favours(vote.score)), (f" {finding.word_of(vote)}  ", "")],
         )
-    for kind, text in judgement.evidence:
-        page.text([(shown(text, _LONGEST_EXCERPT), "")], [(f"      {visible(kind)}  ", "muted")])
+    for evidence in judgement.evidence:
+        excerpt = shown(evidence.text, _LONGEST_EXCERPT)
+        page.text([(excerpt, "")], [(f"      {visible(evidence.kind)}  ", "muted")])
 
 
 def _votes(finding: Finding) -> str:
@@ -223,8 +224,8 @@ def _write_samples(page: Page, finding: Finding) -> None:
         )
     if not judgement.votes and judgement.rationale:
         page.block([(shown(judgement.rationale, _LONGEST), "")], 2)
-    for kind, text in judgement.evidence:
-        page.text([(shown(text, _LONGEST), "")], [(f"  {visible(kind)}  ", "muted")])
+    for evidence in judgement.evidence:
+        page.text([(shown(evidence.text, _LONGEST), "")], [(f"  {visible(evidence.kind)}  ", "muted")])
 
 
 def _subject(finding: Finding) -> Line:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from evaltui.core.compare.diff import align_calls, calls_of
+from evaltui.core.compare.diff import align_calls
 from evaltui.core.model.eval_set import EvalCase, scored_text, user_text
 from evaltui.core.model.events import Event, output_text
-from evaltui.core.model.outcome import Call, CallDiff
+from evaltui.core.model.outcome import Call, CallDiff, calls_of
 from evaltui.text.figures import UNKNOWN, counted, show_duration, show_number
 from evaltui.text.lines import Line, Span, cut
 from evaltui.text.outcomes import CALL_MARKS, NOT_RUN, RUNNING, glyph

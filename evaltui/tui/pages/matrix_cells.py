@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from evaltui.core.compare.explain import call_args, call_name, describe_call, first_reasons
 from evaltui.core.compare.matrix import Matrix
-from evaltui.core.compare.repeats import trajectory_groups
 from evaltui.core.cost.cost_lines import is_worth_telling
 from evaltui.core.model.outcome import CallDiff, CaseResult, RepeatResult, Status
 from evaltui.text.figures import counted, show_duration, show_money, show_scores
@@ -78,7 +77,7 @@ def cell_lines(view: MatrixView, label: str, name: str, found: CellResult | None
 
 def _ways(result: CaseResult) -> str:
     """`1 distinct trajectory`, `repeats 1, 3 and 4 fail the same way`"""
-    groups = trajectory_groups(result)
+    groups = result.trajectories
     failing = [group for group in groups if group.status is not Status.PASSED]
     if len(result.repeats) > 1 and len(failing) == 1 and len(failing[0].repeats) > 1:
         numbers = ", ".join(str(number + 1) for number in failing[0].repeats)

@@ -144,10 +144,11 @@ def write_texts_before(page: Page, result: CaseResult, number: int) -> bool:
     """The intermediate responses of a turn, beside those that are expected; whether any are expected."""
     turn = result.turns[number]
     aligned = {row.actual for row in turn.intermediate}
-    for author, text in turn.unscored:
-        if author in NO_TEXTS or text not in aligned:
+    for before in turn.unscored:
+        if before.author in NO_TEXTS or before.text not in aligned:
             page.text(
-                [(f"{visible(author)}: {_shown(text)}", "muted"), ("  not scored", "faint")], [("    ", "")]
+                [(f"{visible(before.author)}: {_shown(before.text)}", "muted"), ("  not scored", "faint")],
+                [("    ", "")],
             )
     scored = _of_turn(result, INTERMEDIATE_METRIC, number)
     for place, row in enumerate(turn.intermediate):

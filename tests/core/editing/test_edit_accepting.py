@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaltui.core.compare.diff import align_calls, calls_of
+from evaltui.core.compare.diff import align_calls
 from evaltui.core.editing.accepting import Accepting
 from evaltui.core.editing.set import CaseEditor
 from evaltui.core.jsondoc.document import JsonDocument
@@ -17,7 +17,7 @@ from evaltui.core.metrics.scoring import score_case
 from evaltui.core.model.config import EvalConfig
 from evaltui.core.model.eval_set import EvalCase, Invocation, texts_before
 from evaltui.core.model.json_values import camel
-from evaltui.core.model.outcome import Call, Status, TurnResult
+from evaltui.core.model.outcome import Call, Status, TurnResult, calls_of
 from evaltui.core.model.text_diff import IntermediateDiff, ResponseDiff
 
 MODEST = settings(max_examples=100, deadline=None)

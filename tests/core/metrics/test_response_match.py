@@ -12,6 +12,7 @@ from metric_cases import metric_input, turn
 from evaltui.core.metrics.response_match import response_match_score, rouge_1_f, words
 from evaltui.core.model.eval_set import Invocation, scored_text, unscored_texts
 from evaltui.core.model.outcome import Status
+from evaltui.core.model.text_diff import AuthoredText
 
 JAPANESE = "これはテストの正解です"
 THAI = "นี่คือคำตอบที่ถูกต้องของการทดสอบ"
@@ -122,14 +123,14 @@ def test_scored_text_is_the_last_answer_that_is_not_a_thought(recorded, scored, 
     invocation = Invocation.model_validate(recorded)
 
     assert scored_text(invocation, thoughts=False) == scored
-    assert unscored_texts(invocation, thoughts=False) == unscored
+    assert unscored_texts(invocation, thoughts=False) == tuple(AuthoredText(*text) for text in unscored)
 
 
 def test_thoughts_are_scored_when_asked_for():
     invocation = Invocation.model_validate(said(thought("Hm."), "Sunny.", before=[PLAN]))
 
     assert scored_text(invocation, thoughts=True) == "Hm.\nSunny."
-    assert unscored_texts(invocation, thoughts=True) == (("agent", PLAN),)
+    assert unscored_texts(invocation, thoughts=True) == (AuthoredText("agent", PLAN),)
 
 
 def test_turn_without_a_final_response_has_no_text():

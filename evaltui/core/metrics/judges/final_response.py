@@ -158,7 +158,8 @@ def answer_of(invocation: Invocation, given: MetricInput) -> str:
     if not (given.metric.criterion and given.metric.criterion.include_intermediate_responses_in_final):
         return answer
     before = unscored_texts(invocation, thoughts=given.thoughts)
-    return "\n".join([*(text for author, text in before if author != THOUGHT), *([answer] if answer else [])])
+    texts = [one.text for one in before if one.author != THOUGHT]
+    return "\n".join([*texts, *([answer] if answer else [])])
 
 
 def _question(given: MetricInput, expected: Invocation, number: int) -> str:

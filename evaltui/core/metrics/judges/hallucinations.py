@@ -53,7 +53,7 @@ from evaltui.core.metrics.metric import (
 from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.eval_set import Invocation, InvocationEvents, full_text, scored_text
-from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.judgement import Evidence, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt, fenced, prompt
 from evaltui.text.figures import counted, show_number, some_of
@@ -369,7 +369,7 @@ def _number(value: Any, count: int) -> int:
 def _finding(one: dict[str, Any]) -> Statement:
     reason = one.get("reason") or one.get("rationale") or ""
     evidence = [
-        (side, excerpt.strip())
+        Evidence(side, excerpt.strip())
         for side in ("supporting", "contradicting")
         if isinstance(excerpt := one.get(side), str) and excerpt.strip() not in ("", "null")
     ]

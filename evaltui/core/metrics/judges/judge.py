@@ -14,7 +14,7 @@ from evaltui.core.model.config import EvalMetric
 from evaltui.core.model.criteria import JudgeModelOptions
 from evaltui.core.model.errors import ErrorKind
 from evaltui.core.model.events import Json
-from evaltui.core.model.judgement import JudgedBy, Judgement, Vote
+from evaltui.core.model.judgement import Evidence, JudgedBy, Judgement, Vote
 from evaltui.core.model.outcome import ErrorInfo, MetricResult
 from evaltui.core.prompts import Prompt
 from evaltui.text.figures import counted
@@ -191,7 +191,7 @@ class Statement:
     """What one answer of a judge says: its vote, and the passages that speak for and against it."""
 
     vote: Vote
-    evidence: tuple[tuple[str, str], ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 def votes_counted(votes: Sequence[Vote]) -> str:

@@ -41,7 +41,7 @@ from evaltui.core.metrics.metric import (
     verdict,
 )
 from evaltui.core.model.eval_set import Invocation, scored_text, tool_calls
-from evaltui.core.model.judgement import Judgement, Vote
+from evaltui.core.model.judgement import Evidence, Judgement, Vote
 from evaltui.core.model.outcome import InvocationScore, MetricResult, Status
 from evaltui.core.prompts import Prompt, fenced, prompt
 from evaltui.text.values import show_value
@@ -143,7 +143,9 @@ def read_rating(text: str, scale: Scale) -> Statement:
         return Statement(contradiction((show_value(one["score"]) for one in found), rationale))
     if score is None or not scale.holds(score):
         return Statement(Vote(None, rationale, given, f"{given} is not a score from {scale}"))
-    evidence = [(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))]
+    evidence = [
+        Evidence(f"speaks {side}", quote) for side in ("for", "against") for quote in _quotes(last.get(side))
+    ]
     return Statement(Vote(score, rationale), tuple(evidence))
 
 

@@ -266,7 +266,16 @@ def result_over_turns(
     if reason := _reasons(turns, Status.ERROR):
         error = _error(turns, samples, Status.ERROR)
         error = error or ErrorInfo("UnreadableAnswerError", reason, kind=ErrorKind.JUDGE)
-        return MetricResult(name, None, threshold, Status.ERROR, tuple(turns), reason, error, judge=judge)
+        return MetricResult(
+            name,
+            None,
+            threshold,
+            Status.ERROR,
+            per_invocation=tuple(turns),
+            reason=reason,
+            error=error,
+            judge=judge,
+        )
     failed = _error(turns, samples, Status.NOT_EVALUATED)
     if short:
         if failed is None and any(map(_has_unreadable, turns)):
@@ -281,7 +290,9 @@ def result_over_turns(
     reason = _reasons(turns, Status.FAILED)
     if status is Status.FAILED and not reason:
         reason = f"the mean over turns, {overall!r}, is below {threshold!r}"
-    return MetricResult(name, overall, threshold, status, tuple(turns), reason, judge=judge)
+    return MetricResult(
+        name, overall, threshold, status, per_invocation=tuple(turns), reason=reason, judge=judge
+    )
 
 
 def _short(turn: InvocationScore) -> str:

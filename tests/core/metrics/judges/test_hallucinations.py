@@ -20,6 +20,7 @@ from scripted_judge import (
 from evaltui.core.metrics.judges.hallucinations import hallucinations_v1, read_findings, steps_of
 from evaltui.core.metrics.judges.judge import Answer
 from evaltui.core.metrics.metric import CriterionError
+from evaltui.core.model.judgement import Evidence
 from evaltui.core.model.outcome import Status
 
 NAME = "hallucinations_v1"
@@ -60,7 +61,7 @@ async def test_each_sentence_has_a_verdict_with_its_evidence():
         ("It arrives on Monday.", 0.0, "A guess."),
         ("Anything else?", 1.0, "A question."),
     ]
-    assert one.judgements[0].evidence == (("supporting", "shipped"),)
+    assert one.judgements[0].evidence == (Evidence("supporting", "shipped"),)
     assert (result.judge.prompt, result.judge.asked, result.judge.answered) == ("hallucinations/1", 1, 1)
 
 
@@ -202,7 +203,7 @@ def test_labels_are_read_as_they_are_written():
     assert [found.vote.score for found in read_findings(answer, 3)] == [1.0, 1.0, 0.0]
     by_text = '[{"sentence": "1", "label": "disputed", "contradicting": "no", "supporting": "null"}]'
     (found,) = read_findings(by_text, 1)
-    assert (found.vote.score, found.evidence) == (0.0, (("contradicting", "no"),))
+    assert (found.vote.score, found.evidence) == (0.0, (Evidence("contradicting", "no"),))
 
 
 @pytest.mark.parametrize("number", [3, 0, -1, 1.5, True, "two"])

@@ -30,7 +30,7 @@ from evaltui.core.metrics.judges.quality import (
     safety_v1,
 )
 from evaltui.core.metrics.metric import CriterionError
-from evaltui.core.model.judgement import Vote
+from evaltui.core.model.judgement import Evidence, Vote
 from evaltui.core.model.outcome import Status
 
 QUALITY, SAFETY = "response_evaluation_score", "safety_v1"
@@ -67,7 +67,10 @@ async def test_the_middle_rating_counts_and_the_mean_over_turns():
     assert (first.score, first.status) == (4.0, Status.PASSED)
     (judgement,) = first.judgements
     assert (judgement.subject, judgement.rationale) == ("the response", "clear")
-    assert judgement.evidence == (("speaks for", "It shipped."), ("speaks against", "no date"))
+    assert judgement.evidence == (
+        Evidence("speaks for", "It shipped."),
+        Evidence("speaks against", "no date"),
+    )
     assert [vote.score for vote in judgement.votes] == [1.0, 5.0, 4.0]
     assert (second.status, second.reason) == (Status.FAILED, "rated 2 on a scale from 1 to 5: so it is")
     assert (result.judge.prompt, result.judge.asked) == ("response_evaluation/1", 6)
@@ -117,7 +120,7 @@ async def test_safety_quotes_what_is_harmful():
     result = await safety_v1(judged(SAFETY, turn("Hi", answer="You fool.")), judge)
     assert (result.score, result.status) == (0.0, Status.FAILED)
     assert result.reason == "turn 1: rated 0 on a scale from 0 to 1: It insults."
-    assert result.per_invocation[0].judgements[0].evidence == (("speaks against", "You fool."),)
+    assert result.per_invocation[0].judgements[0].evidence == (Evidence("speaks against", "You fool."),)
 
 
 async def test_failed_questions_and_unreadable_answers_are_passed_over_while_others_count():
